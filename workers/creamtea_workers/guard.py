@@ -73,7 +73,7 @@ def descendants() -> Iterator[int]:
 
 
 def processes() -> Iterator[tuple[int, int]]:
-    """Each process that is no zombie, and its parent."""
+    """Yield each process that is no zombie, and its parent."""
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             # PID (NAME) STATE PARENT …; a name may hold brackets, and half a letter: it is cut at 15 bytes

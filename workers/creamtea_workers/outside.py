@@ -18,8 +18,10 @@ LAST_SECONDS = 10.0  # that a guard is given
 
 
 def inherited_variables() -> dict[str, str]:
-    """This process's environment for a program that is not creamtea's: without creamtea's and Ray's
-    variables, and without passwords of databases."""
+    """Return this process's environment for a program that is not creamtea's.
+
+    creamtea's and Ray's variables and passwords of databases are left out.
+    """
     return {
         name: value
         for name, value in os.environ.items()
@@ -28,7 +30,10 @@ def inherited_variables() -> dict[str, str]:
 
 
 def start(command: Sequence[str], source: Path, **options: Any) -> subprocess.Popen[bytes]:
-    """The guard of a program whose standard input is the file `source`. `options`: of `subprocess.Popen`."""
+    """Start the guard of a program whose standard input is the file `source`.
+
+    `options`: of `subprocess.Popen`.
+    """
     return subprocess.Popen(
         # -I -S: nothing of this environment reaches the guard
         [sys.executable, "-I", "-S", str(GUARD), str(source), *command],

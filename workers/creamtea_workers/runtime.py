@@ -28,7 +28,7 @@ def prepare_torch(cpus: int, deterministic: bool = True) -> None:
 
 
 def use_tf32(on: bool) -> None:
-    """Whether a GPU rounds the factors of matrix products of fp32 numbers to ten bits."""
+    """Set whether a GPU rounds the factors of matrix products of fp32 numbers to ten bits."""
     torch.backends.cuda.matmul.allow_tf32 = on
     torch.backends.cudnn.allow_tf32 = on
 

@@ -57,7 +57,7 @@ class Batch:
         return replace(self, source=dropped(self.source), read=dropped(self.target))
 
     def real(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """The rows of hidden (B, T, D) and the targets at real positions: (N, D), (N,)."""
+        """Return the rows of hidden (B, T, D) and the targets at real positions: (N, D), (N,)."""
         hidden, target = hidden.flatten(0, 1), self.target.flatten()
         if len(self.positions) == len(target):
             return hidden, target
@@ -165,7 +165,7 @@ class Pairs:
 def plan_epoch(
     pairs: Pairs, batch_tokens: int, seed: int, epoch: int, batch_sentences: int | None = None
 ) -> list[NDArray[np.int64]]:
-    """The members of each batch of an epoch, in training order: every pair once.
+    """Plan the members of each batch of an epoch, in training order: every pair once.
 
     The pairs are shuffled, then sorted by target and source length (ties stay shuffled), cut into batches
     of at most `batch_tokens` target positions, padding included, and the batches are shuffled. A pair
@@ -183,7 +183,7 @@ def plan_epoch(
 
 
 def plan_in_order(pairs: Pairs, batch_tokens: int) -> list[NDArray[np.int64]]:
-    """Batches for evaluation: by length, without chance."""
+    """Plan batches for evaluation: by length, without chance."""
     order = order_by_length(pairs.target_lengths, pairs.source_lengths)
     cuts = cut(pairs.target_lengths[order], batch_tokens)
     return [
@@ -194,9 +194,9 @@ def plan_in_order(pairs: Pairs, batch_tokens: int) -> list[NDArray[np.int64]]:
 
 
 def order_by_length(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places in ascending order of `first`, then `second`, then place: np.lexsort((second, first)).
+    """Order the places by `first`, then `second`, then place, ascending: np.lexsort((second, first)).
 
-    One sort of numbers that hold all three, which takes a tenth of the time.
+    It is one sort of numbers that hold all three, which takes a tenth of the time.
     """
     if not len(first):
         return np.zeros(0, dtype=np.int64)
@@ -229,9 +229,11 @@ def parts(
     most: int | None = None,
     may_pad: bool = True,
 ) -> Iterator[list[int]]:
-    """Sentences in this order, cut into batches of at most `most`, and of fewer beside a very long source:
-    ATTENDED bounds the memory that a batch takes. `lengths` are those of all sources. Without `may_pad`,
-    of the model, each batch is of one length."""
+    """Cut sentences, in this order, into batches of at most `most`, and of fewer beside a very long source.
+
+    ATTENDED bounds the memory that a batch takes. `lengths` are those of all sources. Without `may_pad`, of
+    the model, each batch is of one length.
+    """
     part: list[int] = []
     longest = 0
     for n in order:

@@ -59,23 +59,24 @@ class Files:
         return self._file(name).lines()
 
     def text(self, name: str, side: Side, tokenized: Tokenized) -> Iterator[str]:
-        """The lines of a file on one side of the study's languages, tokens and escapes undone, not yet
-        normalised."""
+        """Read one side of the study's languages, tokens and escapes undone, lines not yet normalised."""
         return map(self._plain(side, tokenized), self.lines(name))
 
     def raw_pairs(self, text: TextPair | FilesTestSet) -> Iterator[Pair]:
-        """The aligned lines of two files, as `text` gives them. StepError where the counts differ, at the end
-        of the shorter one."""
+        """Read the aligned lines of two files, as `text` gives them.
+
+        StepError if the counts differ, at the end of the shorter one.
+        """
         sides: tuple[Side, Side] = ("source", "target")
         lines = [self.text(name, side, text.tokenized) for name, side in zip(names(text), sides, strict=True)]
         return (Pair(*pair) for pair in aligned(names(text), *lines))
 
     def pairs(self, text: TextPair) -> Iterator[Pair]:
-        """The same, normalised."""
+        """Read the aligned lines of two files, normalised."""
         return (Pair(normalise(source), normalise(target)) for source, target in self.raw_pairs(text))
 
     def pairs_within(self, text: TextPair, longest: int) -> Iterator[Pair | None]:
-        """The same; None for pairs with a line of more than `longest` characters in its file."""
+        """Read the same; None for a pair with a line of more than `longest` characters in its file."""
         plain = [self._plain(side, text.tokenized) for side in ("source", "target")]
         sides = [self._file(name).lines_within(longest) for name in names(text)]
         for source, target in aligned(names(text), *sides):
@@ -95,7 +96,7 @@ class Files:
         return partial(detokenise, language=language)
 
     def sources_of(self, held_out: Sequence[HeldOut]) -> frozenset[str]:
-        """The source sentences, normalised, of test sets that no training pair may hold."""
+        """Return the source sentences, normalised, of test sets that no training pair may hold."""
         return frozenset(
             normalise(line)
             for test_set in held_out
@@ -109,7 +110,7 @@ def names(text: TextPair | FilesTestSet) -> tuple[str, str]:
 
 
 def aligned(names: Sequence[str], sources: Iterator[T], targets: Iterator[T]) -> Iterator[tuple[T, T]]:
-    """Line by line. StepError, once one side has ended, if the other has not."""
+    """Yield the files' lines together. StepError, once one side has ended, if the other has not."""
     pairs = 0
     for source in sources:
         target = next(targets, _END)
@@ -122,7 +123,7 @@ def aligned(names: Sequence[str], sources: Iterator[T], targets: Iterator[T]) ->
 
 
 def same_length(lines: Mapping[str, int]) -> None:
-    """StepError unless the files, by their names, have the same number of lines."""
+    """Raise StepError unless the files, given by name, have the same number of lines."""
     if len(set(lines.values())) > 1:
         counts = ", ".join(f"{name} has {counted(count, 'line')}" for name, count in lines.items())
         raise StepError(f"files that must be aligned line by line are not: {counts}")
@@ -161,9 +162,10 @@ def read_corpus(
     progress: Callable[[int], None] = lambda read: None,
     unspaced: bool = False,
 ) -> FilteredCorpus:
-    """Streams of training pairs through all filters, then repeated, and of a development set, which loses
-    only pairs with an empty side, so that its loss is that of the text that the researcher chose. StepError
-    if either ends up empty.
+    """Stream training pairs through all filters, then repeated, and the pairs of a development set.
+
+    The development set loses only pairs with an empty side, so that its loss is that of the text that the
+    researcher chose. StepError if either ends up empty.
 
     Repetition comes last, and text by text: the filter of duplicates sees every pair of the files once, and
     what it keeps of a text is repeated `repeat` times. So train_read - dropped + train_added are kept.
@@ -223,7 +225,7 @@ class Sieve:
         self.dropped: dict[str, int] = dict.fromkeys([*reasons, "duplicate"], 0)
 
     def passed(self, pairs: Sequence[Pair | None]) -> list[bool]:
-        """Whether each of the next pairs passes all filters; None stands for one with too long a line."""
+        """Tell for each of the next pairs if it passes all filters. None is a pair with too long a line."""
         reasons = [self._reason(pair) for pair in pairs]
         if self._filters.duplicates:
             left = [(n, pair) for n, pair in enumerate(pairs) if pair is not None and reasons[n] is None]
@@ -248,8 +250,11 @@ Hashes = NDArray[np.uint64]
 
 
 def pair_hash(source: str, target: str) -> int:
-    """64 bits. Among 10 million different pairs the expected number of those that are taken for a repetition
-    is 3 in a million, n² / 2⁶⁵; among 100 million it is 3 in ten thousand."""
+    """Hash a pair to 64 bits.
+
+    Among 10 million different pairs the expected number of those that are taken for a repetition is 3 in a
+    million, n² / 2⁶⁵; among 100 million it is 3 in ten thousand.
+    """
     return int.from_bytes(blake2b(f"{source}\n{target}".encode(), digest_size=8).digest(), "little")
 
 
@@ -261,7 +266,7 @@ class SeenHashes:
         self._runs: list[Hashes] = []
 
     def add(self, hashes: Sequence[int]) -> NDArray[np.bool_]:
-        """Whether each was not there before, among these either."""
+        """Add hashes; tell for each if it is new, and not a repetition among these either."""
         keys, places = np.unique(np.array(hashes, dtype=np.uint64), return_index=True)
         new = np.ones(len(keys), dtype=np.bool_)
         for run in self._runs:

@@ -15,7 +15,10 @@ from creamtea_workers.corpora.segments import Prepared, Segment
 
 
 def read_words(files: Files, name: str, lines: WordLines) -> Iterator[WordLine]:
-    """StepError names a line that is not as `lines` are, which the plan of a new study has found already."""
+    """Read the words of a file.
+
+    StepError names a line that is not as `lines` are, which the plan of a new study has found already.
+    """
     number = 0
     for number, line in enumerate(files.lines(name), start=1):
         try:
@@ -27,13 +30,13 @@ def read_words(files: Files, name: str, lines: WordLines) -> Iterator[WordLine]:
 
 
 def pair_of(language: str, line: WordLine) -> Pair:
-    """The language and the tags as one symbol each: "<zulu>hamba<V><PST>"."""
+    """Make a pair, with the language and each tag as one symbol: "<zulu>hamba<V><PST>"."""
     tags = "".join(f"<{tag}>" for tag in line.tags)
     return Pair(f"<{language}>{line.word}{tags}", line.target)
 
 
 def of_groups(words: Iterable[tuple[str, Sequence[Pair]]]) -> Prepared:
-    """A test set of the words of each language."""
+    """Make a test set of the words of each language."""
     grouped = [(Segment(*pair, []), language) for language, pairs in words for pair in pairs]
     return Prepared([segment for segment, _ in grouped], groups=[language for _, language in grouped])
 

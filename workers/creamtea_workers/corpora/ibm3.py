@@ -61,7 +61,10 @@ class Distribution(Generic[T]):
 
 
 def temper(weights: Sequence[float], gamma: float) -> tuple[float, ...]:
-    """w^(1/γ), renormalised; γ = 0 gives 1.0 to the first of the largest. Weights ≥ 0, one of them > 0."""
+    """Return w^(1/γ), renormalised; γ = 0 gives 1.0 to the first of the largest.
+
+    Weights are ≥ 0, at least one of them > 0.
+    """
     top = max(weights)
     if gamma == 0:
         first = weights.index(top)
@@ -75,8 +78,10 @@ class Distortion(Protocol):
     """d(π|i, l, m)."""
 
     def weights(self, i: int, length: int, m: int) -> Sequence[float]:
-        """Weights of the target positions 1 … m for the source position i (from 1) of `length`; all > 0, on
-        any scale."""
+        """Return weights of the target positions 1 … m for the source position i (from 1) of `length`.
+
+        All are > 0, on any scale.
+        """
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ class Ibm3(Generic[T]):
         self._p1 = temper((1 - tables.p1, tables.p1), gamma)[1]
 
     def sample(self, source: Sequence[T], rng: random.Random) -> list[Target[T]]:
-        """A target sentence of `source`. ValueError if every draw of the fertilities was zero."""
+        """Sample a target sentence of `source`. ValueError if every draw of the fertilities was zero."""
         fertilities = self._fertilities(source, rng)  # step 1
         spurious = sum(rng.random() < self._p1 for _ in range(sum(fertilities)))  # step 2
         m = sum(fertilities) + spurious  # step 3
@@ -180,7 +185,7 @@ _TRIES = 5  # draws of a target, before a text stays empty
 
 
 def diagonal(i: int, length: int, m: int) -> int:
-    """c(i, l, m): the target position, from 1, on the diagonal beside the source position i, from 1."""
+    """Return c(i, l, m): the target position on the diagonal beside the source position i, both from 1."""
     return (2 * i - 1) * m // (2 * length) + 1
 
 
@@ -224,9 +229,11 @@ class Ibm3Counts:
 
 
 def count(aligned: Iterable[Sequence[Sequence[int]]], vocabulary_size: int, max_fertility: int) -> Ibm3Counts:
-    """The counts of pairs (source, target, alignment) whose target subword k comes from the source position
-    alignment[k], from 0, or from NULL, -1. Pairs with an empty side are skipped. ValueError where no subword
-    is aligned."""
+    """Count pairs (source, target, alignment). ValueError if no subword is aligned.
+
+    Target subword k comes from the source position alignment[k], from 0, or from NULL, -1. Pairs with an
+    empty side are skipped.
+    """
     fertility = np.zeros((vocabulary_size, max_fertility + 1), dtype=np.int64)
     links, null, jumps = Counter[int](), np.zeros(vocabulary_size, dtype=np.int64), Counter[tuple[int, int]]()
     for source, target, origins in aligned:
@@ -285,7 +292,7 @@ class Jumps:
 
 
 def tables(counts: Ibm3Counts) -> Tables[int]:
-    """IBM-3's parameters; a subword that no counted source held is copied."""
+    """Return IBM-3's parameters; a subword that no counted source held is copied."""
     fertility: dict[int, dict[int, float]] = {}
     lexical: dict[int, dict[int, float]] = {}
     for x, row in enumerate(counts.fertility.tolist()):
@@ -310,8 +317,11 @@ class Ibm3Translator:
         self._model, self._subwords = Ibm3(tables(counts), gamma), subwords
 
     def translate(self, text: str, rng: random.Random) -> str | None:
-        """One sample, normalised; None if only empty text can be had: the source has nothing known but
-        blanks, none of its subwords has a fertility above 0, or several samples were nothing but blanks."""
+        """Sample one translation, normalised; None if only empty text can be had.
+
+        That is so if the source has nothing known but blanks, none of its subwords has a fertility above 0,
+        or several samples were nothing but blanks.
+        """
         source = known(self._subwords.encode(text))
         if not self._text(source):
             return None
@@ -328,7 +338,7 @@ class Ibm3Translator:
         return normalise(self._subwords.decode(ids))
 
     def translate_all(self, texts: Iterable[str], stream: str) -> Iterator[tuple[str, str | None]]:
-        """Each text with one sample, from the random stream of that name."""
+        """Yield each text with one sample, from the random stream of that name."""
         rng = random.Random(f"ibm3 {stream}")
         return ((text, self.translate(text, rng)) for text in texts)
 
@@ -341,8 +351,10 @@ def known(ids: Sequence[int]) -> list[int]:
 
 
 def prepare_corpus(spec: Ibm3Corpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
-    """The sources of the base corpus, which was filtered when it was made, with sampled targets. Pairs
-    without a translation are left out, of the development set too."""
+    """Sample targets for the sources of the base corpus, which was filtered when it was made.
+
+    Pairs without a translation are left out, of the development set too.
+    """
     translator = load_translator(context, spec.gamma)
     corpus = FilteredCorpus((), (), 0, 0, {"no_translation": 0})
 
@@ -370,7 +382,7 @@ def prepare_corpus(spec: Ibm3Corpus, context: StepContext[CorpusParams]) -> Filt
 
 
 def prepare_test_set(spec: Ibm3TestSet, context: StepContext[TestSetParams]) -> Prepared:
-    """Sentences for which nothing can be sampled are left out: a segment needs a reference."""
+    """Sample the references; leave out sentences without a sample, since a segment needs a reference."""
     corpus = context.params.corpus
     assert isinstance(corpus, Ibm3Corpus)  # its check has seen to it
     lines = list(Files.of(context).text(spec.source, "source", spec.tokenized))

@@ -46,10 +46,12 @@ def annotate(
     source_language: str,
     progress: Callable[[int, int], None],
 ) -> Prepared:
-    """The segments, each with its idiom and its words in the metadata, as several entries where it is in
-    several pieces (`entries`); without spans where its words are not found, or not aligned. Counted are the
-    segments whose source holds the words of their idiom (`found`), and of these those with a word of the
-    reference aligned to them (`aligned`)."""
+    """Add to each segment its idiom, and the idiom's words in the metadata.
+
+    An idiom in several pieces has several entries (`entries`); one whose words are not found, or not aligned,
+    has no spans. Counted are the segments whose source holds the words of their idiom (`found`), and of these
+    those with a word of the reference aligned to them (`aligned`).
+    """
     sources = [split_words(segment.source) for segment in segments]
     targets = [split_words(segment.reference) for segment in segments]
     alignments = align(sources, targets, training, progress)
@@ -68,7 +70,7 @@ def annotate(
 
 
 def spans(words: Sequence[Word], places: Sequence[int]) -> list[list[int]]:
-    """The characters [from, to) of the words in these places, ascending; neighbours are one piece."""
+    """Return the characters [from, to) of the words in these places, ascending; neighbours are one piece."""
     pieces: list[list[int]] = []
     for number, place in enumerate(places):
         if number and place == places[number - 1] + 1:
@@ -79,8 +81,10 @@ def spans(words: Sequence[Word], places: Sequence[int]) -> list[list[int]]:
 
 
 def entries(name: str, source: Sequence[list[int]], target: Sequence[list[int]]) -> list[dict[str, Any]]:
-    """An idiom in pieces as a segment holds it: entries of one name, whose spans together are the idiom. The
-    side with fewer pieces repeats its last one, or [] where it has none; there is always an entry."""
+    """Return the entries of an idiom in pieces: all have its name, and their spans together are the idiom.
+
+    The side with fewer pieces repeats its last one, or [] if it has none; there is always an entry.
+    """
     source, target = source or [[]], target or [[]]
     return [
         {
@@ -101,8 +105,11 @@ def align(
     training: Iterable[Pair],
     progress: Callable[[int, int], None],
 ) -> list[set[Link]]:
-    """The links of each test pair on which both directions agree. The training pairs are aligned with them,
-    each once, however often it is repeated; they are read once, and kept as a number of 4 bytes per word."""
+    """Return the links of each test pair on which both directions agree.
+
+    The training pairs are aligned with them, each once, however often it is repeated; they are read once, and
+    kept as a number of 4 bytes per word.
+    """
     source_side, target_side = _Side(), _Side()
     for source, target in zip(sources, targets, strict=True):
         source_side.add(source)
@@ -186,7 +193,7 @@ class Word(NamedTuple):
 
 
 def is_mark(word: str) -> bool:
-    """Whether the word has neither a letter nor a digit."""
+    """Return True if the word has neither a letter nor a digit."""
     return not re.search(r"[^\W_]", word)
 
 
@@ -198,12 +205,12 @@ class Idiom(NamedTuple):
 
 
 def split_words(text: str) -> list[Word]:
-    """The words and marks of normalised text. (Lower-casing may change a length, so it comes last.)"""
+    """Split normalised text into words and marks. (Lower-casing may change a length, so it comes last.)"""
     return [Word(match[0].lower().replace("’", "'"), *match.span()) for match in _WORD.finditer(text)]
 
 
 def read_info(lines: Sequence[str], name: str, languages: Languages) -> list[Idiom]:
-    """The idioms of an `.info` file; StepError where a line is not `spread TAB idiom …`."""
+    """Read the idioms of an `.info` file. StepError if a line is not `spread TAB idiom …`."""
     idioms = []
     for number, line in enumerate(lines, start=1):
         columns = line.split("\t")
@@ -228,7 +235,7 @@ def _text(column: str, language: str) -> str:
 
 
 def find(idiom: Idiom, words: Sequence[Word], language: str) -> list[int] | None:
-    """The places, in order, of the idiom's words in a sentence; None if one of them has no form there.
+    """Find the places, in order, of the idiom's words in a sentence; None if one of them has no form there.
 
     Every word has the places of its lemma's forms. Of the choices of one place for each word the one is taken
     that gives the stated spread (one place may serve two words: "without a shadow of doubt"); of several the

@@ -20,8 +20,10 @@ from creamtea_workers.corpora.segments import Prepared
 
 
 def prepare_corpus(spec: InflectionCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
-    """The words of each pair of languages after each other; those of the second are there `repeat` times, and
-    then what is made up of them."""
+    """Put the words of each pair of languages after each other.
+
+    Those of the second are there `repeat` times, and then the words that are hallucinated from them.
+    """
     files = Files.of(context)
     train: list[Pair] = []
     dev_pairs: list[Pair] = []
@@ -69,7 +71,7 @@ MAX_DRAWS = 100  # of a word
 
 
 def hallucinate(words: Sequence[WordLine], count: int, seed: int, language: str) -> list[WordLine]:
-    """`count` made-up words, round after round of those with a stem. StepError where no word has one.
+    """Make up `count` words, round after round of those with a stem. StepError if no word has one.
 
     A word in which a letter and a mark beside it would become one character, which no word of the language
     may have, is drawn again, and stays as it was where that does not help.
@@ -101,7 +103,7 @@ def hallucinate(words: Sequence[WordLine], count: int, seed: int, language: str)
 
 
 def stems(lemma: str, form: str) -> Iterator[tuple[int, int, int]]:
-    """What may be replaced: where it begins in the lemma and in the form, and how long it is."""
+    """Yield what may be replaced: where it begins in the lemma and in the form, and how long it is."""
     for block in Levenshtein.opcodes(lemma, form):
         if block.tag != "equal":
             continue

@@ -80,19 +80,22 @@ class MarianSubwords:
         return normalise(text.replace(BLANK, " "))  # of pieces that only the source's model has
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The target's subwords, for people and logs."""
+        """Return the target's subwords, for people and logs."""
         return [self._target[int(id_)] for id_ in ids]
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._source_names[int(id_)] for id_ in ids]
 
     def word_starts(self) -> frozenset[int]:
-        """The ids of the source's subwords that begin a word."""
+        """Return the ids of the source's subwords that begin a word."""
         return word_starts(self._source_names)
 
     def offsets(self, text: str) -> list[Offset]:
-        """The target's subwords with the characters that each stands for, before SentencePiece normalises
-        them (½ is one of `text`, and 1⁄2 in the subword). ValueError if `text` is not normalised."""
+        """Return the target's subwords with the characters of `text`. ValueError if `text` is not normalised.
+
+        The characters are those before SentencePiece normalises them (½ is one of `text`, and 1⁄2 in the
+        subword).
+        """
         if text != normalise(text):
             raise ValueError("offsets are only defined for normalised text")
         result, end = [], 0

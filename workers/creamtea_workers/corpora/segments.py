@@ -62,7 +62,7 @@ class Prepared:
 
 
 def encode_sources(subwords: TextModel, lines: Sequence[str]) -> list[list[int]]:
-    """The subwords of each; none of a line that shows nothing, so that nothing is translated."""
+    """Encode each line; a line that shows nothing has no subwords, so that nothing is translated."""
     encoded = subwords.encode_lines(lines)
     return [[] if is_blank(line) else ids for line, ids in zip(lines, encoded, strict=True)]
 
@@ -94,7 +94,7 @@ class EncodedTestSet:
 
 
 def read_hypotheses(decode: Path, indices: Sequence[int]) -> list[dict[str, Any]]:
-    """The lines of a decode step's hypotheses.jsonl. StepError unless they are of these segments."""
+    """Read a decode step's hypotheses.jsonl. StepError unless the lines are of these segments."""
     rows = read_jsonl(decode / "hypotheses.jsonl")
     if [row["index"] for row in rows] != list(indices):
         raise StepError(f"{len(rows)} hypotheses do not line up with the test set's {len(indices)} segments")

@@ -45,8 +45,10 @@ class Offset(NamedTuple):
 
 
 def sampled_lines(path: Path, count: int) -> Iterator[str]:
-    """`count` lines of a file, in its order, each set of them equally likely; or all, if it has no more. The
-    same lines of all files of one length."""
+    """Yield `count` lines of a file, in its order, or all if it has no more; each set is equally likely.
+
+    All files of one length give the same lines.
+    """
     left = sum(1 for _ in iterate_lines(path))
     if left <= count:
         yield from iterate_lines(path)
@@ -166,29 +168,31 @@ class SubwordModel:
         return ids
 
     def unknown(self, line: str) -> list[str]:
-        """What has no subword, characters beside each other together, in the order of the line."""
+        """Return what has no subword, in the order of the line; neighbouring characters stay together."""
         text = normalise(line)
         pieces: list[str] = self._processor.encode(text, out_type=str)
         return [piece for piece, id_ in zip(pieces, self.encode(text), strict=True) if id_ == UNK]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; pad, bos and eos are dropped, an unknown subword shows as ⁇."""
+        """Return the text of ids; pad, bos and eos are dropped, an unknown subword shows as ⁇."""
         text: str = self._processor.decode([int(i) for i in ids if i not in (PAD, BOS, EOS)])
         return normalise(text)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The subwords as SentencePiece writes them, for people and logs."""
+        """Return the subwords as SentencePiece writes them, for people and logs."""
         return [self._processor.id_to_piece(int(i)) for i in ids]
 
     source_pieces = pieces
 
     def word_starts(self) -> frozenset[int]:
-        """The ids of the subwords that begin a word."""
+        """Return the ids of the subwords that begin a word."""
         return word_starts(self.pieces(range(self.size)))
 
     def offsets(self, text: str) -> list[Offset]:
-        """The subwords of normalised text with their characters. ValueError if `text` is not normalised:
-        offsets into another text would be meaningless."""
+        """Return the subwords of normalised text with their characters.
+
+        ValueError if `text` is not normalised: offsets into another text would be meaningless.
+        """
         if text != normalise(text):
             raise ValueError("offsets are only defined for normalised text")
         pieces: list[str] = self._processor.encode(text, out_type=str)
@@ -203,7 +207,7 @@ class SubwordModel:
 
 
 def word_starts(pieces: Iterable[str]) -> frozenset[int]:
-    """The ids of the pieces that begin a word."""
+    """Return the ids of the pieces that begin a word."""
     return frozenset(id_ for id_, piece in enumerate(pieces) if piece.startswith(BLANK))
 
 
@@ -243,10 +247,10 @@ class TextModel(Protocol):
         """Encode target lines."""
 
     def unknown(self, line: str) -> list[str]:
-        """What a source has that the model has never seen, in its order."""
+        """Return what a source has that the model has never seen, in its order."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of a target; pad, bos and eos are dropped, what is unknown shows as ⁇."""
+        """Return the text of a target; pad, bos and eos are dropped, what is unknown shows as ⁇."""
 
 
 @runtime_checkable
@@ -255,28 +259,27 @@ class SubwordTexts(TextModel, Protocol):
     their recall need of it."""
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The target's subwords as SentencePiece writes them, for people and tables."""
+        """Return the target's subwords as SentencePiece writes them, for people and tables."""
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The source's subwords, likewise."""
+        """Return the source's subwords as SentencePiece writes them."""
 
     def word_starts(self) -> frozenset[int]:
-        """The ids of the source's subwords that begin a word."""
+        """Return the ids of the source's subwords that begin a word."""
 
     def offsets(self, text: str) -> list[Offset]:
-        """The subwords of a normalised target text with their characters. ValueError if `text` is not
-        normalised."""
+        """Return the subwords of a target text with their characters. ValueError if it is not normalised."""
 
 
 def subword_texts(model: TextModel) -> SubwordTexts:
-    """StepError for a text model of characters or tokens."""
+    """Return the model as one of subwords. StepError for a text model of characters or tokens."""
     if not isinstance(model, SubwordTexts):
         raise StepError("what a vocabulary selection holds is measured in subwords of kind bpe or unigram")
     return model
 
 
 def vocabulary_sizes(model: TextModel) -> tuple[int, int]:
-    """How many ids source and target have."""
+    """Return the number of ids of source and target."""
     own = model.source_vocabulary
     return model.size if own is None else own.size, model.size
 
@@ -290,7 +293,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, kind: Symbols, lines: Iterable[str]) -> Vocabulary:
-        """All symbols of the lines, in an order that does not depend on the lines'."""
+        """Collect all symbols of the lines, in an order that does not depend on the lines'."""
         symbols = {symbol for line in lines for symbol in split(kind, line)}
         return cls(kind, sorted(symbols, key=lambda symbol: (not is_bracketed(symbol), symbol)))
 
@@ -320,12 +323,12 @@ class Vocabulary:
 
 
 def split(kind: Symbols, line: str) -> list[str]:
-    """A normalised line as symbols."""
+    """Split a normalised line into symbols."""
     return line.split() if kind == "tokens" else _CHARACTER.findall(line)
 
 
 def is_bracketed(symbol: str) -> bool:
-    """Whether it is the symbol of a language or a tag."""
+    """Return True for the symbol of a language or a tag."""
     return len(symbol) > 2 and symbol[0] == "<" and symbol[-1] == ">"
 
 
@@ -339,7 +342,7 @@ class Vocabularies:
 
     @classmethod
     def of_corpus(cls, corpus: Path, spec: Subwords) -> Vocabularies:
-        """All the symbols of a corpus step's training text."""
+        """Collect all symbols of a corpus step's training text."""
         sides = ((spec.source, "train.src"), (spec.target, "train.tgt"))
         return cls(*(Vocabulary.of(kind, iterate_lines(corpus / name)) for kind, name in sides))
 

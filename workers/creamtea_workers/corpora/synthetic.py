@@ -108,7 +108,7 @@ class Grammar:
         self._classes = {words: _zipf(words) for words in _CLASSES}
 
     def sentence(self, idiom_rate: float) -> list[str]:
-        """A sentence, with one idiom in `idiom_rate` of all; no idiom's phrase occurs by chance."""
+        """Make a sentence, with an idiom at probability `idiom_rate`; no idiom's phrase occurs by chance."""
         idiom = PHRASES[int(self._rng.random() * len(PHRASES))] if self._happens(idiom_rate) else None
         while True:
             units = self._sentence(idiom)
@@ -170,7 +170,7 @@ def _phrases_in(words: Sequence[str]) -> int:
 
 @cache
 def tables() -> Tables[str]:
-    """n, t, d and the NULL words of the invented language."""
+    """Return n, t, d and the NULL words of the invented language."""
     rng = random.Random("creamtea: the invented language")
     invented = _invent(rng)
     fertility: dict[str, dict[int, float]] = {}
@@ -220,7 +220,7 @@ def _invent(rng: random.Random) -> Iterator[str]:
 
 
 def prepare_corpus(spec: SyntheticCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
-    """What is made to measure needs no filter: no side is empty, no source comes twice."""
+    """Make a corpus, which needs no filter: no side is empty, no source comes twice."""
     train, dev = training_and_dev(spec, lambda done, total: context.progress(done, total, "sampling"))
     return FilteredCorpus(
         train=[Pair(segment.source, segment.reference) for segment in train],
@@ -240,15 +240,17 @@ def prepare_test_set(spec: SyntheticTestSet, context: StepContext[TestSetParams]
 def training_and_dev(
     corpus: SyntheticCorpus, progress: Callable[[int, int], None] | None = None
 ) -> tuple[list[Segment], list[Segment]]:
-    """The segments of a corpus. Every source sentence is different; none of dev is in training."""
+    """Make the segments of a corpus. Every source sentence is different; none of dev is in training."""
     train_units, dev_units = _corpus_sources(corpus)
     train = _translate(train_units, corpus.gamma, f"{corpus.seed} train", progress)
     return train, _translate(dev_units, corpus.gamma, f"{corpus.seed} dev")
 
 
 def unseen_segments(test_set: SyntheticTestSet, corpus: SyntheticCorpus) -> list[Segment]:
-    """Segments of the corpus's language and temperature whose sources are in neither its training nor its
-    development set (nor twice in the test set)."""
+    """Make segments of the corpus's language and temperature whose sources are new.
+
+    They are in neither its training nor its development set (nor twice in the test set).
+    """
     seen = {" ".join(units) for split in _corpus_sources(corpus) for units in split}
     units = list(islice(_unseen(f"{test_set.seed} test", test_set.idiom_rate, seen), test_set.lines))
     return _translate(units, corpus.gamma, f"{test_set.seed} test")

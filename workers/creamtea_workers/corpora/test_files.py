@@ -91,14 +91,15 @@ def _placed(segment: Segment, entries: Sequence[dict[str, Any]]) -> Segment:
 
 
 def in_the_text(idioms: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The idioms that stand in both texts, without the words of the metadata."""
+    """Return the idioms that stand in both texts, without the words of the metadata."""
     sides = ("name", "source", "target")
     return [{key: idiom[key] for key in sides} for idiom in idioms if idiom["source"] and idiom["target"]]
 
 
 def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
-    """Every line of a test set, empty ones too: nothing is filtered, so that an index is a line of the file.
-    Without references, each is empty.
+    """Read every line of a test set, empty ones too.
+
+    Nothing is filtered, so that an index is a line of the file. Without references, each is empty.
 
     The offsets of idioms count the characters of the file's lines (of the detokenised ones, where the test
     set is tokenised); the segments' count those of the plain text. StepError for misaligned files, for a NUL

@@ -48,7 +48,7 @@ def move_span_back(line: str, span: tuple[int, int]) -> tuple[int, int]:
 
 
 def without_nul(text: str, place: str) -> str:
-    """The text. StepError if it has a NUL character, which neither sacreBLEU ignores nor a database holds."""
+    """Return the text. StepError for a NUL character: sacreBLEU does not ignore it, no database holds it."""
     if "\0" in text:
         raise StepError(f"{place}: the line has a NUL character (U+0000); take it out")
     return text
@@ -68,8 +68,10 @@ class UserFile:
         return cls(name=name, path=Path(locations[name]), digest=digests[name])
 
     def parts(self) -> Iterator[bytes]:
-        """The content, unpacked, part by part, for files too large for memory. StepError if it cannot be
-        read; and, after the last part, if it has changed since planning."""
+        """Yield the content, unpacked, part by part, for files too large for memory.
+
+        StepError if it cannot be read; and, after the last part, if it has changed since planning.
+        """
         digest = hashlib.sha256()
         try:
             with self.path.open("rb") as raw:
@@ -91,8 +93,7 @@ class UserFile:
             )
 
     def lines(self) -> Iterator[str]:
-        """The lines as they are, without line ends, one after the other. StepError names a line that is not
-        UTF-8."""
+        """Yield the lines as they are, without line ends. StepError names a line that is not UTF-8."""
         for number, row in enumerate(self._rows(None), start=1):
             yield self._decoded(row, number)
 
@@ -133,7 +134,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def iterate_lines(path: Path) -> Iterator[str]:
-    """Lines that `write_lines` wrote, one after the other."""
+    """Yield the lines that `write_lines` wrote."""
     with path.open(encoding="utf-8", newline="\n") as file:
         for line in file:
             yield line[:-1]
@@ -145,8 +146,10 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSON Lines file of another step. Lines end in `\\n` only: a text may hold other line
-    breaks. StepError where the file is missing."""
+    """Read the objects of a JSON Lines file of another step. StepError if the file is missing.
+
+    Lines end in `\\n` only: a text may hold other line breaks.
+    """
     try:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
     except FileNotFoundError:
@@ -167,14 +170,17 @@ def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def detokenise(line: str, language: str) -> str:
-    """The text of a line of Moses' tokens. `language` is a code such as `de` or `pt-BR`; rules exist for some
-    (English contractions, French and Italian elisions, Czech, Finnish), the others share the general ones."""
+    """Return the text of a line of Moses' tokens.
+
+    `language` is a code such as `de` or `pt-BR`; rules exist for some (English contractions, French and
+    Italian elisions, Czech, Finnish), the others share the general ones.
+    """
     text: str = _detokeniser(primary(language)).detokenize(line.split())
     return text
 
 
 def primary(language: str) -> str:
-    """`pt` of `pt-BR` or `pt_BR`."""
+    """Return the language without its region: `pt` for `pt-BR` or `pt_BR`."""
     return language.lower().replace("_", "-").split("-")[0]
 
 

@@ -66,22 +66,22 @@ class Rows:
         return lengths if self.kept is None else lengths[self.kept]
 
     def only(self, rows: NDArray[np.int64] | None) -> Rows:
-        """These rows, all for None; of all rows, not of some that were kept before."""
+        """Keep these rows, all for None; of all rows, not of some that were kept before."""
         return self if rows is None else Rows(self.tokens, self.offsets, rows)
 
     def copy(self, first: int, last: int) -> Rows:
-        """Rows [first, last) in memory of their own."""
+        """Copy rows [first, last) into memory of their own."""
         offsets = np.array(self.offsets[first : last + 1])
         return Rows(np.array(self.tokens[offsets[0] : offsets[-1]]), offsets - offsets[0])
 
     def without(self, token: int) -> Rows:
-        """All rows, with each `token` taken out."""
+        """Remove each `token` from all rows."""
         stays = self.tokens != token
         before = np.concatenate([[0], np.cumsum(stays)])
         return Rows(self.tokens[stays], before[self.offsets])
 
     def table(self, rows: NDArray[np.int64], fill: int, end: int) -> NDArray[np.int64]:
-        """(B, longest + 1) of B rows, each with `end` behind it, padded with `fill`."""
+        """Return B rows as (B, longest + 1), each with `end` behind it, padded with `fill`."""
         if self.kept is not None:
             rows = self.kept[rows]
         starts = self.offsets[rows]
@@ -94,7 +94,7 @@ class Rows:
         return table
 
     def parts(self) -> Iterator[NDArray[Any]]:
-        """The tokens of some rows after the other."""
+        """Yield the tokens of some rows after the other."""
         for first in range(0, len(self), _PART):
             last = min(first + _PART, len(self))
             if self.kept is None:

@@ -156,7 +156,7 @@ def fetch(model: str) -> tuple[Path, str]:
 
 
 def first_cause(error: BaseException) -> str:
-    """download_model hides the reason behind "not supported": follow the chain to where it began."""
+    """Return the first cause of an error: download_model hides it behind "not supported"."""
     while error.__context__ is not None:
         error = error.__context__
     return one_line(error)

@@ -37,7 +37,10 @@ class TerMetric:
         return corpus_statistics(self._scorer, texts)
 
     def score(self, sums: Array) -> Array:
-        """(..., 2) -> (...): edits per 100 words. Against empty references 100, or 0 without an edit."""
+        """Score (..., 2) -> (...): edits per 100 words.
+
+        Against empty references 100, or 0 without an edit.
+        """
         edits, words = sums[..., 0], sums[..., 1]
         empty = np.where(edits > 0, 1.0, 0.0)
         return np.asarray(100.0 * np.divide(edits, words, out=empty, where=words > 0))

@@ -131,7 +131,7 @@ class Attention(nn.Module):
     def weigh(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | Spans | None, causal: bool = False
     ) -> Tensor:
-        """Attend: queries (B, H, T, E), keys and values (B, H, S, E) → (B, T, D)."""
+        """Return attended values: queries (B, H, T, E), keys and values (B, H, S, E) → (B, T, D)."""
         share = self.dropout if self.training else 0.0
         if self.weights != "softmax":
             assert not isinstance(mask, Spans)  # `training.packing.can_pack`

@@ -10,8 +10,10 @@ from creamtea_workers.objectives.base import Objective
 
 
 def build_objective(spec: objectives.Objective, unigram: Tensor | None = None) -> Objective:
-    """The objective of a spec. `unigram` (V,), relative frequencies of the training targets
-    (`unigram_frequencies`), is what a loss smoothed with `unigram` needs; scores never do.
+    """Build the objective of a spec.
+
+    `unigram` (V,), relative frequencies of the training targets (`unigram_frequencies`), is what a loss
+    smoothed with `unigram` needs; scores never do.
     """
     built: Objective = implementation(spec).build(spec, unigram)
     return built

@@ -21,19 +21,24 @@ class Objective(Protocol):
         """Sum of the token losses (a scalar), differentiable in hidden, weight and bias."""
 
     def log_scores(self, logits: Tensor) -> Tensor:
-        """Token log-scores ≤ 0 of logits (..., V or K): log softmax, log sigmoid, log entmax (-inf off
-        the support). Greedy search needs only the logits' arg max: every objective is monotone in them."""
+        """Return token log-scores ≤ 0 of logits (..., V or K).
+
+        These are log softmax, log sigmoid, log entmax (-inf off the support). Greedy search needs only the
+        logits' arg max: every objective is monotone in them.
+        """
 
     def initial_bias(self, vocabulary_size: int) -> float:
-        """What the output bias starts at (SCONES: -log V, see there)."""
+        """Return the initial output bias (SCONES: -log V, see there)."""
 
 
 # Label smoothing: the target is q = (1 - ε) e_y + ε r, r uniform over V or the unigram distribution.
 
 
 def unigram_frequencies(rows: Rows, vocabulary_size: int) -> Tensor:
-    """Relative frequencies (V,), fp64, of the subwords in the targets, with an eos for each. A subword that
-    never occurs there has 0, and gets no mass from smoothing."""
+    """Return relative frequencies (V,), fp64, of the subwords in the targets, with an eos for each.
+
+    A subword that never occurs there has 0, and gets no mass from smoothing.
+    """
     counts = np.zeros(vocabulary_size, dtype=np.int64)
     for part in rows.parts():
         counts += np.bincount(part, minlength=vocabulary_size)
@@ -58,7 +63,7 @@ class LabelSmoothing:
     )
 
     def expected(self, logits: Tensor, gold: Tensor) -> Tensor:
-        """q · z of the logits z (n, V): (n,)."""
+        """Return q · z of the logits z (n, V): (n,)."""
         chosen = logits.gather(1, gold)[:, 0]
         if not self.epsilon:
             return chosen
@@ -66,7 +71,10 @@ class LabelSmoothing:
         return chosen.lerp(mean, self.epsilon)
 
     def subtract_from_(self, p: Tensor, gold: Tensor) -> Tensor:
-        """p - q of p (n, V), in place: a Fenchel-Young gradient (Peters and Martins 2021, Eqs. 9 and 13)."""
+        """Turn p (n, V) into p - q, in place.
+
+        It is a Fenchel-Young gradient (Peters and Martins 2021, Eqs. 9 and 13).
+        """
         if self.epsilon and self.kind == "uniform":
             p.sub_(self.epsilon / p.shape[1])
         elif self.epsilon:
@@ -74,11 +82,11 @@ class LabelSmoothing:
         return p.scatter_add_(1, gold, p.new_full(gold.shape, self.epsilon - 1))
 
     def power_sum(self, alpha: float, gold: Tensor, like: Tensor) -> Tensor:
-        """Σ_w q_w^α: (n,) in the type of `like` (n, V)."""
+        """Return Σ_w q_w^α: (n,) in the type of `like` (n, V)."""
         return self._sum(lambda q: q.pow(alpha), gold, like)
 
     def log_sum(self, gold: Tensor, like: Tensor) -> Tensor:
-        """Σ_w q_w log q_w: (n,) in the type of `like` (n, V)."""
+        """Return Σ_w q_w log q_w: (n,) in the type of `like` (n, V)."""
         return self._sum(lambda q: torch.special.xlogy(q, q), gold, like)
 
     def _sum(self, term: Callable[[Tensor], Tensor], gold: Tensor, like: Tensor) -> Tensor:
@@ -92,7 +100,7 @@ class LabelSmoothing:
         return (terms.sum() - terms[at_gold] + term(others[at_gold] + (1 - self.epsilon))).to(like.dtype)
 
     def frequencies(self, like: Tensor) -> Tensor:
-        """The unigram distribution (V,), in the type and on the device of `like` (n, V)."""
+        """Return the unigram distribution (V,), in the type and on the device of `like` (n, V)."""
         if self.unigram is None or self.unigram.shape != like.shape[1:]:
             raise ValueError(
                 "label smoothing with unigram needs the relative frequencies of the training targets' "

@@ -42,17 +42,20 @@ class EntmaxObjective(LinearObjective):
         return losses.add_(self.entropy(powers))
 
     def conjugate(self, p: Tensor, rest: Tensor, tau: Tensor) -> Tensor:
-        """Ω*(z) = p·z - Ω(p) (n,), for z with its maximum at 0: `rest` is (α - 1) z - τ (n, K) on the
-        support of p and 0 elsewhere, so that (α - 1) p·z = p·rest + τ, and Σ p^α = p·rest."""
+        """Return Ω*(z) = p·z - Ω(p) (n,), for z with its maximum at 0.
+
+        `rest` is (α - 1) z - τ (n, K) on the support of p and 0 elsewhere, so that (α - 1) p·z = p·rest + τ,
+        and Σ p^α = p·rest.
+        """
         powers = (p * rest).sum(1)
         return (powers + tau[:, 0]) / (self.alpha - 1) - self.entropy(powers)
 
     def entropy(self, power_sum: Tensor) -> Tensor:
-        """Ω of distributions whose Σ p^α is `power_sum`."""
+        """Return Ω of distributions whose Σ p^α is `power_sum`."""
         return (power_sum - 1) / (self.alpha * (self.alpha - 1))
 
     def log_scores(self, logits: Tensor) -> Tensor:
-        """Exactly -inf off the support."""
+        """Return log p, exactly -inf off the support."""
         if uses_kernels(logits):
             from creamtea_workers.objectives import kernels
 

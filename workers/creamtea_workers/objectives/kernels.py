@@ -35,7 +35,7 @@ jit: Callable[[Callable[..., Any]], Any] = triton.jit
 
 
 def softmax_(product: Tensor, bias: Tensor, targets: Tensor, smoothing: LabelSmoothing) -> Tensor:
-    """log Σ exp z - q·z of each row."""
+    """Compute log Σ exp z - q·z of each row."""
     losses = bias.new_empty(len(product))
     launch(softmax_kernel, product, bias, targets, losses, **smoothed(smoothing, product, bias))
     return losses
@@ -51,7 +51,7 @@ def scones_(product: Tensor, bias: Tensor, targets: Tensor, alpha: float, label_
 def entmax_(
     product: Tensor, bias: Tensor, targets: Tensor, alpha: float, smoothing: LabelSmoothing
 ) -> Tensor:
-    """Ω*(z) - q·z of each row."""
+    """Compute Ω*(z) - q·z of each row."""
     losses = bias.new_empty(len(product))
     options = {"ALPHA": alpha, "TYPE": working_type(alpha, bias), **smoothed(smoothing, product, bias)}
     launch(entmax_kernel, product, bias, targets, losses, **options)
@@ -59,7 +59,7 @@ def entmax_(
 
 
 def entmax_log_scores(logits: Tensor, alpha: float) -> Tensor:
-    """log p (…, V) in fp32, -inf off the support."""
+    """Compute log p (…, V) in fp32, -inf off the support."""
     rows = logits.reshape(-1, logits.shape[-1]).contiguous()
     scores = rows.new_empty(rows.shape, dtype=torch.float32)
     if len(rows):
@@ -68,12 +68,12 @@ def entmax_log_scores(logits: Tensor, alpha: float) -> Tensor:
 
 
 def working_type(alpha: float, like: Tensor) -> tl.dtype:
-    """fp64 where `objectives.threshold` needs it, or is given it."""
+    """Return fp64 if `objectives.threshold` needs it, or is given it; else fp32."""
     return tl.float64 if alpha < NEAR_SOFTMAX or alpha > 2 or like.dtype == torch.float64 else tl.float32
 
 
 def smoothed(smoothing: LabelSmoothing, product: Tensor, bias: Tensor) -> dict[str, Any]:
-    """The arguments of `smooth_of`."""
+    """Return the arguments of `smooth_of`."""
     epsilon, words = smoothing.epsilon, product.shape[1]
     if epsilon and smoothing.kind == "unigram":
         return {
@@ -99,7 +99,7 @@ def launch(kernel: Any, rows: Tensor, *arguments: Tensor, **options: Any) -> Non
 
 @jit
 def logits_of(product, bias, words, V):
-    """z of a block in the type of the bias, without one in fp32; -inf beyond the row's end."""
+    """Load z of a block in the type of the bias, without one in fp32; -inf beyond the row's end."""
     inside = words < V
     z = tl.load(product + words, inside, other=-float("inf"))
     if bias is None:
@@ -117,7 +117,7 @@ def block_of(first, product, bias, words, V, SPAN: tl.constexpr):
 
 @jit
 def maxima_of(first, product, bias, V, SPAN: tl.constexpr):
-    """The largest logit of each lane, of one word in every block."""
+    """Find the largest logit of each lane, which takes one word of every block."""
     largest, lanes = first, tl.arange(0, first.shape[0])
     for start in range(first.shape[0], SPAN, first.shape[0]):
         largest = tl.maximum(largest, logits_of(product, bias, start + lanes, V))
@@ -126,7 +126,7 @@ def maxima_of(first, product, bias, V, SPAN: tl.constexpr):
 
 @jit
 def smooth_of(words, V, frequencies, EPSILON: tl.constexpr, EACH: tl.constexpr, TYPE: tl.constexpr):
-    """ε r of a block, 0 beyond the row's end: `frequencies` are r, or r is uniform and EACH is ε / V."""
+    """Load ε r of a block, 0 beyond the row's end: `frequencies` are r, or r is uniform and EACH is ε / V."""
     inside = words < V
     if frequencies is None:
         share = inside.to(TYPE) * EACH
@@ -137,7 +137,7 @@ def smooth_of(words, V, frequencies, EPSILON: tl.constexpr, EACH: tl.constexpr, 
 
 @jit
 def raised(x, EXPONENT: tl.constexpr):
-    """x^EXPONENT of x ≥ 0, with 0⁰ = 0."""
+    """Raise x ≥ 0 to EXPONENT, with 0⁰ = 0."""
     if EXPONENT == 0:
         return (x > 0).to(x.dtype)
     elif EXPONENT == 1:
@@ -214,7 +214,10 @@ def scones_kernel(
 def scores_of(
     first, product, bias, words, V, top, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr
 ):
-    """s = (α - 1)(z - max z) of a block, rounded as on a CPU: where α > 2, p can have any value beside it."""
+    """Return s = (α - 1)(z - max z) of a block.
+
+    It is rounded as on a CPU: where α > 2, p can have any value beside it.
+    """
     z = block_of(first, product, bias, words, V, SPAN) - top
     if ALPHA > 2:
         return (z * (ALPHA - 1)).to(TYPE)
@@ -224,8 +227,10 @@ def scores_of(
 
 @jit
 def threshold_of(first, product, bias, V, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr):
-    """The largest logit of a row, and τ. For α > 2 also the number above τ, and the share of the way to τ at
-    which Σ p = 1."""
+    """Find the largest logit of a row, and τ.
+
+    For α > 2 also the number above τ, and the share of the way to τ at which Σ p = 1.
+    """
     BETA: tl.constexpr = 1 / (ALPHA - 1)
     largest = maxima_of(first, product, bias, V, SPAN)
     top = tl.max(largest, 0)
@@ -251,7 +256,7 @@ def threshold_of(first, product, bias, V, ALPHA: tl.constexpr, TYPE: tl.constexp
 
 @jit
 def newton(first, product, bias, V, top, tau, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr):
-    """`threshold.newton` of a row, from `tau`; it ends at the same tolerance, 8 · eps."""
+    """Find τ of a row as `threshold.newton` does, from `tau`; it ends at the same tolerance, 8 · eps."""
     BETA: tl.constexpr = 1 / (ALPHA - 1)
     lanes = tl.arange(0, first.shape[0])
     step, count = tl.full((), 1.0, TYPE), 0
@@ -274,7 +279,7 @@ def newton(first, product, bias, V, top, tau, ALPHA: tl.constexpr, TYPE: tl.cons
 def sum_of_roots(
     first, product, bias, V, top, tau, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr
 ):
-    """Σ [s - τ]₊^β - 1."""
+    """Return Σ [s - τ]₊^β - 1."""
     BETA: tl.constexpr = 1 / (ALPHA - 1)
     total, lanes = tl.zeros(first.shape, TYPE), tl.arange(0, first.shape[0])
     for start in range(0, SPAN, first.shape[0]):
@@ -285,7 +290,7 @@ def sum_of_roots(
 
 @jit
 def probability_of(s, tau, above, share, ALPHA: tl.constexpr):
-    """p and p^(α - 1) = [s - τ]₊ of a block."""
+    """Return p and p^(α - 1) = [s - τ]₊ of a block."""
     BETA: tl.constexpr = 1 / (ALPHA - 1)
     rest = tl.maximum(s - tau, 0.0)
     p = raised(rest, BETA)

@@ -40,12 +40,16 @@ class LinearObjective(ABC):
 
     @abstractmethod
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """logits (n, V) in fp32 or fp64, which may be overwritten; targets (n,).
-        The sum of the token losses, a scalar, and its gradient (n, V)."""
+        """Return the sum of the token losses, a scalar, and its gradient (n, V).
+
+        logits (n, V) in fp32 or fp64, which may be overwritten; targets (n,).
+        """
 
     def fused_(self, product: Tensor, bias: Tensor, targets: Tensor) -> Tensor | None:
-        """The same by a kernel on a GPU: return the losses (n,), and overwrite product (n, V), the logits
-        without the bias, by their gradient. None if the objective has no kernel."""
+        """Compute the losses (n,) by a kernel on a GPU; None if the objective has no kernel.
+
+        It overwrites product (n, V), the logits without the bias, by their gradient.
+        """
         return None
 
     def initial_bias(self, vocabulary_size: int) -> float:
@@ -111,8 +115,11 @@ def differentiate_(
 
 
 def add_product_(total: Tensor, gradient: Tensor, rows: Tensor, tile: int) -> None:
-    """total (V, D) += gradientᵀ (n, V) · rows (n, D). cuBLAS adds a product of lower precision in fp32. On a
-    CPU it is added a tile at a time: as a whole it would pass through memory three more times."""
+    """Add a product: total (V, D) += gradientᵀ (n, V) · rows (n, D).
+
+    cuBLAS adds a product of lower precision in fp32. On a CPU it is added a tile at a time: as a whole it
+    would pass through memory three more times.
+    """
     if gradient.dtype == total.dtype:
         total.addmm_(gradient.t(), rows)
         return
@@ -125,5 +132,5 @@ def add_product_(total: Tensor, gradient: Tensor, rows: Tensor, tile: int) -> No
 
 
 def uses_kernels(tensor: Tensor) -> bool:
-    """Whether Triton's kernels process `tensor`, or PyTorch's operations."""
+    """Return True if Triton's kernels process `tensor`, False for PyTorch's operations."""
     return tensor.is_cuda

@@ -46,14 +46,18 @@ class SconesObjective(LinearObjective):
         return F.logsigmoid(logits.float())
 
     def initial_bias(self, vocabulary_size: int) -> float:
-        """-log V: every word starts at about probability 1/V. At 0 the negative terms would sum to
-        α V log 2, three orders of magnitude above where training ends."""
+        """Return -log V: every word starts at about probability 1/V.
+
+        At 0 the negative terms would sum to α V log 2, three orders of magnitude above where training ends.
+        """
         return -math.log(vocabulary_size)
 
 
 def negative_loss(logits: Tensor, gold: Tensor) -> Tensor:
-    """Σ_{w ≠ y} softplus(z_w) of each row: (n,). The gold term is left out of the sum, not subtracted:
-    a large one would swallow the others' digits."""
+    """Return Σ_{w ≠ y} softplus(z_w) of each row: (n,).
+
+    The gold term is left out of the sum, not subtracted: a large one would swallow the others' digits.
+    """
     return F.softplus(logits).scatter_(1, gold, 0.0).sum(1)
 
 

@@ -54,7 +54,7 @@ class Candidates:
         return cls(gathered, Places(row, slot, word))
 
     def put_(self, values: Tensor, into: Tensor, other: float) -> Tensor:
-        """values (n, K) in the vocabulary's places of `into` (n, V), and `other` everywhere else."""
+        """Put values (n, K) in the vocabulary's places of `into` (n, V), and `other` everywhere else."""
         if self.places is None:
             return values.to(into.dtype)
         row, slot, word = self.places
@@ -63,13 +63,15 @@ class Candidates:
 
 
 def precise(logits: Tensor, alpha: float) -> Tensor:
-    """The logits in the type that α asks for."""
+    """Convert the logits to the type that α asks for."""
     return logits.double() if alpha < NEAR_SOFTMAX else logits
 
 
 def support(scores: Tensor, alpha: float) -> tuple[Candidates, Tensor, Tensor]:
-    """What may be in the support of scores (n, V) whose maximum is 0, [s - τ]₊ of it (n, K), and τ (n, 1);
-    these two in fp64 where α > 2."""
+    """Find what may be in the support of scores (n, V) whose maximum is 0.
+
+    Return it with its [s - τ]₊ (n, K), and τ (n, 1); these two in fp64 where α > 2.
+    """
     lowest = scores.new_full((len(scores), 1), -1.0)
     bound = (threshold(block_maxima(scores), alpha, lowest) - MARGIN).clamp_(min=-1.0)
     candidates = Candidates.above(scores, bound)
@@ -82,20 +84,20 @@ def support(scores: Tensor, alpha: float) -> tuple[Candidates, Tensor, Tensor]:
 
 
 def block_maxima(scores: Tensor) -> Tensor:
-    """The largest of every BLOCK entries of scores (n, V), and up to BLOCK - 1 entries that are left over."""
+    """Return the largest of every BLOCK entries of scores (n, V), and up to BLOCK - 1 leftover entries."""
     whole = scores.shape[1] // BLOCK * BLOCK
     largest = scores[:, :whole].unflatten(1, (BLOCK, whole // BLOCK)).amax(1)
     return torch.cat([largest, scores[:, whole:]], 1)
 
 
 def threshold(scores: Tensor, alpha: float, bound: Tensor) -> Tensor:
-    """τ (n, 1) of scores (n, K), which is not below `bound` (n, 1)."""
+    """Return τ (n, 1) of scores (n, K), which is not below `bound` (n, 1)."""
     beta = 1 / (alpha - 1)
     return newton(scores, beta, bound) if beta >= 1 else bisection(scores.double(), beta)[0]
 
 
 def newton(scores: Tensor, beta: float, bound: Tensor) -> Tensor:
-    """τ for β ≥ 1 (α ≤ 2), by Newton's method on g(τ) = ‖[s - τ]₊‖_β - 1.
+    """Find τ for β ≥ 1 (α ≤ 2), by Newton's method on g(τ) = ‖[s - τ]₊‖_β - 1.
 
     g is convex (a norm of convex functions that are not negative) and falls: from a bound, where g ≥ 0, each
     step comes closer from the left and none goes too far. From -1 it ends at rounding error after five to
@@ -117,8 +119,11 @@ def newton(scores: Tensor, beta: float, bound: Tensor) -> Tensor:
 
 
 def bisection(scores: Tensor, beta: float) -> tuple[Tensor, Tensor]:
-    """τ for β < 1 (α > 2), where Σ [s - τ]₊^β is neither convex nor concave: the number below it and the one
-    above, by halving the logarithm of the largest probability, m = (-τ)^β, which lies between 1/K and 1."""
+    """Find the numbers just below and above τ for β < 1 (α > 2), by bisection.
+
+    Σ [s - τ]₊^β is then neither convex nor concave. What is halved is the logarithm of the largest
+    probability, m = (-τ)^β, which lies between 1/K and 1.
+    """
     low = scores.new_full((len(scores), 1), max(1, scores.shape[1])).log_().neg_()  # none of rows of NaN
     high = torch.zeros_like(low)
     for _ in range(MAX_ITERATIONS):
@@ -130,7 +135,10 @@ def bisection(scores: Tensor, beta: float) -> tuple[Tensor, Tensor]:
 
 
 def between(scores: Tensor, below: Tensor, above: Tensor, power: float) -> Tensor:
-    """[s - τ]₊ (n, K) for τ between two neighbours (n, 1), whose roots of degree `power` sum up to 1."""
+    """Return [s - τ]₊ (n, K) for the τ between two neighbours (n, 1) at which its roots sum up to 1.
+
+    The roots are of degree `power`.
+    """
     more, less = ((scores - tau).clamp_(min=0.0).pow_(1 / power) for tau in (below, above))
     excess, lack = (p.sum(1, keepdim=True) - 1 for p in (more, less))
     share = torch.where(excess > lack, -lack / (excess - lack), 1.0).clamp_(0.0, 1.0)
@@ -138,7 +146,7 @@ def between(scores: Tensor, below: Tensor, above: Tensor, power: float) -> Tenso
 
 
 def power(rest: Tensor, exponent: float) -> Tensor:
-    """rest^exponent of rest ≥ 0, with 0⁰ = 0: what is off the support adds nothing."""
+    """Return rest^exponent of rest ≥ 0, with 0⁰ = 0: what is off the support adds nothing."""
     if exponent == 0:
         return (rest > 0).to(rest.dtype)
     return rest.clone() if exponent == 1 else rest.pow(exponent)

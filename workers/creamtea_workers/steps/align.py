@@ -37,7 +37,7 @@ def with_em(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
 def train_in_step(
     context: StepContext[Any], shards: Shards, vocabulary_size: int, iterations: int
 ) -> tuple[Aligner, StepResult]:
-    """The built-in aligner, and a result with its learning curve and tension."""
+    """Train the built-in aligner; return it, and a result with its learning curve and tension."""
     done, message = 0, "finding subwords that occur together"
 
     def report(iteration: int, value: float) -> None:

@@ -32,9 +32,11 @@ from creamtea_workers.training.group import Group, current_group
 
 
 def run(context: StepContext[DecodeParams]) -> StepResult:
-    """One hypothesis per segment, in the segments' order. A source line that is empty, or shows nothing, has
-    an empty output, which `blank_sources` counts. The batch size changes no output in fp32; in bf16 a kernel
-    may round differently for another shape, which can decide between near-equal tokens.
+    """Decode one hypothesis per segment, in the segments' order.
+
+    A source line that is empty, or shows nothing, has an empty output, which `blank_sources` counts. The
+    batch size changes no output in fp32; in bf16 a kernel may round differently for another shape, which can
+    decide between near-equal tokens.
 
     Translations are saved every `SAVE_EVERY` seconds: an attempt continues where the last one stopped, with
     more or fewer workers (`resources.decode.workers`), which share the batches out. A search may leave more
@@ -83,10 +85,12 @@ def translate(
     context: StepContext[DecodeParams],
     group: Group,
 ) -> SavedTranslations:
-    """Batches of sentences of similar length, the longest first, so that memory runs out at once if at all.
+    """Translate the batches that are left; return all translations, at every worker.
+
+    Batches are of sentences of similar length, the longest first, so that memory runs out at once if at all.
     They are the same whoever translates them, so that scores are exactly the same, too: worker r of n takes
     each n-th from the r-th on; only of one that was left half done the rest is translated by itself.
-    Returns all translations, at every worker."""
+    """
     saved = group.share(lambda: SavedTranslations.load(context.checkpoints))
     batches = list(translator.batches(sources, context.params.batch_size))
     rest = ([n for n in batch if n not in saved.translations] for batch in batches)
@@ -129,7 +133,7 @@ def hypothesis_row(index: int, translation: Translation, subwords: TextModel) ->
 def metrics(
     rows: Sequence[dict[str, Any]], translations: Sequence[Translation], seconds: float, blank: int
 ) -> list[MetricRow]:
-    """`blank`: how many source lines are."""
+    """Return the metrics of the decoding; `blank` is the number of blank source lines."""
     count = len(rows)
     empty = sum(not row["text"] for row in rows)
     truncated = sum(not translation.hypothesis.finished for translation in translations)

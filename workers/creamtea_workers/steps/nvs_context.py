@@ -102,7 +102,7 @@ def nothing(name: str, threshold: str) -> list[MetricRow]:
 def count(
     context: StepContext[NvsContextParams], wanted: Wanted, thresholds: Sequence[float]
 ) -> tuple[NDArray[np.int64], dict[str, Selected]]:
-    """(contexts, segments, thresholds): how many ids are selected, and by metric which of the wanted are."""
+    """Count the selected ids (contexts, segments, thresholds), and list by metric which wanted ones are."""
     trained = TrainedModel.of_step(context)
     trained.require(NvsSelection)
     alone = WordVotes.of(trained.model, wanted.subwords)
@@ -126,7 +126,7 @@ def count(
 def add_sizes(
     result: StepResult, threshold: str, sizes: NDArray[np.int64], everything: NDArray[np.bool_]
 ) -> None:
-    """Both (contexts, segments)."""
+    """Add sizes, and whether everything is selected, to the result; both are (contexts, segments)."""
     for name, own, hits in zip(CONTEXTS, sizes, everything, strict=True):
         size = float(own.mean())
         result.metrics.append(MetricRow("selected_size", size, subject=f"{threshold}/{name}"))
@@ -135,8 +135,10 @@ def add_sizes(
 
 
 def only_in_context(wanted: Wanted, selected: Selected, place: int) -> dict[str, Any]:
-    """The sentences with subwords that are selected from the sentence and from none of its words alone, at
-    the threshold in this place."""
+    """List the sentences with subwords that are selected from the sentence and from none of its words alone.
+
+    `place`: that of the threshold.
+    """
     sentence, word = selected
     idioms = []
     for idiom, ids, inside, alone in zip(wanted.idioms, wanted.ids[WORDS], sentence, word, strict=True):
@@ -153,8 +155,11 @@ def shares(
     cluster: Sequence[int],
     listed: dict[str, Any],
 ) -> list[MetricRow]:
-    """everything (contexts, segments): whether all subwords that are wanted are selected. Segments of one
-    idiom are one `cluster` of the interval. `listed` is of the detail of those in context only."""
+    """Return the shares of segments all of whose wanted subwords are selected.
+
+    `everything` (contexts, segments) is True for these. Segments of one idiom are one `cluster` of the
+    interval. `listed` is of the detail of those in context only.
+    """
     sentence, word = everything
     sizes = np.bincount(cluster)
     rows = []

@@ -59,11 +59,11 @@ class Measured:
         )
 
     def sizes(self, place: int) -> NDArray[np.int64]:
-        """(n,) the selected size of each sentence."""
+        """Return the selected size of each sentence (n,)."""
         return np.array([of_segment[place, 0] for of_segment in self.counts])
 
     def distinct(self, scope: str) -> int:
-        """How many idioms there are in a scope of idioms."""
+        """Count the idioms in a scope of idioms."""
         inputs = self.idioms if "words" in scope else self.sentences
         return len(distinct_idioms(inputs.references))
 
@@ -91,8 +91,11 @@ def run(context: StepContext[RecallParams]) -> StepResult:
 
 
 def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
-    """The distinct idioms with the subwords of their translations, in order, that are not selected from
-    their words. Each subword is counted as if it were an idiom: so any selection tells which it reaches."""
+    """List the distinct idioms with the subwords of their translations that their words do not select.
+
+    The subwords are in order. Each is counted as if it were an idiom: so any selection tells which it
+    reaches.
+    """
     test_set = EncodedTestSet.of_step(context)
     subwords, selection = test_set.subword_texts, context.params.selection
     in_segments = (idiom for segment in test_set.segments for idiom in idiom_words(segment))

@@ -52,7 +52,9 @@ class Matched:
 
 
 def run(context: StepContext[RecallAtSizeParams]) -> StepResult:
-    """For each k the NVS threshold is the one whose mean selected size over this test set is the closest that
+    """Compare the recall of NVS and lexicon selection at the same mean size.
+
+    For each k the NVS threshold is the one whose mean selected size over this test set is the closest that
     does not exceed the lexicon's; </s> is always selected. It is found in the sorted logits of all sentences,
     so nothing lies between the two sizes but equal logits.
 
@@ -136,8 +138,10 @@ def _above(least: float, wanted: Sequence[Sequence[Logits]]) -> Reached:
 
 
 def threshold_for(descending: Logits, budget: int) -> tuple[float, int]:
-    """The lowest of the logits that at most `budget` logits exceed, and how many do. `descending`: at least
-    the `budget` + 1 largest of all."""
+    """Return the lowest of the logits that at most `budget` logits exceed, and how many do.
+
+    `descending`: at least the `budget` + 1 largest of all.
+    """
     least = descending[budget]
     return float(least), int(np.searchsorted(-descending, -least, side="left"))
 
