@@ -82,7 +82,7 @@ _MP4 = (b"iso", b"mp41", b"mp42", b"avc1", b"M4V ", b"dash", b"mmp4", b"MSNV", b
 
 
 def media_type(head: bytes) -> str | None:
-    """The MIME type of a file with these first bytes (`HEAD` of them); None for what is not allowed."""
+    """Return the MIME type of a file with these first bytes (`HEAD` of them); None if it is not allowed."""
     for magic, image in _IMAGES.items():
         if head.startswith(magic):
             return image
@@ -110,12 +110,12 @@ def _is_mp3(head: bytes) -> bool:
 
 
 def kind_of(media: str) -> str:
-    """ "image", "audio" or "video", of a MIME type."""
+    """Return "image", "audio" or "video" for a MIME type."""
     return media.partition("/")[0]
 
 
 def export_name(digest: str, media: str) -> str:
-    """The name of a file in an export."""
+    """Return a file's name in an export."""
     return f"{digest}{CAPTIONS_ENDING if media == CAPTIONS else ENDINGS[media][0]}"
 
 
@@ -148,7 +148,7 @@ class ItemMedia(Strict):
 
 
 def check_entries(entries: Iterable[Any]) -> None:
-    """ValueError for what `Item.media` cannot hold."""
+    """Raise ValueError for what `Item.media` cannot hold."""
     try:
         digests = [ItemMedia.model_validate(entry).digest for entry in entries]
     except ValidationError as error:
@@ -159,7 +159,7 @@ def check_entries(entries: Iterable[Any]) -> None:
 
 
 def types_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """SHA-256 → MIME type of every file that these entries (`Item.media`) name, captions too."""
+    """Map the SHA-256 of each file that these entries (`Item.media`) name, captions too, to its type."""
     found: dict[str, str] = {}
     for entry in entries:
         found[entry["digest"]] = entry["type"]
@@ -186,7 +186,7 @@ class FileStore(Protocol):
 
 
 def check_stored(store: FileStore, digest: str, media: str) -> None:
-    """InputError for a file beside sources that is gone from the store."""
+    """Raise InputError if a file beside sources is gone from the store."""
     if not store.exists(digest):
         raise InputError(
             f"a file beside sources ({media}) is not in {store.root} any more: put it back there as "
@@ -204,7 +204,7 @@ class CheckedFile:
 
 
 def check_file(path: Path, place: str) -> CheckedFile:
-    """A file of an allowed type and size. InputError with `place` and what to do."""
+    """Check that a file has an allowed type and size. InputError with `place` and what to do."""
     try:
         with open_regular(path) as file:
             head = file.read(HEAD)
@@ -227,8 +227,10 @@ def check_file(path: Path, place: str) -> CheckedFile:
 
 
 def inside(folder: Path, name: str, place: str) -> Path:
-    """The file of this name in the folder or below it; InputError for a name that leads elsewhere, by a link
-    in the folder, say."""
+    """Return the path of this name in the folder or below it.
+
+    InputError for a name that leads elsewhere, by a link in the folder, say.
+    """
     parts = PurePosixPath(name).parts
     path = folder.joinpath(*parts)
     plain = bool(parts) and ".." not in parts and not name.startswith("/") and not set("\\:") & set(name)
@@ -238,7 +240,7 @@ def inside(folder: Path, name: str, place: str) -> Path:
 
 
 def check_total(sizes: Iterable[int], place: str) -> None:
-    """InputError where the files of a campaign are more than it may have; `sizes` of different files."""
+    """Raise InputError if a campaign's files are more than it may have; `sizes` of different files."""
     if (total := sum(sizes)) > MAX_CAMPAIGN:
         raise InputError(
             f"{place}: {total / 1e6:,.0f} MB in all; at most {MAX_CAMPAIGN / 1e6:,.0f} MB are allowed for "
@@ -259,15 +261,17 @@ _TIMES = re.compile(rf"{_TIME}[ \t]+-->[ \t]+{_TIME}(?:[ \t].*)?")
 
 
 def captions_of(folder: Path, name: str, place: str) -> CheckedFile | None:
-    """The checked captions beside this media file, of a folder; None where there are none. InputError as
-    of `check_captions`."""
+    """Check the captions beside this media file of a folder; None if there are none.
+
+    InputError as for `check_captions`.
+    """
     captions = str(Path(name).with_suffix(CAPTIONS_ENDING))
     path = inside(folder, captions, place)
     return check_captions(path, place) if path.exists() else None
 
 
 def check_captions(path: Path, place: str) -> CheckedFile:
-    """A WebVTT file. InputError with `place`, the line and what to do."""
+    """Check that a file is WebVTT. InputError with `place`, the line and what to do."""
     where = f"{place}: {path.name}"
     lines = re.split(r"\r\n|\r|\n", read_text(path, where, MAX_CAPTIONS))
     if not _FIRST_LINE.fullmatch(lines[0]):
@@ -321,9 +325,9 @@ class GivenFile:
 
 
 def read_media(path: Path, store: FileStore) -> list[GivenFile]:
-    """The lines of a file, once all files that they name are checked and then kept in the store.
+    """Read the lines of a file, check all files that they name, then keep these in the store.
 
-    InputError with file and line for what they must not be; nothing is kept then.
+    InputError with file and line if one is not allowed; nothing is kept then.
     """
     lines = read_lines(path, MediaLine, "media")
     checked = [_checked(path.parent, line.file, place) for place, line in lines]
@@ -381,7 +385,7 @@ def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[GivenFile], li
 
 
 def add_to_written(items: Sequence[NewItem], given: Sequence[GivenFile], target: str) -> None:
-    """The same for practice items (`target` is "tutorial") and attention checks ("attention")."""
+    """Add files to practice items (`target` is "tutorial") or attention checks ("attention")."""
     for file in given:
         if file.target == target and not int(file.number) <= len(items):
             raise InputError(f"{file.place}: there is no {target} item {file.number}: there are {len(items)}")
@@ -437,7 +441,7 @@ class Amount:
 
 
 def amount_of_media(session: Session, campaign_id: int) -> Amount:
-    """How many different files a campaign shows."""
+    """Count the different files that a campaign shows, and sum their sizes."""
     files, size = session.execute(
         select(func.count(), func.coalesce(func.sum(CampaignMedia.size), 0)).where(
             CampaignMedia.campaign_id == campaign_id
@@ -456,7 +460,7 @@ class SourceWithFiles:
 
 
 def first_media(session: Session, campaign_id: int, most: int) -> list[SourceWithFiles]:
-    """The first sources with files, each once."""
+    """List the first `most` sources with files, each once."""
     if amount_of_media(session, campaign_id).files == 0:
         return []
     found: dict[str, SourceWithFiles] = {}
@@ -469,7 +473,7 @@ def first_media(session: Session, campaign_id: int, most: int) -> list[SourceWit
 
 
 def find_media(session: Session, digest: str) -> KeptFile | None:
-    """The file with this SHA-256, if a campaign shows it."""
+    """Find the file with this SHA-256; None if no campaign shows it."""
     rows = session.scalars(select(CampaignMedia).where(CampaignMedia.digest == digest)).all()
     if not rows:
         return None

@@ -165,12 +165,14 @@ class Ratings(Scores):
         return Judgements(unit, rater, system, value)
 
     def matrix(self) -> Array:
-        """(units, systems): means over raters; NaN where a system has no rating on a unit."""
+        """Return means over raters (units, systems); NaN where a system has no rating on a unit."""
         return self._means(self.judgements.unit, len(self.segment_index))
 
     def side_by_side(self) -> tuple[Integers, Integers, Array]:
-        """Unit (m,), rater (m,) and scores (m, systems) of each rater's work on each unit; NaN where a rater
-        gave a system no score there."""
+        """Return unit (m,), rater (m,) and scores (m, systems) of each rater's work on each unit.
+
+        A score is NaN where a rater gave the system none there.
+        """
         raters = max(1, len(self.raters))
         key = self.judgements.unit * raters + self.judgements.rater
         unique, row = np.unique(key, return_inverse=True)
@@ -198,9 +200,9 @@ class Judgements:
 
 
 def load_ratings(session: Session, campaign: Campaign) -> Ratings:
-    """The campaign's ratings that count, and the counts of those that do not.
+    """Load the campaign's ratings that count, and the counts of those that do not.
 
-    InputError where the plug-in with the campaign's protocol is missing.
+    InputError if the plug-in with the campaign's protocol is missing.
     """
     protocol = find_protocol(campaign.protocol, campaign.settings)
     settings = settings_of(campaign.settings)
@@ -424,7 +426,7 @@ def estimate_over_pages(
 
 
 def payloads(session: Session, ratings: Ratings) -> list[dict[str, Any] | None]:
-    """(scores,): what an answer is beside its number; None for a score alone."""
+    """Return what each answer holds beside its number (scores,); None for a score alone."""
     known = {
         row.id: row.payload
         for row in session.execute(
@@ -438,8 +440,10 @@ def payloads(session: Session, ratings: Ratings) -> list[dict[str, Any] | None]:
 
 
 def document_numbers(names: Sequence[str], segments: Sequence[int]) -> Integers:
-    """Items' documents by number, 0 and above in the order of their names' appearance. A segment without a
-    document (name "") has a number of its own, below 0."""
+    """Number items' documents, from 0 in the order of their names' appearance.
+
+    A segment without a document (name "") has a number of its own, below 0.
+    """
     numbers: dict[str, int] = {}
     return np.array(
         [
@@ -451,15 +455,19 @@ def document_numbers(names: Sequence[str], segments: Sequence[int]) -> Integers:
 
 
 def documents_apart(names: Sequence[str], segments: Sequence[int]) -> Integers:
-    """The same; but where all items are of one document, of which nothing can be said but by its segments,
-    each segment is apart."""
+    """Number items' documents as `document_numbers` does, unless all items are of one document.
+
+    Then each segment is apart: nothing can be said of a single document but by its segments.
+    """
     numbers = document_numbers(names, segments)
     return numbers if len(np.unique(numbers)) > 1 else -1 - np.array(segments, dtype=np.int64)
 
 
 def repeated_scores(session: Session, ratings: Ratings) -> Booleans:
-    """(units, systems): where a system's output is the same text as an earlier system's on the unit, so that
-    its score is no judgement of its own. Raters saw such texts once (`Assignment.order`)."""
+    """Return (units, systems): True where a system's output repeats an earlier system's text on the unit.
+
+    Its score is then no judgement of its own: raters saw such texts once (`Assignment.order`).
+    """
     repeated = np.zeros((len(ratings.segment_index), len(ratings.campaign.systems)), dtype=bool)
     of_item = select(func.min(Assignment.id)).join(Item, Item.id == Assignment.item_id)
     firsts = of_item.where(Item.campaign_id == ratings.campaign.id).group_by(Assignment.item_id)
@@ -495,8 +503,10 @@ def by_rater(ratings: Ratings, repeated: Booleans) -> ScoresByRater:
 
 
 def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
-    """What changes whenever a campaign's counting ratings do, or the evidence of where errors come from: a
-    key for what was computed of them."""
+    """Return a key for what was computed of a campaign's ratings.
+
+    It changes whenever the counting ratings do, or the evidence of where errors come from.
+    """
     campaign = session.execute(
         select(Campaign.state, Campaign.created_at).where(Campaign.id == campaign_id)
     ).first()

@@ -65,12 +65,14 @@ _Unit = list[_Part]  # a document's segments, or one that stands alone
 
 
 def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -> list[Standing]:
-    """Every comparison with the baseline, over documents (segments, where they stand alone) of which all
-    ratings are in. Of a campaign that aims: those up to the first one that is still being rated, or that was
-    not sure to be rated, without outputs that a rater has skipped. A skipped one may never be rated: the
-    rater does not get it again, and nobody else may come. That another rater rates it later changes nothing,
-    nor does a skip of what was complete, so that what a look has seen stays as it was; the looks are those of
-    the campaign as it was planned."""
+    """Compare every system with the baseline, over documents of which all ratings are in.
+
+    Segments that stand alone are their own documents. With adaptive sampling, documents count up to the first
+    one that is still being rated, or that was not sure to be rated, without outputs that a rater has skipped.
+    A skipped output may never be rated: the rater does not get it again, and nobody else may come. Later
+    ratings of it, and skips of what was complete, do not change what a look has seen; the looks are those of
+    the campaign as it was planned.
+    """
     planned = _planned(session, ratings.campaign.id, relative=ratings.campaign.protocol.relative)
     aims = ratings.campaign.settings.aim
     skipped = _skipped(session, ratings) if aims else {}

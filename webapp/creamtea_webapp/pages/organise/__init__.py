@@ -19,8 +19,10 @@ from creamtea_webapp.pages.organise.shared import missing
 
 
 def is_asked_for(who: Identity) -> bool:
-    """Whether the address asks for one of these pages. Organisers and viewers of a single campaign have no
-    others."""
+    """Return True if the address asks for one of these pages.
+
+    Organisers and viewers of a single campaign have no others.
+    """
     asked = {"campaign", "campaigns", "programme"} & set(st.query_params)
     return bool(asked) or rights.standing(who) in rights.OF_ONE_CAMPAIGN
 

@@ -53,7 +53,7 @@ RATERS = ("rater", "direction", "state", "items, of an equal share", "skipped", 
 
 @st.fragment(run_every=REFRESH)
 def programme() -> None:
-    """Refreshes itself, and checks the right each time."""
+    """Show a programme; it refreshes itself, and checks the right each time."""
     session.require(rights.CREATE_CAMPAIGN)  # only who may see them all
     database, name = session.database(), st.query_params["programme"]
     try:

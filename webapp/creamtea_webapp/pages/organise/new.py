@@ -268,7 +268,7 @@ class Form:
         return find_protocol(self.value("protocol.kind"))
 
     def value(self, key: str) -> Any:
-        """What a field says now, or begins with."""
+        """Return a field's current value, or the one it begins with."""
         return st.session_state.get(self.key(key), self.start_value(key))
 
     def start_value(self, key: str) -> Any:
@@ -279,7 +279,7 @@ class Form:
         return None if declared.field.is_required() else declared.default
 
     def key(self, key: str) -> str:
-        """The key of a field's widget, with the value of the field that its choices depend on."""
+        """Return the key of a field's widget, with the value of the field that its choices depend on."""
         setting = declarations()[key].setting if key in declarations() else None
         of = self.study if setting and setting.choices in OF_STUDY else ""
         if key == "sample.kind":
@@ -288,7 +288,7 @@ class Form:
         return "-".join(filter(None, ("campaign", key, of, str(generation or ""))))
 
     def document(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the form says as a document, and the uploaded files by their keys."""
+        """Return the form as a document, and the uploaded files by their keys."""
         document: dict[str, Any] = {}
         files: dict[str, Any] = {}
         for key, declared in declarations().items():

@@ -180,8 +180,10 @@ def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> Mad
 
 
 def rater_reports(campaign_id: int) -> list[RaterReport]:
-    """The campaign's rater reports, kept as long as no rating comes or goes. Asks for the right to see them,
-    since everyone who has it shares what is kept."""
+    """Return the campaign's rater reports, kept as long as no rating comes or goes.
+
+    The right to see them is asked for, since everyone who has it shares what is kept.
+    """
     session.require(rights.SEE_RATERS, campaign_id)
     with session.database().session() as reading:
         state = fingerprint(reading, campaign_id)
@@ -252,8 +254,11 @@ def _plots(report: RaterReport, others: list[RaterReport], protocol: Protocol) -
 
 
 def score_axis(protocol: Protocol, values: Sequence[float]) -> tuple[float, tuple[float, float]]:
-    """The width of a bar, and where the first begins and the last ends: the whole scale, or of a scale
-    that nobody fills, as that of MQM from -1000 to 0, what was given."""
+    """Return the width of a bar, and where the first begins and the last ends.
+
+    This is the whole scale; of a scale that nobody fills, such as MQM's from -1000 to 0, it is what was
+    given.
+    """
     lowest, highest = float(protocol.scale.lowest), float(protocol.scale.highest)
     width = protocol.bin_width
     if (highest - lowest) / width > MAX_BARS:

@@ -147,23 +147,23 @@ def _show_links() -> None:
 
 
 def safe_name(name: str) -> str:
-    """A campaign's name as part of a file's."""
+    """Return a campaign's name as a part of a file name."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
 
 
 def entry(secret: str) -> str:
-    """A fresh link's address."""
+    """Return the address of a fresh link."""
     return f"{site()}/enter#{secret}"
 
 
 def site() -> str:
-    """Where this browser reaches the server."""
+    """Return the address at which this browser reaches the server."""
     address = urlsplit(str(st.context.url or ""))
     return f"{address.scheme}://{address.netloc}{address.path.rstrip('/')}"
 
 
 def find(campaign_id: int) -> CampaignSummary:
-    """The campaign; a page that says so and nothing else where there is none."""
+    """Return the campaign; if there is none, show a page that says only that."""
     with session.database().session() as reading:
         row = reading.get(Campaign, campaign_id)
     if row is None:
@@ -178,7 +178,7 @@ def missing() -> None:
 
 
 def head(who: Identity, campaign: CampaignSummary, view: str = "") -> None:
-    """The campaign's name and facts, its other pages, and what the last action did."""
+    """Show the campaign's name and facts, its other pages, and what the last action did."""
     reads, organises = rights.may(who, rights.READ_STUDIES), rights.may(who, rights.SEE_RATERS, campaign.id)
     show(TEMPLATE, "head", campaign=campaign, view=view, reads=reads, organises=organises)
     show_notice()
@@ -198,7 +198,7 @@ def _campaign_report(database: str, name: str, state: tuple[Any, ...]) -> Docume
 
 
 def rater_link(campaign_id: int, rater: RaterProgress) -> str:
-    """HTML of a link to the rater's page."""
+    """Return HTML of a link to the rater's page."""
     return render(TEMPLATE, "rater_link", campaign_id=campaign_id, rater=rater)
 
 
@@ -246,7 +246,7 @@ def on_press(
     done_at: str | None = None,
     usual_field: str = "",
 ) -> Callable[[], None]:
-    """For a button that is drawn now: `act`, once for a double click.
+    """Return the callback of a button that is drawn now: it calls `act`, once for a double click.
 
     `place`: where errors and fresh links are shown, another for each button. `done_at`: where the message
     stands if all went well; None is there too.
@@ -277,7 +277,7 @@ def _once(tab: str, drawn: float, place: str, make: Make, database: Database, ac
 
 
 def read_uploaded(field: str, file: Any, read: Callable[[Path], Read]) -> Read:
-    """An uploaded file, read as one on the disk is. InputError about the field, with the file's own name."""
+    """Read an uploaded file as one on the disk is. InputError about the field, with the file's own name."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / Path(file.name).name
         path.write_bytes(file.getvalue())
