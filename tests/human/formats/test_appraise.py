@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from creamtea.blame.labels import Mark, marks_of
 from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
@@ -101,6 +102,9 @@ def test_special_marks_are_counted_by_name_and_are_no_omissions(database: Databa
         "special mark odd": 0,
     }
     assert (found["A"]["omissions"], found["A"]["special mark odd"]) == (1, 1)
+    with database.session() as session:  # and none has a cause that could be looked for
+        marked = marks_of(session, load_ratings(session, session.query(Campaign).one()))
+    assert dict(marked.marks) == {(0, 0): [Mark()], (0, 1): [Mark()]}
 
 
 def test_errors_that_were_marked_beforehand(database: Database, tmp_path: Path) -> None:
