@@ -31,6 +31,7 @@ MIN_UPDATES = 500  # with fewer, a model of any size has hardly begun to learn
 MIN_WORDS = 30  # of running text for each subword
 MARGIN = 1.3  # on the estimated number of updates
 SURVEYED = 100_000  # pairs of a text
+MAX_LINE = 1000  # words of a line to translate
 MAX_SEEN = 0.1  # of a test set that development text has, too: some sentences everybody says
 
 
@@ -47,6 +48,7 @@ def warnings_of(
         *_same_systems(planned, place_of),
         *_few_samples(study, place_of),
         *_few_to_time(study, root, place_of),
+        *_long_lines(study, root, place_of),
         *untrained_languages(study, place_of),
         *unseen_symbols(study, texts.words, place_of),
         *_files_outside(study, planned, root, place_of),
@@ -152,6 +154,25 @@ def _few_to_time(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator
         found,
         f"Lower {keys}, or time systems on a larger test set.",
     )
+
+
+def _long_lines(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Warn of lines to translate that are whole texts: the work grows with the square of their length."""
+    unspaced = any_unspaced(study.languages.source, study.languages.target)
+    for name, test_set in study.test_sets.items():
+        systems = (study.systems[system] for system in study.systems_on(name))
+        if root is None or not isinstance(test_set, FilesTestSet) or not any(own.runs for own in systems):
+            continue
+        lines = islice(lines_of(root / test_set.source), test_set.limit)
+        words, line = max((count_words(normalise(line), unspaced), -n) for n, line in enumerate(lines, 1))
+        if words > MAX_LINE:
+            yield StudyWarning(
+                "long-line",
+                place_of(("test_sets", name, "source")),
+                f"line {-line:,} of {test_set.source} has {words:,.0f} words: each system may translate it "
+                "for many minutes, without progress to be seen",
+                "Write one sentence per line.",
+            )
 
 
 def _max_segments(test_set: Any, root: Path | None) -> int | None:
