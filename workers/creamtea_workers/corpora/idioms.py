@@ -149,7 +149,7 @@ class _Side:
         self._offsets.append(len(self._numbers))
 
     def rows(self) -> Rows:
-        """Numbered by their frequency, from 1; 0 for all but the most frequent ones."""
+        """Return the words' numbers by frequency, from 1; 0 for all but the most frequent ones."""
         numbers = np.frombuffer(self._numbers, dtype=np.int32)
         counts = np.bincount(numbers, minlength=len(self._known))
         common = np.argsort(-counts, kind="stable")[:VOCABULARY]

@@ -65,7 +65,7 @@ class FixedDecoderState:
         self.position.zero_()
 
     def memory(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values (B, H, S, E) of the encoder's output."""
+        """Return keys and values (B, H, S, E) of the encoder's output."""
         keys, values = self.cross[layer].unbind(0)
         return keys, values
 

@@ -34,7 +34,7 @@ class DecoderState:
         self.length = 0  # positions done
 
     def memory(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values (N, H, S, E) of the encoder's output."""
+        """Return keys and values (N, H, S, E) of the encoder's output."""
         cross = self.cross[layer]
         if cross.shape[1] == 1:
             cross = cross.expand(-1, len(self.sentences), -1, -1, -1)

@@ -124,7 +124,7 @@ class TreeStep:
         self.tree.tables[layer][self.places] = cell[:, 0]
 
     def memory(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values (N, H, S, E) of the encoder's output."""
+        """Return keys and values (N, H, S, E) of the encoder's output."""
         keys, values = self.tree.cross[layer].index_select(1, self.sentences).unbind(0)
         return keys, values
 

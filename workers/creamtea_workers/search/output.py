@@ -163,7 +163,7 @@ class _Selected(ABC):
         return self._ids.shape[1]
 
     def load(self, other: Self) -> None:
-        """Sentences and words that `other` has not are padding, and no </s> is among it."""
+        """Become the layer `other`; what it lacks is padding, and no </s> is among that."""
         assert self._real is not None
         sentences, size = other._ids.shape
         self._ids.fill_(PAD)

@@ -30,7 +30,9 @@ Selected = list[list[NDArray[np.bool_]]]
 
 
 def run(context: StepContext[NvsContextParams]) -> StepResult:
-    """Over the segments with an idiom, at each threshold: `all_words_selected` is the share of segments of
+    """Compare what NVS selects from whole sentences and from their words alone.
+
+    Only segments with an idiom count, at each threshold: `all_words_selected` is the share of segments of
     which all subwords of the idioms' translations are selected (those of the metadata, where the test set has
     them), `all_selected` that of segments of which all subwords of the idioms' part of the reference are.
     Subjects: `0.9/sentence` (with context), `0.9/word` (each word alone, united), `0.9/only_sentence`,
