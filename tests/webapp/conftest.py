@@ -284,12 +284,16 @@ def idle_contexts(chromium: Any) -> Iterator[dict[bool, list[Any]]]:
 
 @pytest.fixture
 def open_page(chromium: Any, idle_contexts: dict[bool, list[Any]]) -> Iterator[Callable[..., Any]]:
-    """`open_page(link, width, before, phone)`: a page in a context that no other page of the test has;
-    `before(page)` is called before anything is asked for."""
+    """`open_page(link, width, before, phone, slow_clock)`: a page in a context that no other page of the test
+    has; `before(page)` is called before anything is asked for; by a slow clock, keys are typed together."""
     used: list[tuple[bool, Any, bool]] = []
 
     def open_link(
-        link: str, width: int = 1280, before: Callable[[Any], None] | None = None, phone: bool = False
+        link: str,
+        width: int = 1280,
+        before: Callable[[Any], None] | None = None,
+        phone: bool = False,
+        slow_clock: bool = False,
     ) -> Any:
         idle = idle_contexts[phone]
         context = idle.pop() if idle else new_context(chromium, **(PHONE if phone else {}))
@@ -301,6 +305,9 @@ def open_page(chromium: Any, idle_contexts: dict[bool, list[Any]]) -> Iterator[C
             page.set_viewport_size({"width": width, "height": 900})
         if before is not None:
             before(page)
+        if slow_clock:  # of what the page shows from now on
+            page.goto(file_of_server(link))
+            page.evaluate("sessionStorage.slowClock = true")
         page.goto(link)
         return page
 
@@ -323,13 +330,17 @@ def emptied(page: Any) -> bool:
     False if the server has ended."""
     from playwright.sync_api import Error
 
-    place = urlsplit(page.url)
-    if place.scheme != "http":
+    if not page.url.startswith("http:"):
         return False
     try:
-        page.goto(f"http://{place.netloc}/gate.css")
+        page.goto(file_of_server(page.url))
         page.evaluate("sessionStorage.clear(); localStorage.clear()")
         page.mouse.move(0, 0)
     except Error:
         return False
     return True
+
+
+def file_of_server(url: str) -> str:
+    """The address of a file that the server of a page gives everybody."""
+    return f"http://{urlsplit(url).netloc}/gate.css"

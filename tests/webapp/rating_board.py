@@ -190,11 +190,6 @@ def draft_on(page: Any, state: str) -> None:
     expect(page.locator(".board")).to_have_attribute("data-draft", state)
 
 
-def slow_clock(page: Any) -> None:
-    """Keys that are pressed one after another are typed together, however busy the machine is."""
-    page.add_init_script("const now = performance.now.bind(performance); performance.now = () => now() / 20;")
-
-
 def serious(page: Any) -> list[str]:
     """What axe-core finds serious or critical, with the elements."""
     return [

@@ -25,7 +25,6 @@ from rating_board import (
     press_at,
     save,
     serious,
-    slow_clock,
     stored,
     wait_for_scores,
     wait_for_width,
@@ -224,7 +223,7 @@ def test_a_picture_and_a_sound_beside_the_source(site, open_page, tmp_path: Path
     campaign_with(site, "pangolin-beside", entries)
     link, rater_id = site.rater_link("pangolin-beside", "looks")
     wires: list[Wire] = []
-    page = open_page(link, before=lambda page: (slow_clock(page), wires.append(Wire(page))))
+    page = open_page(link, before=lambda page: wires.append(Wire(page)), slow_clock=True)
     item_on(page, 1, 2)
     picture = page.get_by_role("img", name="A cup of <b>tea</b>")
     expect(picture).to_be_visible()

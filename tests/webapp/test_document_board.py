@@ -18,7 +18,6 @@ from rating_board import (
     press_at,
     save,
     serious,
-    slow_clock,
     stored,
     tap_at,
     wait_for_scores,
@@ -49,7 +48,7 @@ def current(page: Any) -> Any:
 def test_a_document_by_keyboard_only(site, open_page) -> None:
     own_campaign(site.database, "pangolin-doc", DA * 2, protocol="da", pages=[3, 3], **DOCUMENTS)
     link, rater_id = site.rater_link("pangolin-doc", "keys")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     items_on(page, 1, 3, 6)
     expect(page.locator(".board .source > .text")).to_have_text(TEXT)
     expect(page.locator(".board .outputs .text")).to_have_text(DE)
@@ -125,7 +124,7 @@ def test_drafts_of_all_segments_survive(site, open_page) -> None:
     """A reload, a second tab and a lost connection."""
     own_campaign(site.database, "pangolin-kept", DA, protocol="da", pages=[3], **DOCUMENTS)
     link, rater_id = site.rater_link("pangolin-kept", "kept")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     items_on(page, 1, 3, 3)
     press_at(page, 0, 40, steps=101)
     press_at(page, 2, 60, steps=101)
@@ -189,7 +188,7 @@ def test_a_score_of_the_whole_and_a_reference_that_is_shown(site, open_page) -> 
         settings={"unit": "document", "document_score": True},
     )
     link, rater_id = site.rater_link("pangolin-whole", "whole")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     items_on(page, 1, 2, 2)
     expect(page.locator(".board .references .text")).to_have_text(["So <b>war</b> es.", "Oder so."] * 2)
     expect(page.locator(".board .references h2")).to_have_text(["Reference 1", "Reference 2"] * 2)
@@ -224,7 +223,7 @@ def test_the_end_of_a_document_is_scored_with_what_came_before_at_hand(site, ope
         settings={"unit": "document", "document_score": True},
     )
     link, rater_id = site.rater_link("pangolin-end", "end")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     items_on(page, 1, 2, 3)
     whole = page.get_by_role("group", name="The text as a whole")
     expect(whole).to_be_hidden()
@@ -274,7 +273,7 @@ def test_the_end_of_a_document_is_scored_with_what_came_before_at_hand(site, ope
 def test_errors_of_a_document_by_keyboard(site, open_page) -> None:
     own_campaign(site.database, "pangolin-errors", DA[:2], protocol="esa", pages=[2], **DOCUMENTS)
     link, rater_id = site.rater_link("pangolin-errors", "errors")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     items_on(page, 1, 2, 2)
     page.keyboard.press("j")
     expect(current(page)).to_have_text(["Segment 2"])

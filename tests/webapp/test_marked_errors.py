@@ -27,7 +27,6 @@ from rating_board import (
     own_campaign,
     press_at,
     save,
-    slow_clock,
     stored,
     tap_at,
     wait_for_scores,
@@ -72,7 +71,7 @@ def wanted(language: str, score: int, *more: dict[str, Any]) -> dict[str, Any]:
 def test_esa_by_mouse_and_by_keyboard(site, open_page, language: str) -> None:
     name = esa_campaign(site, language)
     link, rater_id = site.rater_link(name, "desk")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     text, units = TEXTS[language]
     first, last, single = MARKED[language]
     item_on(page, 1, 2)
@@ -170,7 +169,7 @@ def test_contrastive_esa_of_two_outputs(site, open_page) -> None:
     one, other = "ein roter Becher", "die rote Tasse"
     own_campaign(site.database, "pangolin-cesa", [("cup", [one, other, one])] * 1, protocol="cesa")
     link, rater_id = site.rater_link("pangolin-cesa", "both")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     item_on(page, 1, 1)
     rows = [page.locator(".board .passage .text").nth(row).text_content() for row in range(2)]
     at = rows.index(one)
@@ -242,7 +241,7 @@ def test_errors_side_by_side_by_characters_and_taken_away(site, open_page) -> No
     text = "Haustür und Tor"
     own_campaign(site.database, "pangolin-parts", [("door", [text])], protocol="esa")
     link, rater_id = site.rater_link("pangolin-parts", "parts")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     item_on(page, 1, 1)
     for key in ("ArrowRight", "Space"):
         page.keyboard.press(key)
@@ -296,7 +295,7 @@ def test_reload_second_tab_and_revision_lose_no_span(site, open_page) -> None:
     text = "die rote Tasse 👍🏽 und der Topf"
     own_campaign(site.database, "pangolin-keeps", [("keep", [text])], protocol="esa")
     link, rater_id = site.rater_link("pangolin-keeps", "keeps")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     item_on(page, 1, 1)
     cup, pot = span(text, "rote Tasse", "major"), span(text, "Topf", "undecided")
     drag_over(page, "rote", "Tasse")
@@ -352,7 +351,7 @@ def test_errors_marked_beforehand_are_kept_changed_deleted_and_added(site, open_
         item_proposals={"0": proposed},
     )
     link, rater_id = site.rater_link("pangolin-proposed", "checks")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     item_on(page, 1, 2)
     source = page.locator(".board .source > .text").text_content()
     errors_are(page, ["rote: minor", "Topf: major", "[missing]: minor"])

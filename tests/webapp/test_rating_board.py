@@ -21,7 +21,6 @@ from rating_board import (
     serious,
     shown_source,
     shown_texts,
-    slow_clock,
     stored,
     tap_at,
     wait_for_scores,
@@ -46,7 +45,7 @@ HOSTILE = [
 def test_items_by_keyboard_only(site, open_page) -> None:
     own_campaign(site.database, "pangolin-keys", THREE)
     link, rater_id = site.rater_link("pangolin-keys", "keyboard")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     ways = [  # keys of a whole item, and what they score; Enter goes to the next output and at the end saves
         ("4 Enter 3 . 2 Enter ArrowRight Enter End PageDown Enter", [15, 11, 0, 20]),
         ("Tab Tab 6 Shift+Digit4 5 Shift+Digit2 2 Shift+Digit3 1 Control+Enter", [25, 5, 0, 20]),
@@ -181,7 +180,7 @@ def test_one_output_on_a_scale_to_a_hundred(site, open_page) -> None:
     items = [("eins", ["one"]), ("zwei", ["two", "two"]), ("drei", ["three"])]
     own_campaign(site.database, "pangolin-da-sqm", items, protocol="da-sqm", item_context=["davor"])
     link, rater_id = site.rater_link("pangolin-da-sqm", "da")
-    page = open_page(link, before=slow_clock)
+    page = open_page(link, slow_clock=True)
     item_on(page, 1, 3)
     expect(page.get_by_role("slider")).to_have_count(1)
     expect(page.locator(".board [aria-valuenow]")).to_have_count(0)
@@ -257,7 +256,7 @@ SEND = """([key, code]) => {
 
 def test_digits_after_a_button_of_the_scale_are_a_value(site, open_page) -> None:
     own_campaign(site.database, "quokka-keys", [("s", ["Das Haus ist rot"])], protocol="esa")
-    page = open_page(site.rater_link("quokka-keys", "one")[0], before=slow_clock)
+    page = open_page(site.rater_link("quokka-keys", "one")[0], slow_clock=True)
     item_on(page, 1, 1)
     click_on(page, "Haus", "Haus")
     page.keyboard.press("2")
@@ -275,7 +274,7 @@ def test_digits_after_a_button_of_the_scale_are_a_value(site, open_page) -> None
 def test_digits_behind_shift_or_beside_the_instructions_and_keys_that_scroll(site, open_page) -> None:
     items = [("long " * 3000, ["ein Haus"])]
     own_campaign(site.database, "quokka-shift", items, protocol="da", instructions="# Read\n\nTwice.")
-    page = open_page(site.rater_link("quokka-shift", "one")[0], before=slow_clock)
+    page = open_page(site.rater_link("quokka-shift", "one")[0], slow_clock=True)
     item_on(page, 1, 1)
     for key in ("PageDown", "ArrowDown", "End"):
         page.keyboard.press(key)

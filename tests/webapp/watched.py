@@ -110,6 +110,12 @@ WATCH = """(late) => {
         },
     };
 }"""
+# Keys that are pressed one after another are typed together, however busy the machine is.
+SLOW_CLOCK = """() => {
+    if (location.origin === "null" || !sessionStorage.slowClock) return;
+    const now = performance.now.bind(performance);
+    performance.now = () => now() / 20;
+}"""
 _numbers = itertools.count(1)
 
 SLOW, LATE = (float(number) for number in os.environ.get("CREAMTEA_SLOW_BROWSER", "1,0").split(","))
@@ -119,7 +125,7 @@ def new_context(browser: Any, late: float = LATE, **options: Any) -> Any:
     """With these options of Playwright's; messages arrive `late` milliseconds late."""
     context = browser.new_context(**options)
     context.set_default_timeout(ANSWER * MILLISECONDS)
-    context.add_init_script(f"({WATCH})({late});")
+    context.add_init_script(f"({WATCH})({late}); ({SLOW_CLOCK})();")
     if SLOW > 1:
         context.on("page", _slow_down)
     return context
