@@ -48,6 +48,8 @@ def test_the_folder_of_an_only_file_is_read_as_the_file(
         ("username,system,itemID\n" + ESA_LINE, "appraise"),
         ("HITId WorkerId\tInput.srclang\n", "appraise"),
         ('"HITId","WorkerId","Input.srclang"\n', "appraise"),
+        ("system,doc,rater,segment,value\n", "csv"),  # whose reader refuses doc
+        ("system,doc,doc_id,seg_id,rater,source,target,category,severity\n", "mqm"),  # asks for tabs
         (MQM_LINE, "mqm"),
         ("System\tdoc\tglobalSegId\n" + MQM_LINE, "mqm"),
         (json.dumps(ANSWERS), "pearmut"),

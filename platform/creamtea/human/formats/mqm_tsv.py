@@ -167,7 +167,8 @@ def _header(line: str) -> tuple[str, list[str]] | None:
     for separator in "\t,;|":
         header = [cell.strip(' "') for cell in line.split(separator)]
         keys = tuple(map(name_key, header))
-        if keys[:2] == FIELDS[:2] or {"system", "doc", "category", "severity"} <= set(keys):
+        begins = separator == "\t" and keys[:2] == FIELDS[:2]
+        if begins or {"system", "doc", "category", "severity"} <= set(keys):
             return separator, header
     return None
 
