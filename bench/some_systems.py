@@ -106,6 +106,7 @@ class Simulation:
         columns = real[:, self.rng.permutation(real.shape[1])]
         while columns.shape[1] < len(block):  # rows of another document, repeated or left out
             more = self.noise[self.rng.integers(len(self.noise))]
+            more = more[:, self.rng.permutation(more.shape[1])]  # no place is always the same real system's
             columns = np.hstack([columns, np.resize(more, (len(real), more.shape[1]))])
         full[:, block] = columns[:, : len(block)]
         self.scores.append(full + self.effects + self.severity[rater] + self.views[rater])

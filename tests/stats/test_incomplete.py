@@ -196,6 +196,20 @@ def test_what_cannot_be_said() -> None:
 
 
 @pytest.mark.slow
+def test_few_documents_do_not_shrink_what_all_pairs_need() -> None:
+    """Errors of 8 documents span 7 dimensions of 15 systems: taken as they are, their largest statistic over
+    pairs would be that of fewer systems than there are."""
+    documents, systems = 8, 15
+    page = np.repeat(np.arange(documents), systems)
+    for seed in range(3):
+        value = np.random.default_rng(seed).normal(size=documents * systems)
+        found = estimate_systems(page, np.tile(np.arange(systems), documents), value, systems)
+        wide = found.half[0, 1] / found.error[0, 1]
+        level = 2 * stats.t.sf(wide, documents - 1)  # all documents weigh the same
+        tukey = 2 * stats.norm.sf(stats.studentized_range.ppf(0.95, systems, 1e6) / np.sqrt(2))
+        assert level == pytest.approx(tukey, rel=0.15)
+
+
 def test_any_pair_is_falsely_different_in_five_per_cent() -> None:
     def one(seed: int) -> SystemEstimates:
         return estimate_systems(**campaign(seed, pages=60, systems=6) | {"rater": None}, systems=6)

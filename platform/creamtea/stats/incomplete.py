@@ -25,7 +25,9 @@ critical value is Cochran and Cox's.
 
 Over all pairs of systems the family-wise error is 5 %: the two-sided level of one difference is the one at
 which the largest of normal statistics with these correlations errs in 5 % of draws (a generalised Tukey test;
-Hothorn, Bretz and Westfall 2008). From these simultaneous intervals follow ranks: a system's runs from one
+Hothorn, Bretz and Westfall 2008). Correlations that few clusters tell of many systems lie in too few
+dimensions, and their largest statistic is too small; so that of independent errors counts where it is larger.
+From these simultaneous intervals follow ranks: a system's runs from one
 more than the systems that are better than it, to all less those that it is better than; with 95 % probability
 all ranks lie in their intervals at once (Mohamad, van Zwet, Solari and Goeman 2021). A cluster ends where
 every system so far is better than every one below.
@@ -205,7 +207,11 @@ def estimate_systems(
         found: Array = share * t[0] + (1 - share) * t[1]
         return found
 
-    largest = _largest(variance[:n, :n], seed)
+    independent = (half @ half)[:n, :n]
+    largest = max(
+        (_largest(covariance, seed) for covariance in (variance[:n, :n], independent)),
+        key=lambda drawn: float(np.quantile(drawn, 1 - alpha)),
+    )
     level = 2 * float(scipy.special.ndtr(-np.quantile(largest, 1 - alpha)))
     halves = (critical(level) * error)[:n, :n]
     np.fill_diagonal(halves, 0.0)
