@@ -7,12 +7,12 @@ it reads and writes them (docs/extending.md has an example).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, get_type_hints
+from typing import Any, ClassVar, Self, get_type_hints
 
 from creamtea.errors import InputError
 from creamtea.human.formats.record import Content
@@ -85,119 +85,88 @@ class ImportOption:
     highest: float | None = None
 
 
+def _asked(title: str, value: str, help: str, empty: Callable[[], Any] = lambda: None, **more: Any) -> Any:
+    return field(default_factory=empty, metadata={"option": ImportOption(title, value, help, **more)})
+
+
 @dataclass(frozen=True)
 class ImportFacts:
     """What a file of ratings does not say of its campaign. Each field but the name is an option."""
 
     name: str
-    protocol: Annotated[
-        str | None, ImportOption("Protocol", "NAME", "The protocol, if the file does not say it.")
-    ] = None
-    test_set: Annotated[
-        str | None,
-        ImportOption("Test set", "NAME", "The name of the test set; the campaign's if omitted."),
-    ] = None
-    source_language: Annotated[
-        str | None,
-        ImportOption("Source language", "CODE", "The source language, if the file does not say it."),
-    ] = None
-    target_language: Annotated[
-        str | None,
-        ImportOption("Target language", "CODE", "The target language, if the file does not say it."),
-    ] = None
-    baseline: Annotated[
-        str | None,
-        ImportOption("Baseline", "SYSTEM", "The system that others are compared with; else the first."),
-    ] = None
-    delta: Annotated[
-        float | None,
-        ImportOption(
-            "Smallest difference that matters",
-            "POINTS",
-            "The smallest difference that matters, in points of the scale; else the protocol's.",
-            lowest=0.0,
-        ),
-    ] = None
-    leave_out: Annotated[
-        tuple[str, ...],
-        ImportOption(
-            "Systems to leave out", "SYSTEM[,…]", "Systems to leave out, with their ratings and pairs."
-        ),
-    ] = ()
-    taxonomy: Annotated[
-        Taxonomy | None,
-        ImportOption(
-            "Taxonomy",
-            "FILE",
-            "For ratings with marked errors: the taxonomy that weights them. An export has its own.",
-            ("yaml", "yml", "json"),
-        ),
-    ] = None
-    scores: Annotated[
-        str | None,
-        ImportOption(
-            "Human scores",
-            "NAME",
-            "Which scores of people, if there are several: the NAME in "
-            "human-scores/SOURCE-TARGET.NAME.seg.score.",
-        ),
-    ] = None
-    campaign_file: Annotated[
-        Path | None,
-        ImportOption(
-            "Pearmut's campaign", "FILE", "The JSON file of the campaign, which says the protocol.", ("json",)
-        ),
-    ] = None
-    sources: Annotated[
-        Path | None,
-        ImportOption("Sources", "FILE", "The source texts, one line per segment.", ("txt",)),
-    ] = None
-    output_of: Annotated[
-        Mapping[str, Path],
-        ImportOption(
-            "Outputs",
-            "SYSTEM=FILE",
-            "A system's texts, one line per segment. Repeatable.",
-            ("txt",),
-        ),
-    ] = field(default_factory=dict)
-    documents: Annotated[
-        Path | None,
-        ImportOption(
-            "Documents",
-            "FILE",
-            "DOMAIN TAB DOCUMENT, one line per segment, if segments are counted within documents.",
-            ("txt", "docs", "tsv"),
-        ),
-    ] = None
-    first_segment: Annotated[
-        int | None,
-        ImportOption(
-            "First segment",
-            "0|1",
-            "The number of a first segment; as the file's numbers tell if omitted: 0 if there is a 0.",
-            lowest=0,
-            highest=1,
-        ),
-    ] = None
-    segment_scores: Annotated[
-        Path | None,
-        ImportOption(
-            "Published segment scores",
-            "FILE",
-            "SYSTEM SCORE per segment, as published; tells which lines of the documents the campaign has.",
-            ("score", "txt", "tsv"),
-        ),
-    ] = None
-    rater_statistics: Annotated[
-        Path | None,
-        ImportOption(
-            "Means and deviations of raters",
-            "FILE",
-            "The raters' means and deviations, with which standardised scores (z) are turned back.",
-            ("txt", "tsv", "csv"),
-        ),
-    ] = None
+    protocol: str | None = _asked("Protocol", "NAME", "The protocol, if the file does not say it.")
+    test_set: str | None = _asked("Test set", "NAME", "The name of the test set; the campaign's if omitted.")
+    source_language: str | None = _asked(
+        "Source language", "CODE", "The source language, if the file does not say it."
+    )
+    target_language: str | None = _asked(
+        "Target language", "CODE", "The target language, if the file does not say it."
+    )
+    baseline: str | None = _asked(
+        "Baseline", "SYSTEM", "The system that others are compared with; else the first."
+    )
+    delta: float | None = _asked(
+        "Smallest difference that matters",
+        "POINTS",
+        "The smallest difference that matters, in points of the scale; else the protocol's.",
+        lowest=0.0,
+    )
+    leave_out: tuple[str, ...] = _asked(
+        "Systems to leave out", "SYSTEM[,…]", "Systems to leave out, with their ratings and pairs.", tuple
+    )
+    taxonomy: Taxonomy | None = _asked(
+        "Taxonomy",
+        "FILE",
+        "For ratings with marked errors: the taxonomy that weights them. An export has its own.",
+        endings=("yaml", "yml", "json"),
+    )
+    scores: str | None = _asked(
+        "Human scores",
+        "NAME",
+        "Which scores of people, if there are several: the NAME in "
+        "human-scores/SOURCE-TARGET.NAME.seg.score.",
+    )
+    campaign_file: Path | None = _asked(
+        "Pearmut's campaign",
+        "FILE",
+        "The JSON file of the campaign, which says the protocol.",
+        endings=("json",),
+    )
+    sources: Path | None = _asked(
+        "Sources", "FILE", "The source texts, one line per segment.", endings=("txt",)
+    )
+    output_of: Mapping[str, Path] = _asked(
+        "Outputs",
+        "SYSTEM=FILE",
+        "A system's texts, one line per segment. Repeatable.",
+        dict,
+        endings=("txt",),
+    )
+    documents: Path | None = _asked(
+        "Documents",
+        "FILE",
+        "DOMAIN TAB DOCUMENT, one line per segment, if segments are counted within documents.",
+        endings=("txt", "docs", "tsv"),
+    )
+    first_segment: int | None = _asked(
+        "First segment",
+        "0|1",
+        "The number of a first segment; as the file's numbers tell if omitted: 0 if there is a 0.",
+        lowest=0,
+        highest=1,
+    )
+    segment_scores: Path | None = _asked(
+        "Published segment scores",
+        "FILE",
+        "SYSTEM SCORE per segment, as published; tells which lines of the documents the campaign has.",
+        endings=("score", "txt", "tsv"),
+    )
+    rater_statistics: Path | None = _asked(
+        "Means and deviations of raters",
+        "FILE",
+        "The raters' means and deviations, with which standardised scores (z) are turned back.",
+        endings=("txt", "tsv", "csv"),
+    )
 
     @property
     def pair(self) -> tuple[str, str] | None:
@@ -249,11 +218,11 @@ class ImportFacts:
 @cache
 def import_options() -> dict[str, tuple[Any, ImportOption]]:
     """Return the type and the declaration of each option of an import, by its field of `ImportFacts`."""
-    hints = get_type_hints(ImportFacts, include_extras=True)
+    types = get_type_hints(ImportFacts)
     return {
-        name: (hint.__origin__, hint.__metadata__[0])
-        for name, hint in hints.items()
-        if hasattr(hint, "__metadata__")
+        each.name: (types[each.name], each.metadata["option"])
+        for each in fields(ImportFacts)
+        if each.metadata
     }
 
 
