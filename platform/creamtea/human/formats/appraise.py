@@ -72,7 +72,7 @@ from creamtea.human.formats.columns import (
     text_lines,
 )
 from creamtea.human.formats.losses import not_held
-from creamtea.human.formats.rating_rows import FileEvidence, GivenRating, Numbering, made_elsewhere
+from creamtea.human.formats.rating_rows import GivenRating, Numbering, check_protocol, made_elsewhere
 from creamtea.human.formats.record import (
     WITH_CONTROLS,
     AnswerContent,
@@ -904,7 +904,7 @@ class Appraise(Format):
         scores = sum(rating.score > 0 for rating in ratings)
         errors = [error for rating in ratings for error in rating.errors]
         categories = sum(bool(error["category"]) for error in errors)
-        FileEvidence(scores, len(errors), categories, file.has_errors).check(found, file.name)
+        check_protocol(found, file.name, scores, len(errors), categories, file.has_errors)
         systems = tuple(sorted({rating.system for rating in ratings}))
         texts = _Texts(facts.for_systems(systems), systems, file, ratings)
         keyed = list(_keyed(ratings))

@@ -4,6 +4,8 @@ A format is a file of this folder, or of a plug-in: a class with its name, what 
 it reads and writes them (docs/extending.md has an example).
 """
 
+# ruff: noqa: RUF009 (each `_asked` makes a field of its own)
+
 from __future__ import annotations
 
 from collections import Counter

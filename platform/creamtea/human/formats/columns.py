@@ -351,7 +351,7 @@ def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[st
         raise InputError(f"{path.name}: an empty file; its first line names the columns") from None
     if (wrong := other_separator(header, columns)) is not None:
         raise InputError(f"{path.name}, line {line}: {wrong}")
-    header = [column_name(cell) if column_name(cell) in columns else cell for cell in header]
+    header = [name if (name := column_name(cell)) in columns else cell for cell in header]
     _check_names(f"{path.name}, line {line}", header, columns, required)
     read = []
     for line, cells in records:
@@ -439,37 +439,22 @@ def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[
     if len(objects) == 1 and isinstance(objects[0][1], list):  # as pandas writes records, by default
         entries = enumerate(objects[0][1], start=1)
         objects = [(Place(f"{path.name}, entry {number}", 1), value) for number, value in entries]
-    return [Record(place, _decoded_object(str(place), value, columns, required)) for place, value in objects]
+    return [Record(place, decoded(str(place), value, columns, required)) for place, value in objects]
 
 
 def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:
     """Read a file that is one JSON object with these keys; InputError as `read_records`."""
-    return _decoded_json(path.name, read_text(path), columns)
+    return decoded(path.name, parse_json(read_text(path), path.name), columns)
 
 
-def _decoded_json(
-    place: str, text: str, columns: Mapping[str, Column], required: Collection[str] | None = None
+def decoded(
+    place: str, values: Any, columns: Mapping[str, Column], required: Collection[str] | None = None
 ) -> dict[str, Any]:
-    return _decoded_object(place, parse_json(text, place), columns, required)
-
-
-def _decoded_object(
-    place: str, values: Any, columns: Mapping[str, Column], required: Collection[str] | None
-) -> dict[str, Any]:
+    """Return the values of a JSON object with these columns; InputError as `read_records`."""
     if not isinstance(values, dict):
         raise InputError(
             f"{place}: found no JSON object; allowed: an object with the keys {', '.join(columns)}"
         )
-    return decoded(place, values, columns, required)
-
-
-def decoded(
-    place: str,
-    values: Mapping[str, Any],
-    columns: Mapping[str, Column],
-    required: Collection[str] | None = None,
-) -> dict[str, Any]:
-    """Return the values of a JSON object with these columns; InputError as `read_records`."""
     _check_names(place, list(values), columns, required)
     return {name: columns[name].decode(value, f"{place}, column {name}") for name, value in values.items()}
 

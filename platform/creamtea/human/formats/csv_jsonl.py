@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -72,7 +72,6 @@ NOT_IN_0_1 = (
     *("output_drawn", "block", "document_step", "proposals"),
 )
 
-KINDS = ("csv", "jsonl")
 HEADER = columns_of(Content, leave_out=("raters", "items", "answers", "whole", "files"))
 RATER, ITEM = columns_of(RaterContent), columns_of(ItemContent)
 _READABLE = (VERSION, VERSION_0_1)
@@ -109,12 +108,17 @@ def read_folder(path: Path, kind: str) -> Content:
         )
     _check_digests(path, sidecar.sha256, ("items.jsonl", ratings.name))
     missing = NOT_IN_0_1 if sidecar.format == VERSION_0_1 else ()
-    items = _items(path / "items.jsonl", content, missing)
-    content = replace(content, raters=_raters(sidecar.raters), items=items)
-    required = [column for column in COLUMNS if column not in missing]
-    return with_answers(
-        content, [given_rating(row) for row in read_records(ratings, kind, COLUMNS, required)]
+    records = read_records(path / "items.jsonl", "jsonl", ITEM, _without(missing, ITEM))
+    items = checked_items(
+        [(record.place, ItemContent(**record.values)) for record in records], content.systems
     )
+    content = replace(content, raters=_raters(sidecar.raters), items=items)
+    rows = read_records(ratings, kind, COLUMNS, _without(missing, COLUMNS))
+    return with_answers(content, [given_rating(row) for row in rows])
+
+
+def _without(missing: Collection[str], columns: Collection[str]) -> list[str]:
+    return [column for column in columns if column not in missing]
 
 
 def _check_digests(path: Path, digests: Mapping[str, Any], files: tuple[str, ...]) -> None:
@@ -133,25 +137,15 @@ def _check_digests(path: Path, digests: Mapping[str, Any], files: tuple[str, ...
 
 
 def _raters(entries: list[dict[str, Any]]) -> tuple[RaterContent, ...]:
-    people = [
-        RaterContent(**decoded(f"campaign.json, raters, entry {number}", entry, RATER))
-        for number, entry in enumerate(entries, start=1)
-    ]
-    seen: set[str] = set()
-    for number, person in enumerate(people, start=1):
-        if person.pseudonym in seen:
+    people: dict[str, RaterContent] = {}
+    for number, entry in enumerate(entries, start=1):
+        place = f"campaign.json, raters, entry {number}"
+        person = RaterContent(**decoded(place, entry, RATER))
+        if people.setdefault(person.pseudonym, person) is not person:
             raise InputError(
-                f"campaign.json, raters, entry {number}, column pseudonym: found {person.pseudonym!r} again; "
-                "allowed: each rater once"
+                f"{place}, column pseudonym: found {person.pseudonym!r} again; allowed: each rater once"
             )
-        seen.add(person.pseudonym)
-    return tuple(people)
-
-
-def _items(path: Path, content: Content, missing: Sequence[str]) -> tuple[ItemContent, ...]:
-    records = read_records(path, "jsonl", ITEM, [column for column in ITEM if column not in missing])
-    items = [(record.place, ItemContent(**record.values)) for record in records]
-    return checked_items(items, content.systems)
+    return tuple(people.values())
 
 
 REQUIRED = ("rater", "segment", "system")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -248,7 +248,7 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
     }
     # a control without its original, or without the system whose text was spoilt, controls nothing
     items = tuple(
-        _item(item, names)
+        _item(item, gone)
         for item in kept.values()
         if (item.original is None or item.original in kept) and item.degraded not in gone
     )
@@ -262,18 +262,16 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
     items = tuple(item if item.page is None else replace(item, page=pages[item.page]) for item in items)
     positions = {item.position for item in items}
     answers = tuple(
-        _answer(answer, names)
+        _answer(answer, gone)
         for answer in content.answers
-        if answer.item in positions and any(set(group) - set(names) for group in answer.order)
+        if answer.item in positions and any(set(group) - gone for group in answer.order)
     )
     busy = {answer.rater for answer in answers}
     idle = {answer.rater for answer in content.answers} - busy
     raters = tuple(person for person in content.raters if person.pseudonym not in idle)
-    rated_by: dict[int, set[str]] = defaultdict(set)
-    for answer in answers:
-        rated_by[answer.item].add(answer.rater)
-    references = [name for name in content.settings.get("references", []) if name not in names]
-    settings = {**content.settings, "references": references} if "references" in content.settings else None
+    settings = dict(content.settings)
+    if "references" in settings:
+        settings["references"] = [name for name in settings["references"] if name not in gone]
     written = {item.position for item in content.items if item.kind in WRITTEN_KINDS}
     practice = sum(len(answer.scores) for answer in content.answers if answer.item in written)
     before, after = (sum(len(answer.scores) for answer in each) for each in (content.answers, answers))
@@ -284,47 +282,47 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
             "raters of these alone": len(idle),
         }
     )
-    return (
-        replace(
-            content,
-            systems=systems,
-            items=items,
-            answers=answers,
-            raters=raters,
-            settings=content.settings if settings is None else settings,
-            ratings_per_item=min(content.ratings_per_item, max(map(len, rated_by.values()), default=1)),
+    content = replace(
+        content,
+        systems=systems,
+        items=items,
+        answers=answers,
+        raters=raters,
+        settings=settings,
+        ratings_per_item=min(
+            content.ratings_per_item, max(Counter(answer.item for answer in answers).values(), default=1)
         ),
-        left,
     )
+    return content, left
 
 
-def _item(item: ItemContent, names: Collection[str]) -> ItemContent:
-    stays = [at for at, system in enumerate(item.systems) if system not in names]
+def _item(item: ItemContent, gone: Collection[str]) -> ItemContent:
+    stays = [at for at, system in enumerate(item.systems) if system not in gone]
     return replace(
         item,
         systems=tuple(item.systems[at] for at in stays),
         outputs=tuple(item.outputs[at] for at in stays),
         output_chances=item.output_chances and tuple(item.output_chances[at] for at in stays),
         output_drawn=item.output_drawn and tuple(item.output_drawn[at] for at in stays),
-        block=item.block and _block(item.block, names),
+        block=item.block and _block(item.block, gone),
         proposals=item.proposals
-        and {system: errors for system, errors in item.proposals.items() if system not in names},
+        and {system: errors for system, errors in item.proposals.items() if system not in gone},
     )
 
 
-def _block(block: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+def _block(block: Mapping[str, Any], gone: Collection[str]) -> dict[str, Any]:
     """Return the same draw for the systems that stay."""
-    stays = [at for at, system in enumerate(block["systems"]) if system not in names]
+    stays = [at for at, system in enumerate(block["systems"]) if system not in gone]
     return {
         "systems": [block["systems"][at] for at in stays],
         "chances": [[block["chances"][row][at] for at in stays] for row in stays],
     }
 
 
-def _answer(answer: AnswerContent, names: Collection[str]) -> AnswerContent:
-    order = (tuple(system for system in group if system not in names) for group in answer.order)
+def _answer(answer: AnswerContent, gone: Collection[str]) -> AnswerContent:
+    order = (tuple(system for system in group if system not in gone) for group in answer.order)
     return replace(
         answer,
         order=tuple(group for group in order if group),
-        scores=tuple(score for score in answer.scores if score.system not in names),
+        scores=tuple(score for score in answer.scores if score.system not in gone),
     )

@@ -335,8 +335,7 @@ class MqmTsv(Format):
         numbering = _numbered(lines, noticed)
         items: dict[tuple[int, str], _Line] = {}
         first: dict[tuple[int, str, str], _Line] = {}
-        errors: dict[tuple[int, str, str], list[dict[str, Any]]] = defaultdict(list)
-        without: dict[tuple[int, str, str], int] = defaultdict(int)  # lines that say that there is no error
+        errors: dict[tuple[int, str, str], list[dict[str, Any] | None]] = defaultdict(list)
         for line in lines:
             if line.planted:
                 noticed.left["errors planted to test raters"] += 1
@@ -357,17 +356,15 @@ class MqmTsv(Format):
                 continue
             key = (index, line.system, line.rater)
             first.setdefault(key, line)
-            if line.error is not None:
-                within = _within(line.error, known)
-                noticed.left["places of errors in white space that an earlier line does not have"] += (
-                    within != line.error
-                )
-                errors[key].append(within)
-            without[key] += line.error is None
+            within = line.error and _within(line.error, known)
+            noticed.left["places of errors in white space that an earlier line does not have"] += (
+                within != line.error
+            )
+            errors[key].append(within)
         if not first:
             raise InputError(f"{path.name}: no ratings in it")
         noticed.notes["lines that say no-error beside errors of their rater, which count"] += sum(
-            number for key, number in without.items() if errors[key]
+            said.count(None) for said in errors.values() if any(said)
         )
         systems = tuple(dict.fromkeys(system for _, system in items))
         positions = {key: position for position, key in enumerate(items)}
@@ -377,7 +374,7 @@ class MqmTsv(Format):
                 rater=rater,
                 item=positions[index, system],
                 system=system,
-                payload={"spans": errors[index, system, rater]},
+                payload={"spans": [error for error in errors[index, system, rater] if error]},
                 assigned_at=now,
                 submitted_at=now,
                 rated_at=now,

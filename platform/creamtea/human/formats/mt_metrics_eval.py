@@ -53,7 +53,7 @@ from creamtea.human.formats.base import (
 )
 from creamtea.human.formats.columns import Place, checked_name, checked_text, read_text, text_lines
 from creamtea.human.formats.losses import not_held, sanitised
-from creamtea.human.formats.rating_rows import FileEvidence, GivenRating, made_elsewhere
+from creamtea.human.formats.rating_rows import GivenRating, check_protocol, made_elsewhere
 from creamtea.human.formats.record import (
     Content,
     CountedScore,
@@ -604,7 +604,7 @@ def _ratings(
     all_errors = [error for each in marked.values() for rating in each for error in rating.errors]
     positive = sum(score.exact() > 0 for score in scores.values())
     categories = sum(bool(error["category"]) for error in all_errors)
-    FileEvidence(positive, len(all_errors), categories).check(found, name)
+    check_protocol(found, name, positive, len(all_errors), categories)
     for cell, each in marked.items():
         own: dict[str, Any] = {}
         if not isinstance(found, Mqm):

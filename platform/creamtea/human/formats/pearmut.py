@@ -56,7 +56,7 @@ from creamtea.human.formats.base import (
 from creamtea.human.formats.columns import Place, read_text
 from creamtea.human.formats.losses import category_of, not_held, written_category
 from creamtea.human.formats.pearmut_media import TAGS, Assets, assets, assets_of, shown_source
-from creamtea.human.formats.rating_rows import FileEvidence, GivenRating, checked_items, made_elsewhere
+from creamtea.human.formats.rating_rows import GivenRating, check_protocol, checked_items, made_elsewhere
 from creamtea.human.formats.record import AnswerContent, Content, ItemContent
 from creamtea.human.making.known_answers import NO_SEGMENT
 from creamtea.human.making.settings import settings_of
@@ -126,7 +126,7 @@ class Pearmut(Format):
             )
         if campaign is None:
             seen = read.evidence
-            FileEvidence(seen["scores"], seen["errors"], seen["categories"]).check(protocol, file.name)
+            check_protocol(protocol, file.name, seen["scores"], seen["errors"], seen["categories"])
         unread = () if campaign is None else _unread_settings(campaign, protocol, read)
         systems, items, ratings = read.campaign()
         not_kept = (*counts(left), *counts(read.left), *unread)

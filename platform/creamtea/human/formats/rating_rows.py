@@ -114,6 +114,7 @@ class GivenRating:
     warned: int = 0
     excluded: bool = False
     columns: Mapping[str, Any] = field(default_factory=dict)  # all of a row of an export, to be compared
+    answer: ScoredAnswer | None = None  # what the protocol makes of it; None where an item was skipped
 
     def refuse(self, column: str, allowed: str) -> InputError:
         """What is wrong with the value of a column."""
@@ -158,7 +159,7 @@ def _rows(
     for revision in revisions or [None]:
         for shown, system in places:
             score = None if revision is None else scores.get((revision, system))
-            if score is None and revision is not None:
+            if score is None and revisions:
                 continue
             yield RatingRow(
                 campaign=content.name,
@@ -180,16 +181,8 @@ def _rows(
             )
 
 
-@dataclass(frozen=True)
-class ScoredRating:
-    """A rating with what the protocol makes of its answer; None where an item was skipped."""
-
-    given: GivenRating
-    answer: ScoredAnswer | None
-
-
 ANSWER_COLUMNS = ("step", "value", "payload")  # columns, of which one is enough
-Revisions = list[dict[str, ScoredRating]]  # in their order; each by system
+Revisions = list[dict[str, GivenRating]]  # in their order; each by system
 
 
 def checked_items(
@@ -279,7 +272,7 @@ def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
     protocol = find_protocol(content.protocol, content.settings)
     items = {item.position: item for item in content.items}
     raters = {person.pseudonym for person in content.raters}
-    groups: dict[tuple[int, str], list[ScoredRating]] = defaultdict(list)
+    groups: dict[tuple[int, str], list[GivenRating]] = defaultdict(list)
     for given in ratings:
         if given.rater not in raters:
             raise given.refuse("rater", "a pseudonym that the campaign knows")
@@ -292,20 +285,18 @@ def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
     revised = {key: _revisions(items[key[0]], group) for key, group in sorted(groups.items())}
     answers = (_answer(content, items[key[0]], protocol, revisions) for key, revisions in revised.items())
     content = replace(content, answers=tuple(answers))
-    if not any(
-        rating.columns for rating in ratings
-    ):  # only rows of an export repeat what follows from others
-        return content
+    if not any(rating.columns for rating in ratings):
+        return content  # only rows of an export repeat what follows from others
     rows = {(row.item, row.rater, row.revision, row.system): row for row in rows_of(content)}
     for (position, rater), revisions in revised.items():
         for number, revision in enumerate(revisions, start=1):
-            for system, scored in revision.items():
-                written = number if scored.answer is not None else None
-                _check_same(scored.given, rows[position, rater, written, system], protocol)
+            for system, given in revision.items():
+                written = number if given.answer is not None else None
+                _check_same(given, rows[position, rater, written, system], protocol)
     return content
 
 
-def _scored(given: GivenRating, protocol: Protocol) -> ScoredRating:
+def _scored(given: GivenRating, protocol: Protocol) -> GivenRating:
     """Return the rating with its answer: of step, value and payload one is enough."""
     step, column = given.step, "value"
     try:
@@ -337,39 +328,38 @@ def _scored(given: GivenRating, protocol: Protocol) -> ScoredRating:
         # other tools' files have no such columns
         where = given.place.column(column) if column in given.columns else str(given.place)
         raise InputError(f"{where}: {error}") from None
-    return ScoredRating(given, scored)
+    return replace(given, answer=scored)
 
 
-def _revisions(item: ItemContent, group: Sequence[ScoredRating]) -> Revisions:
+def _revisions(item: ItemContent, group: Sequence[GivenRating]) -> Revisions:
     """Return the rows of one rater's item by revision, one for each of its systems.
 
     A skipped item has them once, without a score.
     """
-    numbered: dict[int, dict[str, ScoredRating]] = defaultdict(dict)
-    skipped = all(scored.answer is None and scored.given.skipped_at for scored in group)
-    for scored in group:
-        given = scored.given
-        if scored.answer is None and not skipped:
+    numbered: dict[int, dict[str, GivenRating]] = defaultdict(dict)
+    skipped = all(given.answer is None and given.skipped_at for given in group)
+    for given in group:
+        if given.answer is None and not skipped:
             column = next((name for name in ANSWER_COLUMNS if name in given.columns), "step")
             raise given.refuse(column, f"a {column}; only a skipped item (skipped_at) has none")
         for column, moment in (("submitted_at", given.submitted_at), ("rated_at", given.rated_at)):
             if moment is None and not skipped:
                 raise given.refuse(column, "a moment; the row has a score")
-        known = numbered[given.revision or 0].setdefault(given.system, scored)
-        if known is not scored:
+        known = numbered[given.revision or 0].setdefault(given.system, given)
+        if known is not given:
             if "revision" not in given.columns and not skipped:
                 raise InputError(
-                    f"{given.place}: line {known.given.place.line} has another score of this rater for this "
+                    f"{given.place}: line {known.place.line} has another score of this rater for this "
                     "output; say in a column revision which is newer, or number both in a column item"
                 )
             column = "step" if skipped else "revision"
-            line = f"line {known.given.place.line} has this rater, item, system and revision"
+            line = f"line {known.place.line} has this rater, item, system and revision"
             raise given.refuse(column, f"another revision: {line}")
     for revision in numbered.values():
         missing = [system for system in item.shown if system not in revision]
         if missing:
             allowed = f"a row for each system of the item in each revision: {', '.join(missing)} is missing"
-            raise next(iter(revision.values())).given.refuse("system", allowed)
+            raise next(iter(revision.values())).refuse("system", allowed)
     return [numbered[revision] for revision in sorted(numbered)]
 
 
@@ -377,8 +367,8 @@ def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: 
     """Return what the first row says of the answer, with the scores of each revision."""
     places: dict[tuple[int, str], list[str]] = defaultdict(list)
     outputs = dict(zip(item.systems, item.outputs, strict=True))
-    for number, (system, scored) in enumerate(revisions[0].items(), start=1):
-        shown = number if scored.given.shown is None else scored.given.shown
+    for number, (system, given) in enumerate(revisions[0].items(), start=1):
+        shown = number if given.shown is None else given.shown
         places[shown, outputs[system]].append(system)
     order = [sorted(places[place], key=content.systems.index) for place in sorted(places)]
     scores = [
@@ -387,12 +377,12 @@ def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: 
         for score in _scores(number, revision, order, protocol)
     ]
     scores.sort(key=lambda score: (score.revision, content.systems.index(score.system)))
-    first = next(iter(revisions[0].values())).given
+    first = next(iter(revisions[0].values()))
     return from_row(AnswerContent, first, order=tuple(tuple(group) for group in order), scores=tuple(scores))
 
 
 def _scores(
-    number: int, revision: dict[str, ScoredRating], order: Sequence[Sequence[str]], protocol: Protocol
+    number: int, revision: dict[str, GivenRating], order: Sequence[Sequence[str]], protocol: Protocol
 ) -> list[ScoreContent]:
     """Return the scores of a revision; systems that share a place share the first one's."""
     answers = [revision[group[0]].answer for group in order]
@@ -402,12 +392,12 @@ def _scores(
     try:
         protocol.check_together([answer.step for answer in given])
     except ValueError as error:
-        place = revision[order[0][0]].given.place.column("step")
+        place = revision[order[0][0]].place.column("step")
         raise InputError(f"{place}: {error}") from None
     scores = []
     for group, answer in zip(order, given, strict=True):
         for system in group:
-            rating = revision[system].given
+            rating = revision[system]
             assert rating.rated_at is not None  # as `_revisions` has checked
             try:
                 document_step = rating.document_step and protocol.scale.check(rating.document_step)
@@ -498,32 +488,28 @@ def made_elsewhere(
     return replace(with_answers(content, ratings), name=facts.name)
 
 
-@dataclass(frozen=True)
-class FileEvidence:
-    """What a file of another tool has of scores and of marked errors."""
+def check_protocol(
+    protocol: Protocol, file: str, scores: int, errors: int, categories: int, can_mark: bool = True
+) -> None:
+    """Raise InputError if a file of another tool contradicts the protocol, with the one that fits.
 
-    scores: int  # that are not 0
-    errors: int  # marked
-    categories: int  # of these, with a category
-    can_mark: bool = True  # whether its lines have a place for marked errors
-
-    def check(self, protocol: Protocol, file: str) -> None:
-        """Raise InputError if the file contradicts the protocol, with the one that fits."""
-        why = fits = ""
-        if protocol.marks_errors and not self.can_mark:
-            why, fits = "its lines have no field for marked errors", "da or da-sqm"
-        elif isinstance(protocol, Mqm):
-            if self.scores and not self.categories:
-                why = f"it has {counted(self.scores, 'score')} above 0, and no error with a category"
-                fits = "esa" if self.errors else "esa, da or da-sqm"
-        elif self.errors and not self.scores and (self.categories or not protocol.marks_errors):
-            why = f"all scores are 0, and the ratings are {counted(self.errors, 'marked error')}"
-            fits = "mqm"
-        if why:
-            raise InputError(
-                f"{option('protocol')} {protocol.name}: {file} contradicts it: {why}; {fits} fits",
-                about="protocol",
-            )
+    It has `scores` that are not 0 and marked `errors`, `categories` of them with a category; `can_mark`:
+    whether its lines have a place for marked errors.
+    """
+    why = fits = ""
+    if protocol.marks_errors and not can_mark:
+        why, fits = "its lines have no field for marked errors", "da or da-sqm"
+    elif isinstance(protocol, Mqm):
+        if scores and not categories:
+            why = f"it has {counted(scores, 'score')} above 0, and no error with a category"
+            fits = "esa" if errors else "esa, da or da-sqm"
+    elif errors and not scores and (categories or not protocol.marks_errors):
+        why, fits = f"all scores are 0, and the ratings are {counted(errors, 'marked error')}", "mqm"
+    if why:
+        raise InputError(
+            f"{option('protocol')} {protocol.name}: {file} contradicts it: {why}; {fits} fits",
+            about="protocol",
+        )
 
 
 @dataclass(frozen=True)
@@ -624,27 +610,17 @@ def error_notices(content: Content) -> tuple[NotKept, ...]:
                 elif protocol.taxonomy is None and not is_published(span.category):
                     categories[name] += 1
     weights = "the usual weights" if protocol.taxonomy is None else option("taxonomy")
-    notices = []
-    if costs:
-        notices.append(
-            NotKept(
-                costs.total(),
-                f"errors whose cost in the file, which counts, is not that of {weights}: {_listed(costs)}",
-            )
-        )
-    if categories:
-        notices.append(
-            NotKept(
-                categories.total(),
-                "errors of categories that the usual weights do not name (they cost what their severity "
-                f"says; {option('taxonomy')} FILE gives others): {_listed(categories)}",
-            )
-        )
-    return tuple(notices)
-
-
-def _listed(found: Counter[str]) -> str:
-    return "; ".join(f"{what[:80]} ({count:,})" for what, count in found.most_common())
+    costly, unnamed = (
+        "; ".join(f"{what[:80]} ({count:,})" for what, count in found.most_common())
+        for found in (costs, categories)
+    )
+    return counts(
+        {
+            f"errors whose cost in the file, which counts, is not that of {weights}: {costly}": costs.total(),
+            "errors of categories that the usual weights do not name (they cost what their severity "
+            f"says; {option('taxonomy')} FILE gives others): {unnamed}": categories.total(),
+        }
+    )
 
 
 def _check_compared(protocol: Protocol, items: Sequence[ItemContent], ratings: Sequence[GivenRating]) -> None:

@@ -248,15 +248,6 @@ def known_test_set(content: Content) -> WholeTestSet:
 
     InputError if a system has two outputs of one segment.
     """
-    return WholeTestSet(tuple(_known_lines(content)))
-
-
-def rating_items(content: Content) -> list[ItemContent]:
-    """Return the items whose ratings count in the statistics of systems."""
-    return [item for item in content.items if ItemKind(item.kind).rates_systems]
-
-
-def _known_lines(content: Content) -> list[TestLine]:
     sources: dict[int, str] = {}
     outputs: dict[tuple[int, str], str] = {}
     for item in rating_items(content):
@@ -265,20 +256,19 @@ def _known_lines(content: Content) -> list[TestLine]:
             if outputs.setdefault((item.segment, system), output) != output:
                 raise InputError(
                     f"{content.segment_name(item.segment)}: system {system!r} has two outputs in the "
-                    "campaign's items; "
-                    "an mt-metrics-eval folder holds one"
+                    "campaign's items; an mt-metrics-eval folder holds one"
                 )
     indices = sorted(sources)
-    return [
-        TestLine(
-            index,
-            document,
-            sources[index],
-            None,
-            tuple(outputs.get((index, system)) for system in content.systems),
-        )
-        for index, document in zip(indices, document_names(content, indices), strict=True)
-    ]
+    lines = []
+    for index, document in zip(indices, document_names(content, indices), strict=True):
+        texts = tuple(outputs.get((index, system)) for system in content.systems)
+        lines.append(TestLine(index, document, sources[index], None, texts))
+    return WholeTestSet(tuple(lines))
+
+
+def rating_items(content: Content) -> list[ItemContent]:
+    """Return the items whose ratings count in the statistics of systems."""
+    return [item for item in content.items if ItemKind(item.kind).rates_systems]
 
 
 def document_names(content: Content, indices: Sequence[int]) -> list[str]:

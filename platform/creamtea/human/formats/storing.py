@@ -100,6 +100,8 @@ def collect(database: Database, name: str) -> Content:
 
 
 def _item(item: Item, systems: list[str], positions: dict[int, int]) -> ItemContent:
+    names: dict[Any, str] = dict(enumerate(systems))
+    names |= {str(number): name for number, name in names.items()}  # as keys of JSON
     return from_row(
         ItemContent,
         item,
@@ -107,16 +109,24 @@ def _item(item: Item, systems: list[str], positions: dict[int, int]) -> ItemCont
         context=tuple(item.context),
         references=tuple(item.references),
         media=tuple(item.media),
-        systems=tuple(systems[system] for system in item.systems),
         outputs=tuple(item.outputs),
         output_chances=item.output_chances and tuple(item.output_chances),
         output_drawn=item.output_drawn and tuple(item.output_drawn),
-        block=item.block and {**item.block, "systems": [systems[system] for system in item.block["systems"]]},
         original=None if item.original_id is None else positions[item.original_id],
-        degraded=None if item.degraded is None else systems[item.degraded],
-        proposals=item.proposals
-        and {systems[int(system)]: spans for system, spans in item.proposals.items()},
+        **_of_systems(item, names),
     )
+
+
+def _of_systems(item: Item | ItemContent, called: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the fields of an item that name systems, by what these are called where it goes."""
+    return {
+        "systems": tuple(called[system] for system in item.systems),
+        "block": item.block
+        and {**item.block, "systems": [called[system] for system in item.block["systems"]]},
+        "degraded": None if item.degraded is None else called[item.degraded],
+        "proposals": item.proposals
+        and {str(called[system]): spans for system, spans in item.proposals.items()},
+    }
 
 
 def _answers(
@@ -255,12 +265,7 @@ def _store_items(session: Session, content: Content, campaign: Campaign) -> dict
             campaign_id=campaign.id,
             **_without(item, "segment", "systems", "block", "original", "degraded", "proposals"),
             segment_index=item.segment,
-            systems=[numbers[system] for system in item.systems],
-            block=item.block
-            and {**item.block, "systems": [numbers[system] for system in item.block["systems"]]},
-            degraded=None if item.degraded is None else numbers[item.degraded],
-            proposals=item.proposals
-            and {str(numbers[system]): spans for system, spans in item.proposals.items()},
+            **_of_systems(item, numbers),
         )
         for item in content.items
     }
