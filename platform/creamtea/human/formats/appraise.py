@@ -110,18 +110,8 @@ LAYOUTS = [
 ]
 
 MTURK = (
-    "HIT",
-    "user",
-    "source language",
-    "target language",
-    "item",
-    "HIT number",
-    "system",
-    "rating",
-    "type",
-    "segment",
-    "score",
-    "seconds",
+    *("HIT", "user", "source language", "target language", "item", "HIT number", "system"),
+    *("rating", "type", "segment", "score", "seconds"),
 )
 
 # PAIR-HIT-DOCUMENT-ITEM.N_N of the documents of 2021, whose item is of one HIT and system
@@ -184,10 +174,6 @@ class AppraiseFile:
     left_out: Mapping[tuple[str, str], Counter[str]]  # by language pair: what else
     crowd: bool  # of Mechanical Turk
     has_errors: bool  # whether the lines have a field for marked errors
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        return sorted({rating.pair for rating in self.ratings})
 
 
 def milliseconds(start: datetime, end: datetime) -> int | None:
@@ -270,10 +256,6 @@ def _layout(file: str, line: int, cells: list[str]) -> tuple[str, ...]:
     return next(numbered, fitting[-1])
 
 
-def _truth(cell: str) -> bool:
-    return TRUTH[cell.lower()]
-
-
 def _is_number(cell: str) -> bool:
     try:
         return math.isfinite(float(cell))
@@ -308,7 +290,9 @@ class _Reading:
     def left_out(self) -> str | None:
         """Say what the line is if no campaign keeps it; None for a score of an output."""
         document = self.cells.get("document", "")
-        if "is document" in self.cells and self.field("is document", _truth, "True or False"):
+        if "is document" in self.cells and self.field(
+            "is document", lambda cell: TRUTH[cell.lower()], "True or False"
+        ):
             return "scores of whole documents"
         if PRACTICE in document:
             return "scores of practice (tutorials)"
@@ -334,7 +318,8 @@ class _Reading:
                 about="rater-statistics",
             )
         z = self.field("score", float, "a number (z)")
-        score = z * statistics[rater].deviation + statistics[rater].mean
+        mean, deviation = statistics[rater]
+        score = z * deviation + mean
         if not math.isfinite(score) or abs(score - round(score)) > WHOLE:
             raise InputError(
                 f"{self.place}, field score: z {z:g} of {rater} is a score of {score:.3f}; allowed: a whole "
@@ -422,7 +407,7 @@ def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool,
     parts of 16 documents; all have the published scores that way.) A part without the rest is the beginning,
     which is a guess where the rater's items begin with it.
     """
-    if not any(_of_system(rating) for rating in ratings):
+    if all(_system_part(rating) is None for rating in ratings):
         return tuple(replace(rating, document=_name(rating)) for rating in ratings), False, 0
     name_of = {rating.document: _name(rating) for rating in ratings}
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -462,14 +447,9 @@ def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool,
     return tuple(placed), True, guessed
 
 
-def _of_system(rating: Rated) -> bool:
-    """Return True for a document called DOCUMENT#SYSTEM."""
-    return _system_part(rating) is not None
-
-
 def _system_part(rating: Rated) -> int | None:
-    """Return which part of the document's name is the system, which may have a prefix beside it
-    (wmt23.SYSTEM)."""
+    """Return which part of a document called DOCUMENT#SYSTEM is the system, which may have a prefix beside it
+    (wmt23.SYSTEM); None of others."""
     parts = rating.document.split(PART)
     fitting = [at for at in range(1, len(parts)) if parts[at] and rating.system.endswith(parts[at])]
     return max(fitting, key=lambda at: len(parts[at]), default=None)
@@ -493,12 +473,8 @@ def _moment(cell: str) -> datetime:
         raise ValueError from None
 
 
-@dataclass(frozen=True)
-class RaterStatistics:
-    """Of all of a rater's scores, in points; `deviation` with n − 1."""
-
-    mean: float
-    deviation: float  # NaN of one score, which R prints as NA
+# the mean of all of a rater's scores, in points, and their deviation with n − 1: NaN of one score, R's NA
+RaterStatistics = tuple[float, float]
 
 
 def read_statistics(path: Path) -> dict[str, RaterStatistics]:
@@ -513,7 +489,7 @@ def read_statistics(path: Path) -> dict[str, RaterStatistics]:
     for values in (words[at : at + 3] for at in range(0, len(words), 3)):
         try:
             name, mean, deviation = values
-            known = RaterStatistics(float(mean), float(deviation.replace("NA", "nan")))
+            known = float(mean), float(deviation.replace("NA", "nan"))
         except ValueError:
             raise InputError(
                 f"{path.name}: found {' '.join(values)[:60]!r}; allowed: a rater, the mean and the deviation"
@@ -532,7 +508,7 @@ Segment = tuple[str, int]  # document, number
 
 
 def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, ...]:
-    pairs = file.pairs
+    pairs = sorted({rating.pair for rating in file.ratings})
     known = ", ".join("-".join(pair) for pair in pairs)
     if pair is None and len(pairs) > 1:
         raise InputError(
@@ -568,12 +544,9 @@ def _positions(keys: list[Key]) -> dict[Key, int]:
 
     The original of a control is an item, whether it is rated in the file or not.
     """
-    wanted: dict[Key, None] = {}
-    for key in keys:
-        if key[0].is_control:
-            wanted.setdefault(_original(key))
-        wanted.setdefault(key)
-    return {key: position for position, key in enumerate(wanted)}
+    return first_places(
+        each for key in keys for each in ((_original(key), key) if key[0].is_control else (key,))
+    )
 
 
 def _item(key: Key, positions: dict[Key, int], texts: _Texts) -> ItemContent:
@@ -941,21 +914,20 @@ class Appraise(Format):
         if reading.proposals:
             settings["proposals_left"] = True
         content = replace(content, settings=settings)
+        impossible = sum(rating.has_impossible_time for rating in ratings)
         not_kept = counts(
             {
                 **file.left_out.get(ratings[0].pair, {}),
                 f"marked errors ({option('protocol')} esa keeps them)": 0
                 if found.marks_errors
                 else len(errors),
-                "scores beside errors of MQM, from which its score follows": (
-                    scores if isinstance(found, Mqm) else 0
-                ),
+                "scores beside errors of MQM, from which its score follows": scores * isinstance(found, Mqm),
                 "scores of other language pairs": len(file.ratings) - len(ratings),
-                "times that no rater can have spent: ends before the start, or more than a day after it": sum(
-                    rating.has_impossible_time for rating in ratings
+                "times that no rater can have spent: ends before the start, or more than a day after it": (
+                    impossible
                 ),
                 "numbers of batches and items (--batch-info)": sum(rating.batch for rating in ratings),
-                "numbers and times of Mechanical Turk's tasks": len(ratings) if file.crowd else 0,
+                "numbers and times of Mechanical Turk's tasks": len(ratings) * file.crowd,
                 f"scores of {option('segment-scores')}, which only tell the campaign's lines": (
                     texts.published
                 ),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, get_type_hints
 
 from creamtea.errors import InputError
 from creamtea.human.formats.record import Content
@@ -57,7 +57,10 @@ def known_keys(
     return {key: value for key, value in written.items() if key in known}
 
 
-def first_places(names: Iterable[str]) -> dict[str, int]:
+Named = TypeVar("Named")
+
+
+def first_places(names: Iterable[Named]) -> dict[Named, int]:
     """Number the different names in the order in which they appear."""
     return {name: place for place, name in enumerate(dict.fromkeys(names))}
 

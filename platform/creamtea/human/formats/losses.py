@@ -24,7 +24,10 @@ from creamtea.human.formats.base import (
 )
 from creamtea.human.formats.record import (
     WITH_CONTROLS,
+    AnswerContent,
     Content,
+    CountedScore,
+    ItemContent,
     counted_scores,
     rating_items,
 )
@@ -36,7 +39,7 @@ from creamtea.store.tables import CONTROL_KINDS, PLANNED_KINDS, SYSTEM_KINDS, WR
 def repeats_kept(content: Content) -> tuple[NotKept, ...]:
     """Count what a campaign has twice and keeps, as it may be meant so."""
     relative = find_protocol(content.protocol, content.settings).relative
-    equal = (Counter(map(repr, spans)).values() for spans in _spans_of_answers(content))
+    equal = (Counter(map(repr, spans)).values() for _, spans in _marked(content))
     return counts(
         {
             "outputs that a rater has rated again: the mean of both counts, in WMT mode what its rule says": (
@@ -51,20 +54,21 @@ def repeats_kept(content: Content) -> tuple[NotKept, ...]:
 
 def look_alikes(content: Content) -> tuple[NotKept, ...]:
     """Count names of systems, raters and documents that people can hardly tell apart."""
-    found = []
+    why = "that look alike or differ in case, and count as different: write them alike if they are one"
     kinds = {
         "systems": content.systems,
         "raters": [person.pseudonym for person in content.raters],
         "documents": dict.fromkeys(item.document for item in content.items),
     }
+    found = {}
     for what, names in kinds.items():
-        if groups := words.look_alikes(names):
-            why = (
-                "that look alike or differ in case, and count as different: write them alike if they are one"
-            )
-            shown = "; ".join(" and ".join(map(ascii, group)) for group in groups[:3])
-            found.append(NotKept(sum(map(len, groups)), f"names of {what} {why} ({shown})"))
-    return tuple(found)
+        groups = words.look_alikes(names)
+        shown = "; ".join(" and ".join(map(ascii, group)) for group in groups[:3])
+        found[f"names of {what} {why} ({shown})"] = sum(map(len, groups))
+    return counts(found)
+
+
+Counting = Callable[[Content], int]
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Part:
     """Something of a campaign that a format may not hold. `count`: how much a campaign has of it."""
 
     what: str
-    count: Callable[[Content], int]
+    count: Counting
     without: tuple[str, ...]  # the formats that do not hold it
     once: bool = False  # `count` is 1 or 0
 
@@ -93,7 +97,7 @@ def table() -> str:
 
 
 # ---------------------------------------------------------------- how much there is
-def _rule_lost(kind: str) -> Callable[[Content], int]:
+def _rule_lost(kind: str) -> Counting:
     """Count 1 if an import of such a file takes another rule of WMT mode.
 
     `kind`: the format.
@@ -109,7 +113,7 @@ def _rule_lost(kind: str) -> Callable[[Content], int]:
     return count
 
 
-def _setting(*names: str) -> Callable[[Content], int]:
+def _setting(*names: str) -> Counting:
     """Count 1 if the campaign sets one of these."""
     return lambda content: int(any(content.settings.get(name) not in (None, [], {}) for name in names))
 
@@ -122,23 +126,19 @@ def _domains(content: Content) -> int:
     return len(set(content.settings.get("domains", {}).values()))
 
 
-def _practice(content: Content) -> int:
-    return sum(_items_of(content, kind) for kind in WRITTEN_KINDS)
+def _items(count: Callable[[ItemContent], int]) -> Counting:
+    return lambda content: sum(map(count, content.items))
 
 
-def _controls(content: Content) -> int:
-    return sum(_items_of(content, kind) for kind in CONTROL_KINDS)
+def _of_kinds(*kinds: str) -> Counting:
+    return _items(lambda item: item.kind in kinds)
 
 
-def _proposals(content: Content) -> int:
-    return sum(len(spans) for item in content.items for spans in (item.proposals or {}).values())
+def _answers(count: Callable[[AnswerContent], int]) -> Counting:
+    return lambda content: sum(map(count, content.answers))
 
 
-def _items_of(content: Content, kind: ItemKind) -> int:
-    return sum(item.kind == kind for item in content.items)
-
-
-def _unrated(kinds: Collection[str]) -> Callable[[Content], int]:
+def _unrated(kinds: Collection[str]) -> Counting:
     """Count items of systems without a rating that counts, or a control with one."""
 
     def count(content: Content) -> int:
@@ -158,7 +158,7 @@ def _ratings(content: Content) -> int:
     return sum(1 for _ in counted_scores(content))
 
 
-def _without_ratings(kinds: Collection[str]) -> Callable[[Content], int]:
+def _without_ratings(kinds: Collection[str]) -> Counting:
     """Count raters without a rating that counts of an item of these kinds."""
 
     def count(content: Content) -> int:
@@ -168,42 +168,38 @@ def _without_ratings(kinds: Collection[str]) -> Callable[[Content], int]:
     return count
 
 
-def _times(content: Content) -> int:
-    return sum(answer.active_ms is not None for answer in content.answers)
+_timed = _answers(lambda answer: answer.active_ms is not None)
 
 
-def _spans_of_answers(content: Content) -> Iterator[list[Span]]:
-    """Yield the errors of each output that a rater marked, controls too."""
+def _marked(content: Content) -> Iterator[tuple[CountedScore, Sequence[Span]]]:
+    """Yield each rated output with the errors that its rater marked, controls too."""
     if find_protocol(content.protocol).marks_errors:
         for counted in counted_scores(content, WITH_CONTROLS):
-            yield list(spans_of(counted.score.payload))
+            yield counted, spans_of(counted.score.payload)
 
 
-def _spans(content: Content) -> Iterator[tuple[Span, str]]:
-    """Yield each marked error with the text that it is in, controls too."""
-    if not find_protocol(content.protocol).marks_errors:
-        return
-    for counted in counted_scores(content, WITH_CONTROLS):
-        for span in spans_of(counted.score.payload):
-            yield span, counted.item.source if span.in_source else counted.output
+def _errors(count: Callable[[Span, str], int]) -> Counting:
+    """Count marked errors, each with the text that it is in."""
+    return lambda content: sum(
+        count(span, counted.item.source if span.in_source else counted.output)
+        for counted, spans in _marked(content)
+        for span in spans
+    )
 
 
 def _proposed(content: Content) -> int:
     """Count errors in outputs with proposals: their origin is lost."""
-    marked = find_protocol(content.protocol).marks_errors
     return sum(
-        len(list(spans_of(counted.score.payload)))
-        for counted in (counted_scores(content, WITH_CONTROLS) if marked else ())
+        len(spans)
+        for counted, spans in _marked(content)
         if (counted.item.proposals or {}).get(counted.score.system)
     )
 
 
-def _in_margins(content: Content) -> int:
-    return sum(
-        CodeUnits(text, trimmed=True).units(span.start, span.end) is None
-        for span, text in _spans(content)
-        if text and not span.in_source and span.start is not None and span.end is not None
-    )
+def _in_margins(span: Span, text: str) -> bool:
+    if not text or span.in_source or span.start is None or span.end is None:
+        return False
+    return CodeUnits(text, trimmed=True).units(span.start, span.end) is None
 
 
 def _own_costs(content: Content) -> int:
@@ -211,7 +207,7 @@ def _own_costs(content: Content) -> int:
     protocol = find_protocol(content.protocol, content.settings)
     if not isinstance(protocol, MarksErrors):
         return 0
-    return sum(protocol.written_cost(span) is not None for span, _ in _spans(content))
+    return _errors(lambda span, text: protocol.written_cost(span) is not None)(content)
 
 
 def _renumbered(content: Content) -> int:
@@ -254,29 +250,30 @@ PARTS = (
     Part("name of the test set beside domains", lambda content: int(_domains(content) > 0), EVERY, once=True),
     Part("domains of documents", _domains, (APPRAISE, MQM, PEARMUT)),
     Part("languages", lambda content: 1, (MQM, PEARMUT), once=True),
-    Part("practice items and attention checks", _practice, (APPRAISE, MQM, MT_METRICS_EVAL)),
-    Part("errors that were marked beforehand", _proposals, (APPRAISE, MQM, MT_METRICS_EVAL)),
-    Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL, PEARMUT)),
-    Part("what practice and checks expect, but for scores, places and severities", _practice, (PEARMUT,)),
-    Part("items given for a third rating", lambda content: _items_of(content, ItemKind.THIRD), EVERY),
-    Part("items drawn at random, as such", lambda content: _items_of(content, ItemKind.RANDOM),
-         EVERY),
+    Part("practice items and attention checks", _of_kinds(*WRITTEN_KINDS),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("errors that were marked beforehand",
+         _items(lambda item: sum(map(len, (item.proposals or {}).values()))),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("repeats and bad references", _of_kinds(*CONTROL_KINDS), (MQM, MT_METRICS_EVAL, PEARMUT)),
+    Part("what practice and checks expect, but for scores, places and severities",
+         _of_kinds(*WRITTEN_KINDS), (PEARMUT,)),
+    Part("items given for a third rating", _of_kinds(ItemKind.THIRD), EVERY),
+    Part("items drawn at random, as such", _of_kinds(ItemKind.RANDOM), EVERY),
     Part("items that nobody rated", _unrated(WITH_CONTROLS), (APPRAISE,)),
     Part("items that nobody rated, or only as a repeat or bad reference", _unrated(SYSTEM_KINDS), (MQM,)),
     Part("weights of items", lambda content: sum(item.weight != 1 for item in rating_items(content)),
          EVERY),
     Part("chances of being rated, of a campaign that aimed",
-         lambda content: sum(item.chance is not None for item in content.items), EVERY),
+         _items(lambda item: item.chance is not None), EVERY),
     Part("systems that were drawn for a page, with their chances",
-         lambda content: sum(item.block is not None for item in content.items), EVERY),
-    Part("pages of items", lambda content: sum(item.page is not None for item in content.items),
-         EVERY),
-    Part("references that raters saw", lambda content: sum(bool(item.references) for item in content.items),
+         _items(lambda item: item.block is not None), EVERY),
+    Part("pages of items", _items(lambda item: item.page is not None), EVERY),
+    Part("references that raters saw", _items(lambda item: bool(item.references)),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("references after the first",
-         lambda content: sum(max(len(item.references) - 1, 0) for item in content.items), (PEARMUT,)),
-    Part("files beside sources", lambda content: sum(len(item.media) for item in content.items),
-         (APPRAISE, MQM, MT_METRICS_EVAL)),
+         _items(lambda item: max(len(item.references) - 1, 0)), (PEARMUT,)),
+    Part("files beside sources", _items(lambda item: len(item.media)), (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("numbers of items", lambda content: 1, EVERY, once=True),
     Part("order of systems (the first is the usual baseline)",
          lambda content: int(len(content.systems) > 1), (APPRAISE, PEARMUT), once=True),
@@ -292,57 +289,48 @@ PARTS = (
     Part("raters without a rating of a system's output that counts, or an answer to practice and checks",
          _without_ratings((*SYSTEM_KINDS, *WRITTEN_KINDS)), (PEARMUT,)),
     Part("wrong answers to attention checks that raters then gave anew",
-         lambda content: sum(bool(answer.warned) for answer in content.answers), EVERY),
-    Part("scores of whole documents", lambda content: sum(
-             score.document_step is not None for answer in content.answers for score in answer.scores),
-         EVERY),
-    Part("contexts", lambda content: sum(bool(item.context) for item in content.items),
-         EVERY),
+         _answers(lambda answer: bool(answer.warned)), EVERY),
+    Part("scores of whole documents", _answers(
+             lambda answer: sum(score.document_step is not None for score in answer.scores)), EVERY),
+    Part("contexts", _items(lambda item: bool(item.context)), EVERY),
     Part("numbers of segments, where 0, 1, … are not all there", _renumbered, (MT_METRICS_EVAL,)),
     Part("numbers of segments and names of documents (it counts them as they come)", lambda content: 1,
          (PEARMUT,), once=True),
     Part("white space and slashes in names", _renamed, (MT_METRICS_EVAL,)),
-    Part("sources", lambda content: sum(bool(item.source) for item in content.items), (APPRAISE,)),
-    Part("outputs", lambda content: sum(any(item.outputs) for item in content.items), (APPRAISE,)),
-    Part("costs of errors that are not usual, and scores by them", _own_costs,
-         (APPRAISE, MQM, PEARMUT)),
+    Part("sources", _items(lambda item: bool(item.source)), (APPRAISE,)),
+    Part("outputs", _items(lambda item: any(item.outputs)), (APPRAISE,)),
+    Part("costs of errors that are not usual, and scores by them", _own_costs, (APPRAISE, MQM, PEARMUT)),
     Part("ratings of excluded raters", lambda content: sum(
              len(answer.scores) for answer in content.answers if answer.rater in content.excluded), EVERY),
-    Part("earlier revisions", lambda content: sum(
-             score.revision != answer.last_revision for answer in content.answers for score in answer.scores),
+    Part("earlier revisions", _answers(
+             lambda answer: sum(score.revision != answer.last_revision for score in answer.scores)),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("second opinions of a rater on an output", _second_opinions, (MQM, MT_METRICS_EVAL, PEARMUT)),
     Part("single ratings (a segment has their mean)", _ratings, (MT_METRICS_EVAL,)),
-    Part("skipped items", lambda content: sum(bool(answer.skipped_at) for answer in content.answers), EVERY),
-    Part("comments", lambda content: sum(bool(answer.comment) for answer in content.answers),
+    Part("skipped items", _answers(lambda answer: bool(answer.skipped_at)), EVERY),
+    Part("comments", _answers(lambda answer: bool(answer.comment)), (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("orders of outputs on the page", _answers(lambda answer: len(answer.order) > 1),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
-    Part("orders of outputs on the page", lambda content: sum(len(answer.order) > 1
-         for answer in content.answers), (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("equal outputs rated as one",
-         lambda content: sum(len(group) - 1 for answer in content.answers for group in answer.order), EVERY),
-    Part("times on an item", _times, (MQM, MT_METRICS_EVAL)),
-    Part("times on an item beyond a minute (it counts the time between actions)", _times, (PEARMUT,)),
-    Part("timestamps of items that were given", lambda content: len(content.answers),
-         EVERY),
+         _answers(lambda answer: sum(len(group) - 1 for group in answer.order)), EVERY),
+    Part("times on an item", _timed, (MQM, MT_METRICS_EVAL)),
+    Part("times on an item beyond a minute (it counts the time between actions)", _timed, (PEARMUT,)),
+    Part("timestamps of items that were given", lambda content: len(content.answers), EVERY),
     Part("timestamps of ratings", _ratings, (MQM, MT_METRICS_EVAL)),
     Part("timestamps of ratings before the last of their document", _ratings, (PEARMUT,)),
     Part("proposals that errors came from", _proposed, EVERY),
     Part("names of special marks (they come back as omissions)",
-         lambda content: sum(span.special_mark is not None for span, _ in _spans(content)),
-         (APPRAISE, MQM, MT_METRICS_EVAL)),
-    Part("positions of errors in the source",
-         lambda content: sum(span.in_source for span, _ in _spans(content)), (APPRAISE, PEARMUT)),
+         _errors(lambda span, text: span.special_mark is not None), (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("positions of errors in the source", _errors(lambda span, text: span.in_source),
+         (APPRAISE, PEARMUT)),
     Part("positions of errors in texts that are not known",  # which were never imported, say
-         lambda content: sum(
-             span.end is not None and span.end >= len(text) for span, text in _spans(content)),
-         (MQM, PEARMUT)),
-    Part("positions of errors in white space at the ends of a text", _in_margins, (APPRAISE,)),
+         _errors(lambda span, text: span.end is not None and span.end >= len(text)), (MQM, PEARMUT)),
+    Part("positions of errors in white space at the ends of a text", _errors(_in_margins), (APPRAISE,)),
     Part("categories of errors with a slash in their names",
-         lambda content: sum(any("/" in name for name in span.category) for span, _ in _spans(content)),
+         _errors(lambda span, text: any("/" in name for name in span.category)),
          (MQM, MT_METRICS_EVAL)),
     Part("categories of errors with a slash in the first name, or not of one or two different names",
-         lambda content: sum(
-             category_of(written_category(span.category)) != span.category for span, _ in _spans(content)),
+         _errors(lambda span, text: category_of(written_category(span.category)) != span.category),
          (PEARMUT,)),
 )  # fmt: skip
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -141,22 +141,21 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
         raise InputError(f"systems are called {', '.join(REFERENCES)}: no name is left for the reference")
     documents = _document_names([line.document for line in whole.lines])
     domains = _domains(content, whole)
-    names = {line.index: content.segment_name(line.index) for line in whole.lines}
-    texts = {
-        f"documents/{pair}.docs": _joined(
-            f"{domain}\t{document}" for domain, document in zip(domains, documents, strict=True)
-        ),
-        f"sources/{pair}.txt": _joined(
-            _line(line.source, f"{content.segment_name(line.index)}, source") for line in whole.lines
-        ),
-        f"references/{pair}.{reference}.txt": _joined(
-            _line(line.reference, f"{names[line.index]}, reference") for line in whole.lines
-        ),
-    }
-    for at, system in enumerate(content.systems):
-        texts[f"system-outputs/{pair}/{systems[system]}.txt"] = _joined(
-            _line(line.outputs[at], f"{names[line.index]}, output of {system}") for line in whole.lines
+
+    def column(what: str, texts: Iterable[str | None]) -> str:
+        return _joined(
+            _line(text, f"{content.segment_name(line.index)}, {what}")
+            for line, text in zip(whole.lines, texts, strict=True)
         )
+
+    texts = {
+        f"documents/{pair}.docs": _joined(map("{}\t{}".format, domains, documents)),
+        f"sources/{pair}.txt": column("source", (line.source for line in whole.lines)),
+        f"references/{pair}.{reference}.txt": column("reference", (line.reference for line in whole.lines)),
+    }
+    for at, (system, name) in enumerate(systems.items()):
+        outputs = [line.outputs[at] for line in whole.lines]
+        texts[f"system-outputs/{pair}/{name}.txt"] = column(f"output of {system}", outputs)
     for level, lines in _human_scores(content, whole, systems, documents, domains).items():
         texts[f"human-scores/{pair}.{content.protocol}.{level}.score"] = _joined(lines)
     for rater, lines in _marked_errors(content, whole, systems).items():
@@ -164,16 +163,13 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
     metrics = _different([metric.name for metric in whole.metrics], "metric")
     for metric in whole.metrics:
         stem = f"metric-scores/{pair}/{metrics[metric.name]}-{reference}"
-        columns = [systems[system] for system in content.systems]
-        texts[f"{stem}.sys.score"] = _joined(
-            f"{name}\t{value!r}" for name, value in zip(columns, metric.systems, strict=True)
-        )
-        if metric.segments:
-            texts[f"{stem}.seg.score"] = _joined(
-                f"{name}\t{value!r}"
-                for name, values in zip(columns, metric.segments, strict=True)
-                for value in values
-            )
+        for level, scores in (("sys", [(value,) for value in metric.systems]), ("seg", metric.segments)):
+            if scores:
+                texts[f"{stem}.{level}.score"] = _joined(
+                    f"{name}\t{value!r}"
+                    for name, values in zip(systems.values(), scores, strict=True)
+                    for value in values
+                )
     return texts
 
 
@@ -265,8 +261,7 @@ def _human_scores(
         by_document[documents[unit.line]].append(unit)
         by_domain[domains[unit.line]].append(unit)
     levels: dict[str, list[str]] = {"sys": [], "domain": [], "doc": [], "seg": []}
-    for system in content.systems:
-        name = names[system]
+    for system, name in names.items():
         levels["sys"].append(f"{name}\t{_mean(units, system)}")
         levels["domain"] += [
             f"{domain}\t{name}\t{_mean(by_domain[domain], system)}" for domain in dict.fromkeys(domains)
@@ -443,9 +438,10 @@ def _blocks(
     """
     seen: dict[str, int] = defaultdict(int)
     for number, line in enumerate(folder.lines(file), start=1):
-        words = _words(line)
         if not line.strip():
             continue
+        # between tabs, blanks are part of a field
+        words = re.split(r"\t+", line.strip()) if "\t" in line else line.split()
         place = f"{file}, line {number}"
         if len(words) not in fields or words[0] not in systems:
             raise InputError(
@@ -464,31 +460,19 @@ def _blocks(
             )
 
 
-def _words(line: str) -> list[str]:
-    """Return the fields of a line, with white space between.
-
-    If a line has tabs, blanks are part of a field.
-    """
-    return re.split(r"\t+", line.strip()) if "\t" in line else line.split()
-
-
-def _scores(folder: Folder, name: str, segments: int, systems: Mapping[str, Any]) -> dict[Cell, _Score]:
-    """Return the segment scores that are not None, as written; empty without a file."""
+def _scores(
+    folder: Folder, name: str, segments: int, systems: Mapping[str, Any]
+) -> tuple[dict[Cell, _Score], list[str]]:
+    """Return the segment scores that are not None, as written, and the file's order of systems, so that it
+    comes back; empty without a file."""
     file = f"human-scores/{folder.pair}.{name}{SCORES}"
     if not (folder.path / file).is_file():
-        return {}
-    return {
-        cell: _Score(Place(Path(file).name, line), score)
-        for line, cell, (score,) in _blocks(folder, file, segments, systems, (2,))
-        if score != NONE
+        return {}, []
+    read = list(_blocks(folder, file, segments, systems, (2,)))
+    scores = {
+        cell: _Score(Place(Path(file).name, line), score) for line, cell, (score,) in read if score != NONE
     }
-
-
-def _order(folder: Folder, name: str) -> list[str]:
-    """Return the systems in the order of the file of scores, so that it comes back."""
-    file = f"human-scores/{folder.pair}.{name}{SCORES}"
-    lines = folder.lines(file) if (folder.path / file).is_file() else []
-    return list(dict.fromkeys(_words(line)[0] for line in lines if line.strip()))
+    return scores, [system for _, (segment, system), _ in read if segment == 0]
 
 
 def _marked(
@@ -571,25 +555,23 @@ def _cut(error: dict[str, Any], text: str | None) -> bool:
     return True
 
 
-Rating = Callable[..., GivenRating]  # of a place, cell and rater: a value of the scale, or a payload
+Rating = tuple[Place, Cell, str, dict[str, Any]]  # of a rater: a value of the scale, or a payload
 
 
 def _ratings(
-    rating_of: Rating,
     found: Protocol,
     name: str,
     scores: Mapping[Cell, _Score],
     marked: Mapping[Cell, Sequence[_Marked]],
-) -> tuple[list[GivenRating], dict[str, int]]:
+) -> tuple[list[Rating], dict[str, int]]:
     """Return the ratings, and counts of what is not kept."""
-    ratings = []
+    ratings: list[Rating] = []
     if not found.marks_errors:
         for cell, score in scores.items():
             score.exact()  # a number
-            if isinstance(found, SegmentScores):
-                ratings.append(rating_of(score.place, cell, name, payload={"score": score.written}))
-            else:
-                ratings.append(rating_of(score.place, cell, name, value=score.written))
+            whole = isinstance(found, SegmentScores)
+            given = {"payload": {"score": score.written}} if whole else {"value": score.written}
+            ratings.append((score.place, cell, name, given))
         errors = sum(len(rating.errors) for each in marked.values() for rating in each)
         return ratings, {
             f"segment scores with their raters: one rater, {name!r}, has them all": len(ratings),
@@ -617,11 +599,9 @@ def _ratings(
                 )
             own = {"score": _whole(scores[cell])}
         for rating in each:
-            payload = {**own, "spans": rating.errors}
-            ratings.append(rating_of(rating.place, cell, rating.rater, payload=payload))
-    left = {
-        "segment scores without marked errors": len(set(scores) - set(marked)),
-    }
+            given = {"payload": {**own, "spans": rating.errors}}
+            ratings.append((rating.place, cell, rating.rater, given))
+    left = {"segment scores without marked errors": len(set(scores) - set(marked))}
     if isinstance(found, Mqm):
         left["segment scores that are not what their errors cost"] = _differing(found, scores, marked)
     return ratings, left
@@ -723,7 +703,7 @@ class MtMetricsEval(Format):
             _system(folder, system): folder.texts(f"system-outputs/{folder.pair}/{system}.txt", len(sources))
             for system in folder.names(f"system-outputs/{folder.pair}", "", ".txt")
         }
-        scores = _scores(folder, name, len(sources), outputs)
+        scores, order = _scores(folder, name, len(sources), outputs)
         unread: Counter[str] = Counter()
         marked = _marked(folder, name, len(sources), outputs, unread)
         beyond = sum(
@@ -735,7 +715,7 @@ class MtMetricsEval(Format):
         protocol = facts.protocol or (
             Mqm.name if marked and name.lower().startswith(Mqm.name) else SegmentScores.name
         )
-        systems = tuple(dict.fromkeys([*_order(folder, name), *outputs]))
+        systems = tuple(dict.fromkeys([*order, *outputs]))
         cells = [
             (segment, system)
             for segment in range(len(sources))
@@ -756,9 +736,11 @@ class MtMetricsEval(Format):
             )
             for segment, system in cells
         ]
-
-        def rating_of(place: Place, cell: Cell, rater: str, **given: Any) -> GivenRating:
-            return GivenRating(
+        given, left = _ratings(facts.find_protocol(protocol), name, scores, marked)
+        if not given:
+            raise InputError(f"human-scores/{folder.pair}.{name}{SCORES}: only None in it: no ratings")
+        ratings = [
+            GivenRating(
                 place=place,
                 rater=rater,
                 item=positions[cell],
@@ -766,12 +748,10 @@ class MtMetricsEval(Format):
                 assigned_at=now,
                 submitted_at=now,
                 rated_at=now,
-                **given,
+                **answer,
             )
-
-        ratings, left = _ratings(rating_of, facts.find_protocol(protocol), name, scores, marked)
-        if not ratings:
-            raise InputError(f"human-scores/{folder.pair}.{name}{SCORES}: only None in it: no ratings")
+            for place, cell, rater, answer in given
+        ]
         test_set = facts.test_set or (domains[0] if len(domains) == 1 else None)
         source, _, target = folder.pair.partition("-")
         made = made_elsewhere(

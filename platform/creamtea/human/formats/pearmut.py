@@ -189,11 +189,8 @@ Name = Annotated[str, AfterValidator(_not_blank)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Score = Annotated[Finite, AfterValidator(lambda score: int(score) if score.is_integer() else score)]
 Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
-NO_LIST = BeforeValidator(
-    lambda value: {} if value in (None, []) else value
-)  # version 0 has lists; an empty one says nothing
-
-
+# version 0 has lists; an empty one says nothing
+NO_LIST = BeforeValidator(lambda value: {} if value in (None, []) else value)
 # an example in Pearmut's README has a list of one rule
 OF_LIST = BeforeValidator(lambda rule: rule[0] if isinstance(rule, list) and len(rule) == 1 else rule)
 
@@ -896,15 +893,8 @@ def _expected(written: PearmutExpected, units: Units) -> dict[str, Any] | None:
 
 def _several_tokens(written: int | list[int] | None, units: Units) -> bool:
     """Return True for a range of places that holds several special tokens: one expected error has one."""
-    if not isinstance(written, list):
-        return False
-    return (
-        sum(
-            units.behind(place) is not None
-            for place in range(len(units), min(written[1], len(units) + 99) + 1)
-        )
-        > 1
-    )
+    places = range(len(units), min(written[1], len(units) + 99) + 1) if isinstance(written, list) else ()
+    return sum(units.behind(place) is not None for place in places) > 1
 
 
 def _range(written: int | list[int] | None, units: int) -> tuple[int, int]:
@@ -1077,21 +1067,14 @@ def _protocol_info(content: Content) -> dict[str, Any]:
 def _special_marks(content: Content) -> list[str]:
     """Return the special marks that the campaign offers, and others that it has."""
     offered = (content.settings.get("taxonomy") or {}).get("special_marks", ())
-    spans = [
-        *(span for item in content.items for found in (item.proposals or {}).values() for span in found),
-        *(
-            span
-            for item in content.items
-            for found in (item.guidance or {}).get("spans", {}).values()
-            for span in found
-        ),
-        *(
-            span
-            for answer in content.answers
-            for score in answer.scores
-            for span in (score.payload or {}).get("spans", ())
-        ),
+    found = [item.proposals or {} for item in content.items]
+    found += [(item.guidance or {}).get("spans", {}) for item in content.items]
+    found += [
+        {score.system: (score.payload or {}).get("spans", ())}
+        for answer in content.answers
+        for score in answer.scores
     ]
+    spans = (span for by_output in found for spans in by_output.values() for span in spans)
     return [*dict.fromkeys((*offered, *(span["special_mark"] for span in spans if span.get("special_mark"))))]
 
 

@@ -190,11 +190,7 @@ class _Parser(HTMLParser):
     def handle_decl(self, decl: str) -> None:
         self.other = True
 
-    def handle_pi(self, data: str) -> None:
-        self.other = True
-
-    def unknown_decl(self, data: str) -> None:
-        self.other = True
+    handle_pi = unknown_decl = handle_comment
 
 
 _TAGS = {
