@@ -55,6 +55,7 @@ from creamtea.human.formats.base import (
     ImportFacts,
     Read,
     Written,
+    cannot_hold,
     counts,
     first_line,
     first_places,
@@ -949,16 +950,13 @@ class Appraise(Format):
         """
         if not find_protocol(content.protocol).reads_appraise:
             known = ", ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
-            raise InputError(
-                f"{option('format')} appraise: Appraise has no scores of {content.protocol}, only of {known};"
-                " export as csv or jsonl",
-                about="format",
-            )
+            why = f"Appraise has no scores of {content.protocol}, only of {known}"
+            raise cannot_hold(f"{option('format')} appraise: {why}", about="format")
         for document in sorted({item.document for item in content.items}):
             if PART in document or PRACTICE in document:
-                raise InputError(
+                raise cannot_hold(
                     f"document {document!r}: in Appraise {PART!r} ends the name of a document and "
-                    f"{PRACTICE!r} marks practice; export as csv or jsonl"
+                    f"{PRACTICE!r} marks practice"
                 )
         rows = [_row(content, counted) for counted in counted_scores(content, WITH_CONTROLS)]
         if not rows:

@@ -240,6 +240,11 @@ def first_line(text: str) -> str:
     return text.lstrip("\ufeff \t\r\n").split("\n", 1)[0].rstrip("\r")
 
 
+def cannot_hold(why: str, about: str = "") -> InputError:
+    """Return the error about something that a format cannot hold."""
+    return InputError(f"{why}; export as csv or jsonl", about=about)
+
+
 class Format:
     """Files of ratings: `read` makes a campaign of them, `write` makes them of a campaign."""
 

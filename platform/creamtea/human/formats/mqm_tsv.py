@@ -34,6 +34,7 @@ from creamtea.human.formats.base import (
     ImportFacts,
     Read,
     Written,
+    cannot_hold,
     counts,
     first_line,
     first_places,
@@ -289,9 +290,9 @@ def _written(rated: CountedScore, number: int, name: str) -> Iterator[str]:
     spans = spans_of(rated.score.payload)
     for cell in (*before, item.source, rated.output, *(name for span in spans for name in span.category)):
         if found := _UNWRITABLE.search(cell):
-            raise InputError(
+            raise cannot_hold(
                 f"{place}: found {found[0]!r} in {cell[:60]!r}; allowed: no tab, line end or mark, as this "
-                "format has a line for each error; export as csv or jsonl"
+                "format has a line for each error"
             )
     for span in spans:
         source = _with_mark(item.source, span if span.in_source else None)
@@ -404,11 +405,8 @@ class MqmTsv(Format):
         that differ between items of a segment.
         """
         if content.protocol != Mqm.name:
-            raise InputError(
-                f"{option('format')} mqm: only campaigns of {Mqm.name} have such errors, not "
-                f"{content.protocol}; export as csv or jsonl",
-                about="format",
-            )
+            why = f"only campaigns of {Mqm.name} have such errors, not {content.protocol}"
+            raise cannot_hold(f"{option('format')} mqm: {why}", about="format")
         numbers = _numbers_within_documents((item.document, item.segment) for item in content.items)
         texts: dict[tuple[int, str], tuple[str, str]] = {}
         lines = ["\t".join(FIELDS)]
@@ -416,9 +414,9 @@ class MqmTsv(Format):
             segment, system = rated.item.segment, rated.score.system
             text = (rated.item.source, rated.output)
             if texts.setdefault((segment, system), text) != text:
-                raise InputError(
+                raise cannot_hold(
                     f"{content.segment_name(segment)} of {system} has two texts in the campaign's items; "
-                    "allowed: one source and one output, as this format asks; export as csv or jsonl"
+                    "allowed: one source and one output, as this format asks"
                 )
             lines += _written(rated, numbers[rated.item.document, segment], content.segment_name(segment))
         if len(lines) == 1:

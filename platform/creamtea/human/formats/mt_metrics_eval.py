@@ -48,6 +48,7 @@ from creamtea.human.formats.base import (
     NotKept,
     Read,
     Written,
+    cannot_hold,
     counts,
     known_keys,
 )
@@ -123,10 +124,9 @@ class RatedUnit:
 def _check_length(name: str) -> None:
     file = Path(name).name
     if len(file.encode()) > MAX_FILE_NAME:
-        raise InputError(
+        raise cannot_hold(
             f"a file would be called {file[:60]}… ({len(file.encode())} bytes; file systems allow "
-            f"{MAX_FILE_NAME}), as names of systems, metrics and raters are part of this format's file "
-            "names; export as csv or jsonl"
+            f"{MAX_FILE_NAME}), as names of systems, metrics and raters are part of this format's file names"
         )
 
 
@@ -188,14 +188,10 @@ def _line(text: str | None, what: str) -> str:
     if text is None:
         return NO_TEXT
     if "\n" in text or "\r" in text:
-        raise InputError(
-            f"{what}: found a line end in {text[:60]!r}; allowed: a single line, as this "
-            "format has one line per segment; export as csv or jsonl"
-        )
+        allowed = "a single line, as this format has one line per segment"
+        raise cannot_hold(f"{what}: found a line end in {text[:60]!r}; allowed: {allowed}")
     if text.rstrip() == NO_TEXT:
-        raise InputError(
-            f"{what}: found {text!r}, which means a missing text in this format; export as csv or jsonl"
-        )
+        raise cannot_hold(f"{what}: found {text!r}, which means a missing text in this format")
     return text
 
 
@@ -213,9 +209,9 @@ def _different(names: Sequence[str], what: str) -> dict[str, str]:
     taken: dict[str, str] = {}
     for name, new in written.items():
         if new in taken:
-            raise InputError(
+            raise cannot_hold(
                 f"the {what}s {taken[new]!r} and {name!r} are both called {new!r} in an mt-metrics-eval "
-                "folder, which knows no white space and slashes in names; export as csv or jsonl"
+                "folder, which knows no white space and slashes in names"
             )
         taken[new] = name
     return written
@@ -228,9 +224,9 @@ def _document_names(documents: Sequence[str]) -> list[str]:
         if document != before:
             ended.add(before)
             if document in ended:
-                raise InputError(
+                raise cannot_hold(
                     f"document {document!r}: found in two places of the test set; allowed: contiguous "
-                    "segments, as this format asks; export as csv or jsonl"
+                    "segments, as this format asks"
                 )
     return [names[document] for document in documents]
 

@@ -50,6 +50,7 @@ from creamtea.human.formats.base import (
     NotKept,
     Read,
     Written,
+    cannot_hold,
     counts,
     first_line,
 )
@@ -1019,27 +1020,18 @@ Document = tuple[ItemContent, ...]
 def _check(content: Content) -> None:
     """Raise InputError for what Pearmut would refuse, or show as something else."""
     if content.protocol not in NAMES:
-        raise InputError(
-            f"{option('format')} pearmut: Pearmut has no {content.protocol}, only {', '.join(NAMES)}; export "
-            "as csv or jsonl",
-            about="format",
-        )
+        why = f"Pearmut has no {content.protocol}, only {', '.join(NAMES)}"
+        raise cannot_hold(f"{option('format')} pearmut: {why}", about="format")
     for system in content.systems:
         if system.isdigit():
-            raise InputError(
-                f"system {system!r}: Pearmut refuses names of digits alone; export as csv or jsonl"
-            )
+            raise cannot_hold(f"system {system!r}: Pearmut refuses names of digits alone")
         if set(system) & set('"<&'):
-            raise InputError(
-                f"system {system!r}: Pearmut's page reads {HTML} as HTML; export as csv or jsonl"
-            )
+            raise cannot_hold(f"system {system!r}: Pearmut's page reads {HTML} as HTML")
     for item in content.items:
         for text in (item.source, *item.outputs, *item.references):
             if text.startswith(TAGS):
-                raise InputError(
-                    f"item {item.position + 1}: Pearmut's page would run {text[:30]!r} as HTML; export as "
-                    "csv or jsonl"
-                )
+                place = f"item {item.position + 1}"
+                raise cannot_hold(f"{place}: Pearmut's page would run {text[:30]!r} as HTML")
 
 
 def _as_shown(item: ItemContent) -> ItemContent:
