@@ -70,13 +70,14 @@ def recognise(path: Path) -> str:
 
     InputError, with what each format expects, for what has none of them.
     """
-    if not path.is_dir() and not first_line(read_text(path)):
+    text = "" if path.is_dir() else read_text(path)
+    if not path.is_dir() and not first_line(text):
         raise InputError(f"{path.name}: an empty file; give a file with ratings")
     formats = FORMATS.usable()
     # tables with the columns of an export are asked last: they recognise any file with some of the columns
     for name, found in reversed(formats.items()):
         located = found.located(path)
-        if found.recognises(located, "" if located.is_dir() else read_text(located)):
+        if found.recognises(located, text if located == path else read_text(located)):
             return name
     expected = "".join(f"\n  {name}: {found.expected}" for name, found in formats.items())
     raise InputError(

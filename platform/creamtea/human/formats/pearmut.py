@@ -536,9 +536,8 @@ class _Import:
         self._segments: dict[str, tuple[int, str]] = {}  # number and document of each
         self._documents = 0
         self._named: set[tuple[str, ItemKind, str]] = set()  # losses of items
-        self._revisions: Counter[tuple[str, int]] = Counter()
-        self._firsts: dict[tuple[str, int], Moments] = {}
-        self._comments: dict[tuple[str, int], str] = {}
+        # by rater and item: the moments and the comment of each revision
+        self._answered: dict[tuple[str, int], list[tuple[Moments, str]]] = defaultdict(list)
         for document in documents:
             self._add(document)
 
@@ -722,12 +721,11 @@ class _Import:
         answers: Mapping[str, Response],
         moments: Moments,
     ) -> None:
-        key = (rater, item.position)
-        self._revisions[key] += 1
-        first = self._firsts.setdefault(key, moments)
-        comment, before = _comment(answers), self._comments.get(key, "")
+        answered, comment = self._answered[rater, item.position], _comment(answers)
+        before = answered[-1][1] if answered else ""
         self.left["earlier texts of text fields"] += before not in ("", comment)
-        self._comments[key] = comment
+        answered.append((moments, comment))
+        first, _ = answered[0]
         for shown, (system, response) in enumerate(answers.items(), start=1):
             self._ratings.append(
                 GivenRating(
@@ -736,7 +734,7 @@ class _Import:
                     item=item.position,
                     system=system,
                     shown=shown,
-                    revision=self._revisions[key],
+                    revision=len(answered),
                     assigned_at=first.assigned_at,
                     submitted_at=first.rated_at,
                     rated_at=moments.rated_at,
@@ -806,7 +804,7 @@ class _Import:
             replace(
                 rating,
                 system=names[rating.item][rating.system],
-                comment=self._comments[rating.rater, rating.item],  # the last text of the item
+                comment=self._answered[rating.rater, rating.item][-1][1],  # the last text of the item
             )
             for rating in self._ratings
             if rating.item in names
@@ -967,11 +965,8 @@ def _unread_settings(campaign: Campaign, protocol: Protocol, read: _Import) -> t
     is not marked anywhere."""
     usual = choices(protocol) if isinstance(protocol, MarksErrors) else {}
     own = campaign.info.model_extra or {}
-    found = [
-        name.removeprefix("info.")
-        for name in _unread_keys(campaign)
-        if usual.get(name.removeprefix("info."), own) != own.get(name.removeprefix("info."))
-    ]
+    names = (name.removeprefix("info.") for name in _unread_keys(campaign))
+    found = [name for name in names if usual.get(name, own) != own.get(name)]
     offered = {special_mark_of(token) for token in read.tokens}
     found += ["special_tokens"] if protocol.marks_errors and offered - read.special_marks else []
     return (NotKept(len(found), f"settings of Pearmut: {', '.join(found)}"),) if found else ()
@@ -1114,21 +1109,17 @@ def _tasks(content: Content, answered: dict[tuple[str, int], AnswerContent]) -> 
     raters = dict.fromkeys(rater for rater, _ in answered)
     checks: list[Document] = [(item,) for item in _of_kind(content, ItemKind.ATTENTION)]
     if not raters and documents:
-        every = settings_of(content.settings).attention_every
-        mixed = _with_checks(documents, checks, every)
+        mixed = _with_checks(documents, checks, settings_of(content.settings).attention_every)
         return {f"rater-{number + 1}": mixed for number in range(content.ratings_per_item)}
+    documents += checks
     tasks = {
         rater: [
-            document
-            for document in (*documents, *checks)
-            if any((rater, item.position) in answered for item in document)
+            document for document in documents if any((rater, item.position) in answered for item in document)
         ]
         for rater in raters
     }
     rated = {position for _, position in answered}
-    rest = [
-        document for document in (*documents, *checks) if not any(item.position in rated for item in document)
-    ]
+    rest = [document for document in documents if rated.isdisjoint(item.position for item in document)]
     nobody = NOBODY
     while nobody in tasks:
         nobody += "-"
@@ -1264,17 +1255,14 @@ def validation_of(item: ItemContent, info: dict[str, Any]) -> dict[str, Any]:
     above = {better: item.systems[worse] for better, worse in reversed(guidance.get("above", []))}
     found: dict[str, dict[str, Any]] = {}
     for at, (system, output) in enumerate(zip(item.systems, item.outputs, strict=True)):
-        steps, spans = guidance.get("steps", {}).get(str(at)), guidance.get("spans", {}).get(str(at))
-        found[system] = {
-            **({"warning": said} if said else {}),
-            **({"score": steps} if steps else {}),
-            **(
-                {"error_spans": [_expectation(span, Units(output, info["special_tokens"])) for span in spans]}
-                if spans
-                else {}
-            ),
-            **({"score_greaterthan": above[at]} if at in above else {}),
+        spans = guidance.get("spans", {}).get(str(at), [])
+        rules = {
+            "warning": said,
+            "score": guidance.get("steps", {}).get(str(at)),
+            "error_spans": [_expectation(span, Units(output, info["special_tokens"])) for span in spans],
+            "score_greaterthan": above.get(at),
         }
+        found[system] = {name: rule for name, rule in rules.items() if rule}
     return found
 
 
