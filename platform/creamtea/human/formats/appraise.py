@@ -143,15 +143,10 @@ class Rated:
     document: str
     score: int  # from 0 to 100
     errors: Sequence[Mapping[str, Any]]  # marked
-    source_language: str
-    target_language: str
+    pair: tuple[str, str]  # of languages
     start: datetime | None
     end: datetime | None
     batch: bool = False  # with numbers of batch and item
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        return self.source_language, self.target_language
 
     @property
     def active_ms(self) -> int | None:
@@ -347,8 +342,10 @@ class _Reading:
             document=self.field("document", checked_text, "text") if "document" in self.cells else "",
             score=self.field("score", Da.scale.step_of, scale),
             errors=self._errors(left),
-            source_language=self.field("source language", checked_name, name),
-            target_language=self.field("target language", checked_name, name),
+            pair=(
+                self.field("source language", checked_name, name),
+                self.field("target language", checked_name, name),
+            ),
             start=None if mturk else self.field("start", _moment, moment),
             end=None if mturk else self.field("end", _moment, moment),
             batch="batch" in self.cells,
@@ -538,16 +535,6 @@ def _keyed(ratings: Sequence[Rated]) -> Iterator[tuple[Rated, Key]]:
 
 def _original(key: Key) -> Key:
     return (ItemKind.RATED, *key[1:4], 0)
-
-
-def _positions(keys: list[Key]) -> dict[Key, int]:
-    """Number items in their order of appearance.
-
-    The original of a control is an item, whether it is rated in the file or not.
-    """
-    return first_places(
-        each for key in keys for each in ((_original(key), key) if key[0].is_control else (key,))
-    )
 
 
 def _item(key: Key, positions: dict[Key, int], texts: _Texts) -> ItemContent:
@@ -882,7 +869,10 @@ class Appraise(Format):
         systems = tuple(sorted({rating.system for rating in ratings}))
         texts = _Texts(facts.for_systems(systems), systems, file, ratings)
         keyed = list(_keyed(ratings))
-        positions = _positions([key for _, key in keyed])
+        # the original of a control is an item, whether it is rated in the file or not
+        positions = first_places(
+            each for _, key in keyed for each in ((_original(key), key) if key[0].is_control else (key,))
+        )
         items = {position: _item(key, positions, texts) for key, position in positions.items()}
         reading = _Errors()
         given = []

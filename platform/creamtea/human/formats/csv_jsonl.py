@@ -50,6 +50,7 @@ from creamtea.human.formats.columns import (
     read_records,
 )
 from creamtea.human.formats.rating_rows import (
+    ANSWER_COLUMNS,
     COLUMNS,
     OF_ITEM,
     GivenRating,
@@ -210,7 +211,7 @@ def _rating(record: Record, item: int, now: datetime) -> GivenRating:
     values = record.values
     submitted, rated = values.get("submitted_at"), values.get("rated_at")
     revision = values.get("revision")
-    if any(values.get(column) is not None for column in ("step", "value", "payload")):
+    if any(values.get(column) is not None for column in ANSWER_COLUMNS):
         revision = 1 if revision is None else revision
         submitted, rated = submitted or rated or now, rated or submitted or now
     assigned = values.get("assigned_at") or submitted or values.get("skipped_at") or now

@@ -110,8 +110,9 @@ def _numbered(lines: Sequence[_Line], noticed: _Noticed) -> Numbering[Key]:
         numbering = Numbering.of_numbers({key: key[2] for key in keys}, MQM)
     else:
         documents = first_places(document for document, *_ in keys)
-        ordered = sorted(parts, key=lambda part: (documents[part[0]], _as_number(part[1])))
-        indices = {part: index for index, part in enumerate(ordered)}
+        of_number = {number: int(number) if number.isdecimal() else 0 for _, number in parts}
+        ordered = sorted(parts, key=lambda part: (documents[part[0]], of_number[part[1]], part[1]))
+        indices = first_places(ordered)
         renumbered = len(parts) if len(documents) > 1 else 0
         numbering = Numbering({key: indices[key[:2]] for key in keys}, renumbered)
     usual = _numbers_within_documents((key[0], index) for key, index in numbering.indices.items())
@@ -120,10 +121,6 @@ def _numbered(lines: Sequence[_Line], noticed: _Noticed) -> Numbering[Key]:
         for document, number, segment in keys
     )
     return numbering
-
-
-def _as_number(number: str) -> tuple[int, str]:
-    return (int(number) if number.isdecimal() else 0), number
 
 
 def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:

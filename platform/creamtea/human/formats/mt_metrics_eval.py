@@ -218,7 +218,7 @@ def _different(names: Sequence[str], what: str) -> dict[str, str]:
 
 
 def _document_names(documents: Sequence[str]) -> list[str]:
-    names = _different(list(dict.fromkeys(documents)), "document")
+    names = _different(documents, "document")
     ended: set[str] = set()
     for before, document in pairwise(documents):
         if document != before:
@@ -235,7 +235,7 @@ def _domains(content: Content, whole: WholeTestSet) -> list[str]:
     """Return each line's domain."""
     known: dict[str, str] = content.settings.get("domains", {})
     domains = [known.get(line.document, content.test_set) for line in whole.lines]
-    names = _different(list(dict.fromkeys(domains)), "domain")
+    names = _different(domains, "domain")
     return [names[domain] for domain in domains]
 
 
@@ -249,23 +249,18 @@ def _human_scores(
 ) -> dict[str, list[str]]:
     """Return the lines of each level: a block for each system, in the test set's order."""
     units = _units(content, {line.index: at for at, line in enumerate(whole.lines)})
-    by_line: dict[int, list[RatedUnit]] = defaultdict(list)
-    by_document: dict[str, list[RatedUnit]] = defaultdict(list)
-    by_domain: dict[str, list[RatedUnit]] = defaultdict(list)
-    for unit in units:
-        by_line[unit.line].append(unit)
-        by_document[documents[unit.line]].append(unit)
-        by_domain[domains[unit.line]].append(unit)
-    levels: dict[str, list[str]] = {"sys": [], "domain": [], "doc": [], "seg": []}
-    for system, name in names.items():
-        levels["sys"].append(f"{name}\t{_mean(units, system)}")
-        levels["domain"] += [
-            f"{domain}\t{name}\t{_mean(by_domain[domain], system)}" for domain in dict.fromkeys(domains)
+    every = range(len(whole.lines))
+    of_lines = {"sys": [""] * len(every), "domain": domains, "doc": documents, "seg": every}
+    levels = {}
+    for level, group_of in of_lines.items():
+        members: dict[Any, list[RatedUnit]] = {group: [] for group in group_of}
+        for unit in units:
+            members[group_of[unit.line]].append(unit)
+        levels[level] = [
+            (f"{group}\t" if level == "domain" else "") + f"{name}\t{_mean(own, system)}"
+            for system, name in names.items()
+            for group, own in members.items()
         ]
-        levels["doc"] += [
-            f"{name}\t{_mean(by_document[document], system)}" for document in dict.fromkeys(documents)
-        ]
-        levels["seg"] += [f"{name}\t{_mean(by_line[at], system)}" for at in range(len(whole.lines))]
     return levels
 
 
