@@ -179,7 +179,7 @@ def milliseconds(start: datetime, end: datetime) -> int | None:
     return passed if 0 < passed <= DAY * 1000 else None
 
 
-def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None = None) -> AppraiseFile:
+def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) -> AppraiseFile:
     """Read the scores in the file.
 
     InputError with file, line, field, what was found and what is allowed. Where documents are called

@@ -1,7 +1,7 @@
 """The columns of an export: what each holds, and how it is written in a CSV cell and in JSON.
 
 A column's type is an annotation of pydantic's with a text that says what is allowed. The dataclasses of
-`record` and `ratings` are made of these types, and `columns_of` makes columns of their fields.
+`record` and `rating_rows` are made of these types, and `columns_of` makes columns of their fields.
 
 Text in a CSV cell is no formula of a spreadsheet (`creamtea.printable`). JSON has no such trouble, and no
 apostrophes are added there.
@@ -333,17 +333,17 @@ def text_lines(path: Path) -> list[str]:
 
 
 def read_records(
-    path: Path, kind: str, columns: Mapping[str, Column], required: Collection[str] | None = None
+    path: Path, kind: str, columns: Mapping[str, Column], required: Collection[str]
 ) -> list[Record]:
     """Read every record of a file; `kind` is csv or jsonl.
 
-    `required` names the columns that must be there, all by default. InputError with file, line, column,
-    what was found and what is allowed.
+    `required` names the columns that must be there. InputError with file, line, column, what was found and
+    what is allowed.
     """
     return (_read_csv if kind == "csv" else _read_jsonl)(path, columns, required)
 
 
-def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[str] | None) -> list[Record]:
+def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[str]) -> list[Record]:
     records = csv_records(path)
     try:
         line, header = next(records)
@@ -433,7 +433,7 @@ def _not_csv(text: str, error: csv.Error) -> str:
     return f"not CSV: {error}; put the cell into quotes, and double those in it"
 
 
-def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[str] | None) -> list[Record]:
+def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[str]) -> list[Record]:
     lines = ((Place(path.name, number), line) for number, line in enumerate(text_lines(path), start=1))
     objects = [(place, parse_json(line, str(place))) for place, line in lines if line.strip()]
     if len(objects) == 1 and isinstance(objects[0][1], list):  # as pandas writes records, by default
@@ -450,21 +450,21 @@ def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:
 def decoded(
     place: str, values: Any, columns: Mapping[str, Column], required: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return the values of a JSON object with these columns; InputError as `read_records`."""
+    """Return the values of a JSON object with these columns, all by default; InputError as `read_records`."""
     if not isinstance(values, dict):
         raise InputError(
             f"{place}: found no JSON object; allowed: an object with the keys {', '.join(columns)}"
         )
-    _check_names(place, list(values), columns, required)
+    _check_names(place, list(values), columns, columns if required is None else required)
     return {name: columns[name].decode(value, f"{place}, column {name}") for name, value in values.items()}
 
 
 def _check_names(
-    place: str, names: list[str], columns: Mapping[str, Column], required: Collection[str] | None
+    place: str, names: list[str], columns: Mapping[str, Column], required: Collection[str]
 ) -> None:
     for name in names:
         if name not in columns:
-            if required is None or len(required) == len(columns):
+            if len(required) == len(columns):
                 allowed = f"allowed: {one_of(columns, name)}"
             else:
                 like = get_close_matches(name, columns, n=1, cutoff=0.75)
@@ -474,6 +474,6 @@ def _check_names(
             raise InputError(f"{place}, {called}: found an unknown column; {allowed}")
         if names.count(name) > 1:
             raise InputError(f"{place}, column {name}: found twice; allowed: each column once")
-    for name in columns if required is None else required:
+    for name in required:
         if name not in names:
-            raise InputError(f"{place}, column {name}: missing; needed: {', '.join(required or columns)}")
+            raise InputError(f"{place}, column {name}: missing; needed: {', '.join(required)}")
