@@ -98,10 +98,7 @@ def table() -> str:
 
 # ---------------------------------------------------------------- how much there is
 def _rule_lost(kind: str) -> Counting:
-    """Count 1 if an import of such a file takes another rule of WMT mode.
-
-    `kind`: the format.
-    """
+    """Count 1 if an import of such a file (`kind`: its format) takes another rule of WMT mode."""
 
     def count(content: Content) -> int:
         marks = find_protocol(content.protocol).marks_errors
@@ -212,7 +209,7 @@ def _own_costs(content: Content) -> int:
 
 def _renumbered(content: Content) -> int:
     """Count numbers that change if the segments that are known become the test set."""
-    segments = sorted({item.segment for item in content.items if ItemKind(item.kind).rates_systems})
+    segments = sorted({item.segment for item in rating_items(content)})
     return 0 if content.study else sum(at != segment for at, segment in enumerate(segments))
 
 
@@ -262,8 +259,7 @@ PARTS = (
     Part("items drawn at random, as such", _of_kinds(ItemKind.RANDOM), EVERY),
     Part("items that nobody rated", _unrated(WITH_CONTROLS), (APPRAISE,)),
     Part("items that nobody rated, or only as a repeat or bad reference", _unrated(SYSTEM_KINDS), (MQM,)),
-    Part("weights of items", lambda content: sum(item.weight != 1 for item in rating_items(content)),
-         EVERY),
+    Part("weights of items", lambda content: sum(item.weight != 1 for item in rating_items(content)), EVERY),
     Part("chances of being rated, of a campaign that aimed",
          _items(lambda item: item.chance is not None), EVERY),
     Part("systems that were drawn for a page, with their chances",

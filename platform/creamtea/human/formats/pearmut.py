@@ -658,12 +658,10 @@ class _Import:
         if not self.protocol.marks_errors:
             self.left["pre-filled errors"] += sum(map(len, prefilled.values()))
             return None
-        found = {
-            system: [
-                self._span(f"{place}: {system}", Units(outputs[system], self.tokens), span) for span in spans
-            ]
-            for system, spans in prefilled.items()
-        }
+        found = {}
+        for system, spans in prefilled.items():
+            units = Units(outputs[system], self.tokens)
+            found[system] = [self._span(f"{place}: {system}", units, span) for span in spans]
         return found or None
 
     def _span(self, where: str, units: Units, span: PearmutSpan) -> dict[str, Any]:

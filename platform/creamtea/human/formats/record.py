@@ -286,10 +286,11 @@ def document_names(content: Content, indices: Sequence[int]) -> list[str]:
     for at, name in enumerate(names):
         current = name or (current if last.get(current, -1) > at else "")
         names[at] = current
-    filled: list[str] = []
-    for number, (name, stretch) in enumerate(groupby(names), start=1):
-        filled += [name or f"{content.test_set}-{number}"] * len(list(stretch))
-    return filled
+    return [
+        name or f"{content.test_set}-{number}"
+        for number, (name, stretch) in enumerate(groupby(names), start=1)
+        for _ in stretch
+    ]
 
 
 FOLDER = "media"

@@ -85,6 +85,8 @@ def collect(database: Database, name: str) -> Content:
             select(Rater).where(Rater.campaign_id == campaign.id).order_by(Rater.id)
         ).all()
         positions = {item.id: item.position for item in items}
+        names: dict[Any, str] = dict(enumerate(campaign.systems))
+        names |= {str(number): name for number, name in names.items()}  # as keys of JSON
         pseudonyms = {rater.id: rater.pseudonym for rater in raters}
         return from_row(
             Content,
@@ -92,16 +94,14 @@ def collect(database: Database, name: str) -> Content:
             study=study,
             systems=tuple(campaign.systems),
             raters=tuple(from_row(RaterContent, rater) for rater in raters),
-            items=tuple(_item(item, campaign.systems, positions) for item in items),
+            items=tuple(_item(item, names, positions) for item in items),
             answers=tuple(_answers(session, campaign, positions, pseudonyms)),
             whole=None,
             files={},
         )
 
 
-def _item(item: Item, systems: list[str], positions: dict[int, int]) -> ItemContent:
-    names: dict[Any, str] = dict(enumerate(systems))
-    names |= {str(number): name for number, name in names.items()}  # as keys of JSON
+def _item(item: Item, names: dict[Any, str], positions: dict[int, int]) -> ItemContent:
     return from_row(
         ItemContent,
         item,
@@ -255,10 +255,7 @@ def store_campaign(
 
 
 def _store_items(session: Session, content: Content, campaign: Campaign) -> dict[int, Item]:
-    """Store items first, then what controls were made from.
-
-    An original may follow its control.
-    """
+    """Store items first, then what controls were made from: an original may follow its control."""
     numbers = {system: number for number, system in enumerate(content.systems)}
     items = {
         item.position: Item(
@@ -357,19 +354,17 @@ def _metrics(
     )
     metrics, left_out = [], []
     for name in names:
-        firsts = [
-            first_node(nodes, system=system, test_set=content.test_set, metric=name)
-            for system in content.systems
-        ]
+        labels = {"test_set": content.test_set, "metric": name}
+        firsts = (first_node(nodes, system=system, **labels) for system in content.systems)
         steps = [node for node in firsts if node is not None and node.state == "succeeded"]
         values = metrics_of(session, [step.key for step in steps])
-        totals = [
+        whole = tuple(
             metric.value
             for step in steps
             for metric in values.get(step.key, ())
             if (metric.name, metric.subject) == (step.params["metric"]["kind"], "")
-        ]
-        whole = tuple(value for value in totals if value is not None)
+            and metric.value is not None
+        )
         if len(whole) < len(content.systems):
             left_out.append(f"metric {name}: not every system has it")
             continue
