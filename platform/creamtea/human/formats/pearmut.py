@@ -120,7 +120,9 @@ class Pearmut(Format):
         left: Counter[str] = Counter()
         documents = [*_of_campaign(campaign, beside), *_of_answers(file, campaign, left)]
         tokens = None if campaign is None else campaign.info.special_tokens
-        read = _Import(protocol, now, files, documents, (OMITTED,) if tokens is None else tokens)
+        read = _Import(protocol, now, files, (OMITTED,) if tokens is None else tokens)
+        for document in documents:
+            read.add(document)
         if tokens is None:
             read.left["places behind line feeds, read as Pearmut counts them from version 1.1.5 on"] += (
                 read.behind_line_feeds
@@ -517,14 +519,7 @@ PASSED = "answers to practice and checks that any answer passes"
 class _Import:
     """Items and ratings of documents. `left` counts what is not kept."""
 
-    def __init__(
-        self,
-        protocol: Protocol,
-        now: datetime,
-        files: Assets,
-        documents: Sequence[_GivenDocument],
-        tokens: Sequence[str],
-    ) -> None:
+    def __init__(self, protocol: Protocol, now: datetime, files: Assets, tokens: Sequence[str]) -> None:
         self.protocol, self.now, self.files, self.tokens = protocol, now, files, tokens
         self.left: Counter[str] = Counter()
         self.special_marks: set[str | None] = {None}  # that there are; None: an omission
@@ -538,10 +533,8 @@ class _Import:
         self._named: set[tuple[str, ItemKind, str]] = set()  # losses of items
         # by rater and item: the moments and the comment of each revision
         self._answered: dict[tuple[str, int], list[tuple[Moments, str]]] = defaultdict(list)
-        for document in documents:
-            self._add(document)
 
-    def _add(self, document: _GivenDocument) -> None:
+    def add(self, document: _GivenDocument) -> None:
         place, written, line = document.place, document.items, document.line
         if written and isinstance(written[0], dict) and "form" in written[0]:
             self.left["answers to forms" if line else "questions of forms"] += len(
