@@ -897,14 +897,13 @@ class Appraise(Format):
                 )
             )
         listed = [replace(item, proposals=reading.proposals.get(item.position)) for item in items.values()]
-        content = made_elsewhere(facts, protocol, ratings[0].pair, systems, listed, given)
-        settings = {**content.settings, "references": [system for system in systems if system == REFERENCE]}
+        settings: dict[str, Any] = {"references": [system for system in systems if system == REFERENCE]}
         if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
             settings["wmt"] = rule  # of stats.wmt.RULES; those of marked errors follow from the protocol
-        settings |= domain_settings(texts.domains, content.test_set) | texts.numbering.settings
+        settings |= domain_settings(texts.domains, facts.test_set or facts.name) | texts.numbering.settings
         if reading.proposals:
             settings["proposals_left"] = True
-        content = replace(content, settings=settings)
+        content = made_elsewhere(facts, protocol, ratings[0].pair, systems, listed, given, settings)
         impossible = sum(rating.has_impossible_time for rating in ratings)
         not_kept = counts(
             {

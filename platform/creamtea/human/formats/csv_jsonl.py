@@ -179,9 +179,9 @@ def read_ratings(
     numbers = _item_numbers(records, protocol)
     ratings = [_rating(record, number, now) for record, number in zip(records, numbers, strict=True)]
     systems = tuple(dict.fromkeys(rating.system for rating in ratings))
-    made = made_elsewhere(facts, name, facts.pair, systems, _items_of_ratings(ratings, systems), ratings)
-    made = replace(made, settings={**made.settings, "first_segment": FIRST_SEGMENT[kind]})
-    return made, repeats(again)
+    items = _items_of_ratings(ratings, systems)
+    settings = {"first_segment": FIRST_SEGMENT[kind]}
+    return made_elsewhere(facts, name, facts.pair, systems, items, ratings, settings), repeats(again)
 
 
 def _item_numbers(records: Sequence[Record], protocol: Protocol) -> Iterator[int]:

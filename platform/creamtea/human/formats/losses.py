@@ -135,15 +135,11 @@ def _answers(count: Callable[[AnswerContent], int]) -> Counting:
     return lambda content: sum(map(count, content.answers))
 
 
-def _unrated(kinds: Collection[str]) -> Counting:
+def _unrated(content: Content, kinds: Collection[str]) -> int:
     """Count items of systems without a rating that counts, or a control with one."""
-
-    def count(content: Content) -> int:
-        rated = {counted.item.position for counted in counted_scores(content, kinds)}
-        kept = rated | {item.original for item in content.items if item.position in rated}
-        return sum(item.position not in kept for item in content.items if item.kind in PLANNED_KINDS)
-
-    return count
+    rated = {counted.item.position for counted in counted_scores(content, kinds)}
+    kept = rated | {item.original for item in content.items if item.position in rated}
+    return sum(item.position not in kept for item in content.items if item.kind in PLANNED_KINDS)
 
 
 def _second_opinions(content: Content) -> int:
@@ -155,14 +151,10 @@ def _ratings(content: Content) -> int:
     return sum(1 for _ in counted_scores(content))
 
 
-def _without_ratings(kinds: Collection[str]) -> Counting:
+def _without_ratings(content: Content, kinds: Collection[str]) -> int:
     """Count raters without a rating that counts of an item of these kinds."""
-
-    def count(content: Content) -> int:
-        rated = {counted.answer.rater for counted in counted_scores(content, kinds)}
-        return sum(person.pseudonym not in rated for person in content.raters)
-
-    return count
+    rated = {counted.answer.rater for counted in counted_scores(content, kinds)}
+    return sum(person.pseudonym not in rated for person in content.raters)
 
 
 _timed = _answers(lambda answer: answer.active_ms is not None)
@@ -257,8 +249,9 @@ PARTS = (
          _of_kinds(*WRITTEN_KINDS), (PEARMUT,)),
     Part("items given for a third rating", _of_kinds(ItemKind.THIRD), EVERY),
     Part("items drawn at random, as such", _of_kinds(ItemKind.RANDOM), EVERY),
-    Part("items that nobody rated", _unrated(WITH_CONTROLS), (APPRAISE,)),
-    Part("items that nobody rated, or only as a repeat or bad reference", _unrated(SYSTEM_KINDS), (MQM,)),
+    Part("items that nobody rated", lambda content: _unrated(content, WITH_CONTROLS), (APPRAISE,)),
+    Part("items that nobody rated, or only as a repeat or bad reference",
+         lambda content: _unrated(content, SYSTEM_KINDS), (MQM,)),
     Part("weights of items", lambda content: sum(item.weight != 1 for item in rating_items(content)), EVERY),
     Part("chances of being rated, of a campaign that aimed",
          _items(lambda item: item.chance is not None), EVERY),
@@ -279,11 +272,12 @@ PARTS = (
     Part("consents of raters, and that a name was forgotten",
          lambda content: sum(bool(person.consented_at or person.forgotten_at) for person in content.raters),
          EVERY),
-    Part("raters without a rating that counts", _without_ratings(WITH_CONTROLS), (APPRAISE,)),
-    Part("raters without a rating of a system's output that counts", _without_ratings(SYSTEM_KINDS),
-         (MQM, MT_METRICS_EVAL)),
+    Part("raters without a rating that counts",
+         lambda content: _without_ratings(content, WITH_CONTROLS), (APPRAISE,)),
+    Part("raters without a rating of a system's output that counts",
+         lambda content: _without_ratings(content, SYSTEM_KINDS), (MQM, MT_METRICS_EVAL)),
     Part("raters without a rating of a system's output that counts, or an answer to practice and checks",
-         _without_ratings((*SYSTEM_KINDS, *WRITTEN_KINDS)), (PEARMUT,)),
+         lambda content: _without_ratings(content, (*SYSTEM_KINDS, *WRITTEN_KINDS)), (PEARMUT,)),
     Part("wrong answers to attention checks that raters then gave anew",
          _answers(lambda answer: bool(answer.warned)), EVERY),
     Part("scores of whole documents", _answers(

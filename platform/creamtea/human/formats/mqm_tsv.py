@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -390,8 +390,7 @@ class MqmTsv(Format):
             )
             for key, line in items.items()
         ]
-        made = made_elsewhere(facts, Mqm.name, facts.pair, systems, content, ratings)
-        made = replace(made, settings={**made.settings, **numbering.settings})
+        made = made_elsewhere(facts, Mqm.name, facts.pair, systems, content, ratings, numbering.settings)
         left = (*counts(noticed.left), *counts(noticed.notes, note=True), *numbering.notes)
         return made, (*repeats(noticed.again), *left)
 

@@ -743,12 +743,11 @@ class MtMetricsEval(Format):
             )
             for place, cell, rater, answer in given
         ]
-        test_set = facts.test_set or (domains[0] if len(domains) == 1 else None)
+        test_set = facts.test_set or (domains[0] if len(domains) == 1 else facts.name)
+        facts = replace(facts, test_set=test_set)
+        settings = domain_settings(documents.domains, test_set)
         source, _, target = folder.pair.partition("-")
-        made = made_elsewhere(
-            replace(facts, test_set=test_set), protocol, (source, target), systems, items, ratings
-        )
-        made = replace(made, settings={**made.settings, **domain_settings(documents.domains, made.test_set)})
+        made = made_elsewhere(facts, protocol, (source, target), systems, items, ratings, settings)
         notes = counts(
             {"errors that end after the end of their text: they end with it here": beyond}, note=True
         )

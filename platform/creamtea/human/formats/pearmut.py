@@ -31,7 +31,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,14 +111,16 @@ class Pearmut(Format):
         file = path / ANSWERS if path.is_dir() else path
         beside = facts.campaign_file or (path / CAMPAIGN if path.is_dir() else None)
         campaign, files = None, Assets()
+        documents: Iterable[_GivenDocument] = ()
         if beside is not None:
             place = Place(beside.name, 1)
             campaign = place.read(Campaign, parse_json(read_text(beside), str(place)), "campaign")
+            documents = _of_campaign(campaign, place)
             if campaign.info.assets is not None:
                 files = assets_of(beside, campaign.info.assets.source, campaign.info.assets.destination)
         protocol = _protocol(facts, campaign)
         left: Counter[str] = Counter()
-        documents = [*_of_campaign(campaign, beside), *_of_answers(file, campaign, left)]
+        documents = [*documents, *_of_answers(file, campaign, left)]
         tokens = None if campaign is None else campaign.info.special_tokens
         read = _Import(protocol, now, files, (OMITTED,) if tokens is None else tokens)
         for document in documents:
@@ -400,11 +402,8 @@ class _GivenDocument:
     line: Line | None = None
 
 
-def _of_campaign(campaign: Campaign | None, file: Path | None) -> Iterator[_GivenDocument]:
+def _of_campaign(campaign: Campaign, place: Place) -> Iterator[_GivenDocument]:
     """Yield all documents of the campaign, with users and without."""
-    if campaign is None or file is None:
-        return
-    place = Place(file.name, 1)
     data = campaign.data
     for task in data.values() if isinstance(data, dict) else data:
         if not isinstance(task, list):

@@ -445,8 +445,9 @@ def made_elsewhere(
     systems: Sequence[str],
     items: Sequence[ItemContent],
     ratings: Sequence[GivenRating],
+    settings: Mapping[str, Any] | None = None,
 ) -> Content:
-    """Make the campaign of these items and ratings.
+    """Make the campaign of these items and ratings, with the settings that the file tells of.
 
     InputError as `with_answers`, for an item of more or fewer systems than a relative protocol compares,
     and for errors of an unknown severity.
@@ -478,7 +479,7 @@ def made_elsewhere(
         source_language=source,
         target_language=target,
         ratings_per_item=max(map(len, rated_by.values())),
-        settings={name: value for name, value in planned.items() if value is not None},
+        settings={name: value for name, value in planned.items() if value is not None} | dict(settings or {}),
         created_at=first,
         launched_at=first,
         closed_at=last,
