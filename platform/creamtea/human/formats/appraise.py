@@ -905,12 +905,11 @@ class Appraise(Format):
             settings["proposals_left"] = True
         content = made_elsewhere(facts, protocol, ratings[0].pair, systems, listed, given, settings)
         impossible = sum(rating.has_impossible_time for rating in ratings)
+        unmarked = 0 if found.marks_errors else len(errors)
         not_kept = counts(
             {
                 **file.left_out.get(ratings[0].pair, {}),
-                f"marked errors ({option('protocol')} esa keeps them)": 0
-                if found.marks_errors
-                else len(errors),
+                f"marked errors ({option('protocol')} esa keeps them)": unmarked,
                 "scores beside errors of MQM, from which its score follows": scores * isinstance(found, Mqm),
                 "scores of other language pairs": len(file.ratings) - len(ratings),
                 "times that no rater can have spent: ends before the start, or more than a day after it": (
@@ -923,11 +922,8 @@ class Appraise(Format):
                 ),
             }
         )
-        notes = {
-            "ratings of incomplete documents, read as the documents' beginnings": file.guessed,
-            **reading.notes,
-        }
-        notices = (*texts.numbering.notes, *counts(notes, note=True))
+        guessed = {"ratings of incomplete documents, read as the documents' beginnings": file.guessed}
+        notices = (*texts.numbering.notes, *counts({**guessed, **reading.notes}, note=True))
         return content, (*repeats(file.sent_twice, SENT_TWICE), *not_kept, *notices)
 
     def write(self, content: Content, path: Path) -> Written:

@@ -119,11 +119,9 @@ class Pearmut(Format):
             if campaign.info.assets is not None:
                 files = assets_of(beside, campaign.info.assets.source, campaign.info.assets.destination)
         protocol = _protocol(facts, campaign)
-        left: Counter[str] = Counter()
-        documents = [*documents, *_of_answers(file, campaign, left)]
         tokens = None if campaign is None else campaign.info.special_tokens
         read = _Import(protocol, now, files, (OMITTED,) if tokens is None else tokens)
-        for document in documents:
+        for document in [*documents, *_of_answers(file, campaign, read.left)]:
             read.add(document)
         if tokens is None:
             read.left["places behind line feeds, read as Pearmut counts them from version 1.1.5 on"] += (
@@ -134,7 +132,7 @@ class Pearmut(Format):
             check_protocol(protocol, file.name, seen["scores"], seen["errors"], seen["categories"])
         unread = () if campaign is None else _unread_settings(campaign, protocol, read)
         systems, items, ratings = read.campaign()
-        not_kept = (*counts(left), *counts(read.left), *unread)
+        not_kept = (*counts(read.left), *unread)
         if not ratings:
             found = "; ".join(map(str, not_kept)) or "nothing"
             raise InputError(f"{file.name}: no ratings of systems in it; found {found}")
@@ -646,7 +644,7 @@ class _Import:
     def _proposals(
         self, place: Place, item: PearmutItem, outputs: Mapping[str, str]
     ) -> dict[str, Any] | None:
-        prefilled = {system: item.error_spans[system] for system in outputs if item.error_spans.get(system)}
+        prefilled = {system: spans for system in outputs if (spans := item.error_spans.get(system))}
         if not self.protocol.marks_errors:
             self.left["pre-filled errors"] += sum(map(len, prefilled.values()))
             return None
