@@ -128,6 +128,11 @@ def test_every_mistake_is_named_with_its_line(folder: Path) -> None:
     ]
 
 
+def test_a_campaign_of_nothing_names_both_ways_to_outputs(folder: Path) -> None:
+    (said,) = mistakes("name: first\n", folder)
+    assert said.startswith("1: study: required key is missing: a study, or files under `texts`")
+
+
 def test_a_setting_that_would_do_nothing_is_a_mistake(folder: Path) -> None:
     text = FULL.replace("kind: stratified", "unit: document").replace("kind: da", "kind: preference")
     assert mistakes(text, folder, "protocol.taxonomy={severities: [{name: minor, weight: 1}]}") == [

@@ -229,7 +229,9 @@ def check_campaign(document: YamlDocument, folder: Folder, overrides: Sequence[s
 def _without_texts(data: Mapping[str, Any], folder: Folder) -> Iterator[Mistake]:
     """Yield what is wrong unless the campaign rates outputs either of a study or of files, with what that
     needs."""
-    if "texts" not in data:
+    if "texts" not in data and not {*OF_STUDY} & {*data}:
+        yield Mistake(("study",), "", f"{REQUIRED}: a study, or files under `texts`, whose outputs are rated")
+    elif "texts" not in data:
         yield from (Mistake((key,), "", REQUIRED) for key in OF_STUDY if key not in data)
     elif "study" in data:
         yield Mistake(("texts",), "", "the outputs are those of the study: leave out one of study and texts")
