@@ -208,10 +208,7 @@ def estimate_systems(
         return found
 
     independent = (half @ half)[:n, :n]
-    largest = max(
-        (_largest(covariance, seed) for covariance in (variance[:n, :n], independent)),
-        key=lambda drawn: float(np.quantile(drawn, 1 - alpha)),
-    )
+    largest = np.maximum(_largest(variance[:n, :n], seed), _largest(independent, seed))
     level = 2 * float(scipy.special.ndtr(-np.quantile(largest, 1 - alpha)))
     halves = (critical(level) * error)[:n, :n]
     np.fill_diagonal(halves, 0.0)
@@ -358,9 +355,9 @@ def _of_pairs(covariance: Array) -> Array:
 
 
 def _largest(covariance: Array, seed: int) -> Array:
-    """Draw the largest |z| (draws,) over all pairs of normal effects with this covariance."""
+    """Draw the largest |z| over all pairs of normal effects with this covariance: (draws,), ascending."""
     values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the same however vectors are turned
     one, other = np.triu_indices(len(root), 1)
     error = np.sqrt(_of_pairs(covariance))[one, other]
     rng = np.random.default_rng(seed)
@@ -368,7 +365,7 @@ def _largest(covariance: Array, seed: int) -> Array:
     for _ in range(0, DRAWS, 500):
         drawn = rng.standard_normal((500, len(root))) @ root.T
         found.append((np.abs(drawn[:, one] - drawn[:, other]) / error).max(axis=1))
-    return np.concatenate(found)
+    return np.sort(np.concatenate(found))
 
 
 def _family_wise(mean: Array, error: Array, critical: Callable[[Array], Array], largest: Array) -> Array:
@@ -383,7 +380,7 @@ def _family_wise(mean: Array, error: Array, critical: Callable[[Array], Array], 
         above = critical(10**middle) > t
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     z = -scipy.special.ndtri(10**high / 2)
-    beyond = np.searchsorted(np.sort(largest), z[:n, :n])
+    beyond = np.searchsorted(largest, z[:n, :n])
     found: Array = 1 - beyond / len(largest)
     return found
 
