@@ -172,20 +172,29 @@ def test_it_is_shown_below_the_other_and_told_in_the_notes(database: Database, t
     assert {"bleu_delta_seeds_low", "bleu_delta_p_seeds_corrected"} <= set(heading.split(","))
 
 
+FOUND = {
+    **{"name": "delta", "subject": "bleu", "value": 2.0, "low": 1.0, "high": 3.0, "note": ""},
+    "detail": {"p_two_sided": 0.5, "p_value": 0.5, "p_randomization": 0.5},
+}
+
+
+def compared_of(database: Database, *numbers: int) -> tuple[Any, str]:
+    """Return the systems of studies with one common test set, compared, and the key of BLEU."""
+    with database.session() as session:
+        studies = [session.get_one(StudyRow, number) for number in numbers]
+        ((key, common),) = common_test_sets(session, studies).items()
+        compared = compared_systems(session, key, common)
+    return compared, next(column.key for column in compared.table.columns if column.key.startswith("bleu"))
+
+
 def test_two_studies_of_the_same_models_are_paired_by_them(database: Database, three: dict[str, Any]) -> None:
     first = fill_study(database, three, scored("softmax-greedy", 30, 35, 40))
     # the same trainings with another search; and other trainings
     three["systems"]["softmax-greedy"]["search"] = {"kind": "beam", "width": 4}
     changes = scored("softmax-greedy", 32, 37, 42) | scored("scones-greedy", 30, 35, 40)
     second = fill_study(database, three | {"name": "again"}, changes)
-    with database.session() as session:
-        studies = [session.get_one(StudyRow, number) for number in (first, second)]
-        ((key, common),) = common_test_sets(session, studies).items()
-        compared = compared_systems(session, key, common)
-    bleu = next(column.key for column in compared.table.columns if column.key.startswith("bleu"))
-    found = {"name": "delta", "subject": "bleu", "value": 2.0, "low": 1.0, "high": 3.0, "note": ""}
-    found["detail"] = {"p_two_sided": 0.5, "p_value": 0.5, "p_randomization": 0.5}
-    places = {(f"again: {system}", bleu): found for system in ("softmax-greedy", "scones-greedy")}
+    compared, bleu = compared_of(database, first, second)
+    places = {(f"again: {system}", bleu): FOUND for system in ("softmax-greedy", "scones-greedy")}
     rows = {row.name: row for row in compared.against("teatime: softmax-greedy", places).rows}
     beam, scones = (rows[f"again: {name}"].cells[bleu].delta for name in ("softmax-greedy", "scones-greedy"))
     assert beam is not None
@@ -202,15 +211,9 @@ def test_across_studies_a_system_without_the_outputs_of_a_seed_says_so(
     failed = {"state": "failed", "error_kind": "deterministic", "error": "a NaN in the logits"}
     three["variants"]["softmax"]["objective"] = {"kind": "softmax", "label_smoothing": 0.2}
     second = fill_study(database, three | {"name": "again"}, {"decode/softmax-greedy/2/test": failed})
-    with database.session() as session:
-        studies = [session.get_one(StudyRow, number) for number in (first, second)]
-        ((key, common),) = common_test_sets(session, studies).items()
-        compared = compared_systems(session, key, common)
-    bleu = next(column.key for column in compared.table.columns if column.key.startswith("bleu"))
-    found = {"name": "delta", "subject": "bleu", "value": 2.0, "low": 1.0, "high": 3.0, "note": ""}
-    found["detail"] = {"p_two_sided": 0.5, "p_value": 0.5, "p_randomization": 0.5}
+    compared, bleu = compared_of(database, first, second)
     sound, lost = "again: scones-greedy", "again: softmax-greedy"
-    for baseline, results in (("teatime: softmax-greedy", {(sound, bleu): found}), (lost, {})):
+    for baseline, results in (("teatime: softmax-greedy", {(sound, bleu): FOUND}), (lost, {})):
         rows = {row.name: row for row in compared.against(baseline, results).rows}
         without = lost if results else sound
         assert rows[without].cells[bleu].delta == Delta("unavailable", INCOMPLETE)

@@ -373,7 +373,7 @@ def marks_of(session: Session, ratings: Ratings) -> Marked:
             name = of_edit(edits.index(text))
             marks = [replace(mark, better=name) for mark in marks_of_edit(marked.texts[output], text)]
         else:
-            # a special mark has no place of which the cause could be looked for
+            # a special mark has no place, so there is no word whose cause to look for
             spans = [
                 span for span in spans_of(payload) if span.severity in COUNTED and span.special_mark is None
             ]
