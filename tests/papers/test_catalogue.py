@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,7 @@ def test_an_unknown_name_lists_those_that_exist() -> None:
 # ---------------------------------------------------------------- as printed
 
 
+@cache
 def copies_of(name: str) -> list[str]:
     """The text of each copy of the paper without LaTeX's and Markdown's marks."""
     folder = next((f / "shared" / "papers" for f in ROOT.parents if (f / "shared" / "papers").is_dir()), None)

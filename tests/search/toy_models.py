@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -70,10 +70,14 @@ class TableModel:
         self.output_bias[EOS] = end
         self.seed, self.spread = seed, spread
         self.rows_stepped: list[int] = []  # rows of each step
+        self.drawn: dict[tuple[int, ...], Tensor] = {}  # a new generator for each takes long
 
     def vector(self, sentence: int, prefix: tuple[int, ...]) -> Tensor:
-        draw = np.random.default_rng([self.seed, sentence, *prefix]).normal(size=self.vocabulary_size)
-        return torch.tensor(draw * self.spread, dtype=torch.float32)
+        key = (sentence, *prefix)
+        if key not in self.drawn:
+            draw = np.random.default_rng([self.seed, *key]).normal(size=self.vocabulary_size)
+            self.drawn[key] = torch.tensor(draw * self.spread, dtype=torch.float32)
+        return self.drawn[key]
 
     def logits(self, sentence: int, prefix: tuple[int, ...]) -> Tensor:
         return self.vector(sentence, prefix) + self.output_bias
@@ -168,10 +172,14 @@ class Slow:
     objective: Objective
     sentence: int
     allowed: Sequence[int]
+    known: dict[tuple[int, ...], dict[int, float]] = field(default_factory=dict, compare=False)
 
     def log_scores(self, prefix: tuple[int, ...]) -> dict[int, float]:
-        logits = self.model.logits(self.sentence, prefix)[list(self.allowed)]
-        return dict(zip(self.allowed, self.objective.log_scores(logits).tolist(), strict=True))
+        if prefix not in self.known:
+            logits = self.model.logits(self.sentence, prefix)[list(self.allowed)]
+            scores = self.objective.log_scores(logits).tolist()
+            self.known[prefix] = dict(zip(self.allowed, scores, strict=True))
+        return self.known[prefix]
 
     def enumerate(self, limit: int) -> Iterator[tuple[float, tuple[int, ...]]]:
         """(score, tokens with </s>) of every finished hypothesis of at most `limit` tokens."""

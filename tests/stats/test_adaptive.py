@@ -11,6 +11,7 @@ import pytest
 
 from creamtea.human.making import design
 from creamtea.human.making.design import EVERYONE, STEPS, adaptive_blocks
+from creamtea.stats import incomplete
 from creamtea.stats.incomplete import (
     LOOKS,
     SystemEstimates,
@@ -124,9 +125,10 @@ def test_what_is_decided_or_hopeless_is_no_longer_open() -> None:
 
 
 @pytest.mark.slow
-def test_false_alarms_at_any_look_are_rare() -> None:
+def test_false_alarms_at_any_look_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal systems, each part drawn by what those before seem to say, and looked at whenever it is due."""
-    systems, pages, campaigns, wrong = 5, 80, 150, 0
+    monkeypatch.setattr(incomplete, "DRAWS", 2000)
+    systems, pages, campaigns, wrong = 5, 40, 120, 0
     for seed in range(campaigns):
         rng = np.random.default_rng(seed)
         page, system, value, chance = [], [], [], []

@@ -113,6 +113,7 @@ def test_a_corpus_of_too_long_pairs_is_refused(folder: Path) -> None:
 DROPOUTS = {"bpe_dropout": 0.3, "word_dropout": 0.2}
 
 
+@pytest.mark.slow
 def test_a_training_with_dropout_of_merges_and_words_resumes_with_the_same_bits(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
