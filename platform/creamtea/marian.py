@@ -68,6 +68,7 @@ class MarianFolder:
     licence: str  # "" where the folder does not state one
     file: str = WEIGHTS  # that has the weights
     spm: tuple[str, str] = SPM  # SentencePiece models of source and target
+    note: str = ""  # what of the file's numbers is not as it was
 
 
 def order(pieces: list[str], start: int | None = None) -> list[int]:

@@ -142,6 +142,7 @@ def imported_models(results: StudyResults) -> tuple[Fact, ...]:
                 str(step.node.facts.get("name", "not imported yet")),
                 f"sha256 {step.node.params['digest']}",
                 f"licence: {step.node.facts.get('licence', 'not read yet')}",
+                *filter(None, [step.node.facts.get("note")]),
             ),
         )
         for step in results.of("import_model")

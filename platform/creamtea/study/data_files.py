@@ -15,7 +15,7 @@ from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.errors import InputError
 from creamtea.files import HEAD, open_regular, other_than_text, unpacked
 from creamtea.marian import MarianFolder, UnusableModel
-from creamtea.marian_npz import read_marian
+from creamtea.marian_files import read_marian
 from creamtea.methods.architectures import Layered, TransformerArchitecture
 from creamtea.methods.planning import CheckedFile, File
 from creamtea.scorers import ScorerPins, UnknownScorer, content_digest

@@ -28,8 +28,8 @@ class ImportedModel(Strict):
     """A model that was trained elsewhere. Nothing in its folder is executed."""
 
     # folder of a model in Hugging Face's MarianMT format (OPUS-MT), relative to --data: config.json,
-    # model.safetensors, source.spm, target.spm and vocab.json; or an .npz file of Marian's, or its folder,
-    # with vocab.spm, source.spm and target.spm, or the vocabularies that decoder.yml names
+    # model.safetensors, source.spm, target.spm and vocab.json; or an .npz or .bin file of Marian's, or its
+    # folder, with vocab*.spm, source.spm and target.spm, or the vocabularies that decoder.yml names
     marian: str
 
     @property

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from creamtea.errors import StepError
 from creamtea.marian import BIAS, MarianFolder, embedding_names, order
-from creamtea.marian_npz import load_array
+from creamtea.marian_files import load_array
 from creamtea.methods.objectives import Softmax
 from creamtea_workers.corpora.marian_subwords import MarianSubwords
 from creamtea_workers.models.base import Model
@@ -48,7 +48,9 @@ def load_marian(marian: MarianFolder) -> tuple[Model, ModelConfig, MarianSubword
     model = build_model(config)
     with ExitStack() as stack:
         path = marian.folder / marian.file
-        file = None if path.suffix == ".npz" else stack.enter_context(safe_open(path, framework="pt"))
+        file = (
+            None if path.suffix in (".npz", ".bin") else stack.enter_context(safe_open(path, framework="pt"))
+        )
 
         def read(name: str) -> Tensor:
             weight = torch.from_numpy(load_array(path, name)) if file is None else file.get_tensor(name)

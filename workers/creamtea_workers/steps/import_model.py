@@ -8,7 +8,7 @@ from pathlib import Path
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.marian import UnusableModel
-from creamtea.marian_npz import read_marian
+from creamtea.marian_files import read_marian
 from creamtea.shipped import ShippedFolder, read_shipped
 from creamtea.steps.systems import ImportModelParams
 from creamtea_workers.corpora.marian_subwords import MarianSubwords
@@ -31,14 +31,20 @@ def run(context: StepContext[ImportModelParams]) -> StepResult:
     if found.digest != params.digest:
         raise StepError(f"{params.path} has changed since the study was submitted: submit it again")
     if isinstance(found, ShippedFolder):
-        subwords, parameters = _copy(found, context.output), found.parameters
+        note, subwords, parameters = "", _copy(found, context.output), found.parameters
     else:
+        note = found.note
         model, config, subwords = load_marian(found)
         save_model(context.output, model, config)
         parameters = sum(weight.numel() for weight in model.parameters())
     subwords.save(context.output / MARIAN_FILE)
     sizes = {"parameters": parameters, "vocabulary_size": subwords.size}
-    facts = {"name": found.name, "digest": found.digest, "licence": found.licence or "not stated"}
+    facts = {
+        "name": found.name,
+        "digest": found.digest,
+        "licence": found.licence or "not stated",
+        "note": note,
+    }
     return StepResult([MetricRow(name, size) for name, size in sizes.items()], facts=facts)
 
 

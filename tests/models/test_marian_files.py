@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import re
 import shutil
+import struct
+import subprocess
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -24,8 +27,9 @@ from safetensors.numpy import load_file, save_file
 from step_context import Context
 
 from creamtea.marian import UnusableModel, order, read_folder
-from creamtea.marian_npz import read_marian
+from creamtea.marian_files import read_marian
 from creamtea.steps.systems import IMPORT_MODEL
+from creamtea.words import normalise
 from creamtea_workers.corpora.marian_subwords import MarianSubwords
 from creamtea_workers.models.interface import BOS, EOS, PAD, output_logits
 from creamtea_workers.models.marian import load_marian
@@ -117,19 +121,52 @@ def make_marian(root: Path, **changes: Any) -> tuple[Path, Arrays, dict[str, Any
     return folder, arrays, settings
 
 
-def make_student(root: Path) -> tuple[Path, Arrays, dict[str, Any]]:
-    """The same with SSRUs in the decoder, as students of Bergamot have them."""
-    folder, arrays, settings = make_marian(root, activation_function="relu")
+def save_bin(path: Path, arrays: Arrays, settings: dict[str, Any], bits: int) -> None:
+    """As marian-conv does, matrices in 32 or 8 bits (marian-dev: src/common/binary.cpp,
+    src/tensors/cpu/expression_graph_packable.h)."""
+    text = yaml.safe_dump(settings).encode() + b"\0"
+    items = [("special:model.yml", 0x0101, (len(text),), text)]
+    for name, values in arrays.items():
+        numbers, type_ = values.astype("<f4").tobytes(), 0x0404
+        if bits == 8 and ("Wemb" in name or "_W" in name[-3:]):
+            factor = np.float32(127 / np.abs(values).max())
+            rounded = np.rint((values if "Wemb" in name else values.T) * factor).astype(np.int8)
+            numbers, type_ = rounded.tobytes() + factor.tobytes(), 0x4101
+        items.append((name, type_, values.shape, numbers))
+    if bits == 8:
+        items.append(("encoder_l1_self_Wq_QuantMultA", 0x0404, (1, 1), np.float32(9.5).tobytes()))
+    padded = [numbers + bytes(-len(numbers) % 256) for *_, numbers in items]
+    start = struct.pack("<2Q", 1, len(items))
+    for (name, type_, shape, _), numbers in zip(items, padded, strict=True):
+        start += struct.pack("<4Q", len(name) + 1, type_, len(shape), len(numbers))
+    start += b"".join(name.encode() + b"\0" for name, *_ in items)
+    start += b"".join(struct.pack(f"<{len(shape)}i", *shape) for _, _, shape, _ in items)
+    gap = 256 - (len(start) + 8) % 256
+    path.write_bytes(start + struct.pack("<Q", gap) + bytes(gap) + b"".join(padded))
+
+
+def with_ssrus(arrays: Arrays, settings: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
+    """Replace self-attention in the decoder."""
     draw, width = np.random.default_rng(1), settings["dim-emb"]
-    arrays = {name: values for name, values in arrays.items() if not re.match(r"decoder_l\d_self", name)}
+    kept = {name: values for name, values in arrays.items() if not re.match(r"decoder_l\d_self", name)}
     for layer in range(1, settings["dec-depth"] + 1):
+        start = f"decoder_l{layer}_rnn"
         for part in ("W", "Wf"):
-            arrays[f"decoder_l{layer}_rnn_{part}"] = draw.normal(0, 0.4, (width, width))
-        arrays[f"decoder_l{layer}_rnn_bf"] = draw.normal(0, 1, (1, width))
-        arrays[f"decoder_l{layer}_rnn_ffn_ln_scale"] = draw.normal(1, 0.2, (1, width))
-        arrays[f"decoder_l{layer}_rnn_ffn_ln_bias"] = draw.normal(0, 0.2, (1, width))
-    arrays = {name: np.asarray(values, np.float32) for name, values in arrays.items()}
-    settings |= {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"}
+            kept[f"{start}_{part}"] = draw.normal(0, 1.6 / width**0.5, (width, width))
+        kept |= {f"{start}_bf": draw.normal(0, 1, (1, width))}
+        kept |= {
+            f"{start}_ffn_ln_{part}": draw.normal(part == "scale", 0.2, (1, width))
+            for part in ("scale", "bias")
+        }
+    kept = {name: np.asarray(values, np.float32) for name, values in kept.items()}
+    recurrent = {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"}
+    return kept, {**settings, **recurrent, "transformer-ffn-activation": "relu"}
+
+
+def make_student(root: Path) -> tuple[Path, Arrays, dict[str, Any]]:
+    """Write what `make_marian` does, with SSRUs in the decoder, as students of Bergamot have them."""
+    folder, *given = make_marian(root)
+    arrays, settings = with_ssrus(*given)
     save(folder / "model.npz", arrays, settings)
     return folder, arrays, settings
 
@@ -238,29 +275,37 @@ def test_weights_are_those_of_the_marianmt_folder(tmp_path: Path, kind: str) -> 
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-def test_a_folder_with_a_vocabulary_of_sentencepiece(tmp_path: Path) -> None:
-    """Marian's own SentencePiece vocabularies: one model segments both sides, and its ids are Marian's."""
+def make_package(root: Path, name: str = "vocab.spm") -> tuple[Path, Arrays, dict[str, Any]]:
+    """Write root/hf, and root/marian with model.npz and one vocabulary of SentencePiece, whose ids are
+    Marian's."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([*SIDES["source"], *SIDES["target"]]), model_writer=model, vocab_size=60,
-        model_type="unigram", hard_vocab_limit=False, eos_id=0, unk_id=1, bos_id=-1, minloglevel=2,
+        sentence_iterator=iter([*SIDES["source"], *SIDES["target"]]), model_writer=model, vocab_size=48,
+        model_type="unigram", eos_id=0, unk_id=1, bos_id=-1, minloglevel=2,
     )  # fmt: skip
-    config = make_folder(tmp_path / "hf")
+    config = make_folder(root / "hf", d_model=64, encoder_ffn_dim=128, decoder_ffn_dim=128)
     processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     size = processor.get_piece_size()
     pieces = [processor.id_to_piece(id_) for id_ in range(size)]
     config |= {"vocab_size": size + 1, "decoder_vocab_size": size + 1, "pad_token_id": size}
     config |= {"decoder_start_token_id": size}
-    (tmp_path / "hf" / "config.json").write_text(json.dumps(config))
+    (root / "hf" / "config.json").write_text(json.dumps(config))
     ids = {piece: id_ for id_, piece in enumerate([*pieces, "<pad>"])}
-    (tmp_path / "hf" / "vocab.json").write_text(json.dumps(ids))
-    save_file(random_weights(config), tmp_path / "hf" / "model.safetensors")
-    for name in ("source.spm", "target.spm"):
-        (tmp_path / "hf" / name).write_bytes(model.getvalue())
-    folder = tmp_path / "marian"
+    (root / "hf" / "vocab.json").write_text(json.dumps(ids))
+    save_file(random_weights(config), root / "hf" / "model.safetensors")
+    for side in ("source.spm", "target.spm"):
+        (root / "hf" / side).write_bytes(model.getvalue())
+    folder = root / "marian"
     folder.mkdir()
-    (folder / "vocab.spm").write_bytes(model.getvalue())
-    save(folder / "model.npz", arrays_of(tmp_path / "hf", config), settings_of(config))
+    (folder / name).write_bytes(model.getvalue())
+    arrays, settings = arrays_of(root / "hf", config), settings_of(config)
+    save(folder / "model.npz", arrays, settings)
+    return folder, arrays, settings
+
+
+def test_a_folder_with_a_vocabulary_of_sentencepiece(tmp_path: Path) -> None:
+    """Marian's own SentencePiece vocabularies: one model segments both sides."""
+    folder, _, _ = make_package(tmp_path)
     params = {"marian": "model", "digest": read_marian(folder).digest}
     Context(IMPORT_MODEL, params, {}, tmp_path / "import", locations={"model": str(folder)}).run()
     imported = load_file(tmp_path / "import" / "model.safetensors")
@@ -270,6 +315,91 @@ def test_a_folder_with_a_vocabulary_of_sentencepiece(tmp_path: Path) -> None:
         assert np.array_equal(weight.numpy(), imported[name]), name
     again = MarianSubwords.load(tmp_path / "import" / "marian_subwords.json")
     assert again.encode_lines(SIDES["source"]) == subwords.encode_lines(SIDES["source"])
+
+
+# ---------------------------------------------------------------- .bin files, as Bergamot ships them
+
+
+LINES = [" ".join(words) for words in itertools.product(("a small house", "two children"), ("stands", "read"),
+    ("at the river", "in the garden", "a book"))]  # fmt: skip
+BERGAMOT = json.loads((Path(__file__).parent / "bergamot.json").read_text())
+
+
+def ask_bergamot(folder: Path, model: str, precision: str) -> list[str]:
+    """Translate LINES by the npm package @browsermt/bergamot-translator, which CREAMTEA_BERGAMOT names."""
+    (folder / "bergamot.cjs").write_text(RUNNER)
+    command = ["node", folder / "bergamot.cjs", os.environ["CREAMTEA_BERGAMOT"], folder, model, precision]
+    text = "".join(f"{line}\n" for line in LINES)
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+RUNNER = """
+const { readFileSync, writeFileSync } = require("fs"), { Worker } = require("worker_threads");
+const [place, folder, model, precision] = process.argv.slice(2);
+writeFileSync(`${place}/worker/package.json`, "{}");  // the worker is CommonJS, whatever the package says
+const worker = new Worker(`${place}/worker/translator-worker.js`);
+const call = (name, ...args) => new Promise((done, fail) => {
+  worker.once("message", ({ result, error }) => error ? fail(error) : done(result));
+  worker.postMessage({ id: 1, name, args });
+});
+const bytes = (name) => new Uint8Array(readFileSync(`${folder}/${name}`)).buffer;
+(async () => {
+  await call("initialize", {});
+  const pair = { from: "en", to: "de" }, config = { "gemm-precision": precision };
+  const files = { model: bytes(model), shortlist: new ArrayBuffer(0), vocabs: [bytes("vocab.spm")], config };
+  await call("loadTranslationModel", pair, files);
+  const texts = readFileSync(0, "utf8").trim().split("\\n").map((text) => ({ text, html: false }));
+  for (const { target } of await call("translate", { models: [pair], texts })) console.log(target.text);
+  process.exit(0);
+})().catch((error) => { console.error(error); process.exit(1); });
+"""
+
+
+@pytest.mark.parametrize("kind", ["attention", "ssru"])
+@torch.inference_mode()
+def test_bin_files_translate_as_bergamot_does(tmp_path: Path, kind: str) -> None:
+    """bergamot.json has the outputs of version 0.4.9 for these files, which ends a line sooner or later than
+    we do; set CREAMTEA_BERGAMOT to ask it again. It quantises activations, too."""
+    folder, arrays, settings = make_package(tmp_path)
+    if kind == "ssru":
+        arrays, settings = with_ssrus(arrays, settings)
+    for bits, precision in ((32, "float32"), (8, "int8shiftAll")):
+        save_bin(folder / "model.bin", arrays, settings, bits)
+        stored = BERGAMOT[kind][precision]
+        if "CREAMTEA_BERGAMOT" in os.environ:
+            assert ask_bergamot(folder, "model.bin", precision) == stored
+        read = read_marian(folder / "model.bin")
+        assert ("matrices of 8 bits" in read.note) == (bits == 8)
+        model, config, subwords = load_marian(read)
+        translator = Translator(model, build_objective(config.objective), FullSelector(), GreedySearch())
+        ours = [
+            subwords.decode(output.hypothesis.tokens)
+            for output in translator.translate(subwords.encode_lines(LINES))
+        ]
+        theirs = [normalise(text) for text in stored]
+        known = [
+            min(len(own), len(other), 10 if bits == 8 else 200)
+            for own, other in zip(ours, theirs, strict=True)
+        ]
+        same = [own[:n] == other[:n] for own, other, n in zip(ours, theirs, known, strict=True)]
+        assert sum(same) >= (10 if bits == 8 else 12)
+
+
+@pytest.mark.parametrize("bits", [8, 32])
+def test_a_bin_file_holds_the_weights_of_the_npz_file(tmp_path: Path, bits: int) -> None:
+    folder, arrays, settings = make_package(tmp_path, "vocab.ende.spm")
+    (folder / "lex.50.50.ende.s2t.bin").write_bytes(b"\xf5\x17\x34\x01\xd5\x48\x1a\xf1" + bytes(40))
+    model, _, _ = load_marian(read_marian(folder))
+    (folder / "model.npz").unlink()
+    save_bin(folder / "model.ende.bin", arrays, settings, bits)
+    same, _, _ = load_marian(read_marian(folder))
+    weights, others = model.state_dict(), same.state_dict()
+    steps = {name: weight.abs().amax() / 127 for name, weight in weights.items()}
+    assert weights.keys() == others.keys()
+    for name, weight in weights.items():
+        one_dimensional = weight.ndim == 1 or bits == 32
+        most = 0.0 if one_dimensional else 0.51 * float(steps[name])
+        assert (weight - others[name]).abs().max() <= most, name
 
 
 # ---------------------------------------------------------------- what is refused
@@ -338,6 +468,15 @@ def linked(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
     (folder / "vocab.yml").symlink_to(folder.parent / "outside.yml")
 
 
+def as_bin(change: Callable[[bytes], bytes]) -> Callable[[Path, Arrays, dict[str, Any]], None]:
+    def write(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+        (folder / "model.npz").unlink()
+        save_bin(folder / "model.bin", arrays, settings, 8)
+        (folder / "model.bin").write_bytes(change((folder / "model.bin").read_bytes()))
+
+    return write
+
+
 HOSTILE: dict[str, tuple[Callable[[Path, Arrays, dict[str, Any]], None], str]] = {
     "an RNN": (with_setting(type="s2s"), r'type "s2s" in model\.npz, a part that does not map'),
     "GRUs": (with_setting(transformer_decoder_autoreg="rnn"), 'dec-cell "gru" in .* not map'),
@@ -363,13 +502,13 @@ HOSTILE: dict[str, tuple[Callable[[Path, Arrays, dict[str, Any]], None], str]] =
     "another vocabulary": (with_array(Wemb=np.zeros((9, 16), np.float32)), "Wemb in .* is 9 × 16; allowed"),
     "int8": (with_array(Wemb=np.zeros((9, 16), np.int8)), "Wemb in .* has numbers of type int8"),
     "pickled objects": (pickled, "Wemb in .* holds pickled objects, which can run programs"),
-    "cut off": (rewritten(lambda content: content[:-200]), "damaged, cut off, or not an .npz file"),
+    "cut off": (rewritten(lambda content: content[:-200]), "damaged, cut off, or not a model"),
     "its middle changed": (
         rewritten(lambda content: content.replace(b"NUMPY", b"numpy")),
-        "damaged, cut off, or not an .npz file",
+        "damaged, cut off, or not a model",
     ),
-    "a text": (rewritten(lambda content: b"hello"), "damaged, cut off, or not an .npz file"),
-    "50 GB declared": (huge, "damaged, cut off, or not an .npz file"),
+    "a text": (rewritten(lambda content: b"hello"), "damaged, cut off, or not a model"),
+    "50 GB declared": (huge, "damaged, cut off, or not a model"),
     "compressed": (compressed, r"declares 50,0[\d,]+ bytes of arrays and has"),
     "no settings": (
         lambda folder, arrays, _: np.savez(folder / "model.npz", **arrays), "no readable special:model",
@@ -382,8 +521,22 @@ HOSTILE: dict[str, tuple[Callable[[Path, Arrays, dict[str, Any]], None], str]] =
     ),
     "two models": (
         lambda folder, arrays, _: shutil.copyfile(folder / "model.npz", folder / "b.npz"),
-        r"2 \.npz files in",
+        r"2 models in .*: b\.npz, model\.npz",
     ),
+    "a cut .bin file": (as_bin(lambda content: content[:-1]), "damaged, cut off, or not a model"),
+    "a .bin file of 2⁶⁰ arrays": (
+        as_bin(lambda content: content[:8] + bytes([*[255] * 7, 15]) + content[16:]),
+        "damaged, cut off, or not a model",
+    ),
+    "50 GB in a .bin file": (  # the shape of the last array
+        as_bin(lambda content: content.replace(struct.pack("<2i", 24, 16), struct.pack("<2i", 1 << 29, 24))),
+        "damaged, cut off, or not a model",
+    ),
+    "packed for a processor": (
+        as_bin(lambda content: content.replace(struct.pack("<Q", 0x4101), struct.pack("<Q", 0x1801), 1)),
+        "type 0x1801, packed for .* --gemm-type float32 or intgemm8",
+    ),
+    "a .bin file that is none": (as_bin(lambda content: b"\x80\x04" + content), "no config.json in"),
     "a vocabulary elsewhere": (outside, "in decoder.yml, a part that does not map"),
     "a link out of the folder": (linked, "a link that leads out of the folder"),
 }  # fmt: skip

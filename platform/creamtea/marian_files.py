@@ -1,14 +1,17 @@
-"""A model as Marian itself writes it: an .npz file with its settings inside, and vocabularies beside it.
+"""A model as Marian itself writes it: a file with its settings inside, and vocabularies beside it.
 
-The names and layouts are those that transformers' convert_marian_to_pytorch.py reads: matrices are (input,
-output), vectors (1, size). Nothing is unpickled, and no weight is read here. Arrays must be stored
-uncompressed, so that a file holds what it declares.
+The file is an .npz file, or a .bin file as marian-conv writes it, in which students of Bergamot (Firefox
+Translations) are shipped. The names and layouts are those that transformers' convert_marian_to_pytorch.py
+reads: matrices are (input, output), vectors (1, size). Nothing is unpickled, and no weight is read here.
+Arrays must be stored uncompressed, so that a file holds what it declares.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import re
+import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +50,10 @@ from creamtea.marian import (
 from creamtea.methods.architectures import Layered, SsruArchitecture, TransformerArchitecture
 from creamtea.wording import counted
 
-SETTINGS, DECODER, ONE_VOCABULARY = "special:model.yml", "decoder.yml", "vocab.spm"
+SETTINGS, DECODER = "special:model.yml", "decoder.yml"
+# a vocabulary of both sides, or one of each, by Marian's names and those of Bergamot's packages
+BOTH_SIDES, EACH_SIDE = "vocab*.spm", ("srcvocab*.spm", "trgvocab*.spm")
+SCALE = "_QuantMultA"  # ends the name of a layer's scale of activations, for products of 8-bit numbers
 # settings with the values that map onto our Transformer; what a file does not state is as Marian's default
 KEPT: dict[str, tuple[Any, ...]] = {
     "type": ("transformer",), "transformer-preprocess": ("",), "transformer-postprocess": ("dan",),
@@ -81,17 +87,28 @@ OTHERS = {
     "model.decoder.embed_tokens.weight": "decoder_Wemb", OUTPUT: "decoder_ff_logit_out_W",
     BIAS: "decoder_ff_logit_out_b",
 }  # fmt: skip
-_WHOLE = "a whole .npz file of Marian's; copy it again"
+_WHOLE = "a whole file of Marian's (.npz, or .bin unpacked); copy it again"
 
 
 def read_marian(path: Path) -> MarianFolder:
-    """Check a folder in MarianMT format, a folder with one .npz file, or such a file."""
-    files = sorted(path.glob("*.npz")) if path.is_dir() and not (path / WEIGHTS).exists() else []
+    """Check a folder in MarianMT format, a folder with one file of Marian's, or such a file."""
+    files: list[Path] = []
+    if path.is_dir() and not (path / WEIGHTS).exists():
+        files = sorted(file for file in path.iterdir() if file.suffix == ".npz" or _is_binary(file))
     if len(files) > 1:
-        raise UnusableModel(f"{len(files)} .npz files in {path}", "the path of one of them")
-    if files or path.suffix == ".npz":
-        return read_npz(files[0] if files else path)
+        names = ", ".join(file.name for file in files)
+        raise UnusableModel(f"{len(files)} models in {path}: {names}", "the path of one of them")
+    if files or path.suffix in (".npz", ".bin"):
+        return read_saved(files[0] if files else path)
     return read_folder(path)
+
+
+def _is_binary(path: Path) -> bool:
+    """Return whether a file is a model of marian-conv; lexicons and pickles may also be called .bin."""
+    if path.suffix != ".bin" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(8) == struct.pack("<Q", VERSION)
 
 
 def marian_name(name: str) -> str:
@@ -105,10 +122,15 @@ def marian_name(name: str) -> str:
 def load_array(path: Path, name: str) -> NDArray[Any]:
     """Read a weight of a checked file by transformers' name, in transformers' layout.
 
-    Marian has no padding symbol; a row of zeros, with which its decoder begins, is added in the last place.
+    Numbers of 8 bits are multiplied out. Marian has no padding symbol; a row of zeros, with which its decoder
+    begins, is added in the last place.
     """
-    with zipfile.ZipFile(path) as file, file.open(f"{marian_name(name)}.npy") as member:
-        values: NDArray[Any] = npy.read_array(member, allow_pickle=False)
+    values: NDArray[Any]
+    if path.suffix == ".npz":
+        with zipfile.ZipFile(path) as file, file.open(f"{marian_name(name)}.npy") as member:
+            values = npy.read_array(member, allow_pickle=False)
+    else:
+        values = next(_values(*found) for found in _of_bin(path) if found[0] == marian_name(name))
     if name == BIAS:
         return np.pad(values, ((0, 0), (0, 1)))
     if name in OTHERS:
@@ -116,10 +138,10 @@ def load_array(path: Path, name: str) -> NDArray[Any]:
     return values.T.squeeze(1) if values.shape[0] == 1 else values.T
 
 
-def read_npz(path: Path) -> MarianFolder:
+def read_saved(path: Path) -> MarianFolder:
     """Check a file and its vocabularies; UnusableModel for the first thing that is wrong with them."""
     if not path.is_file():
-        raise UnusableModel(f"no file at {path}", "an .npz file of Marian's")
+        raise UnusableModel(f"no file at {path}", "an .npz or .bin file of Marian's")
     folder = path.parent
     has_decoder = (folder / DECODER).exists()
     names = _vocabulary_names(folder, has_decoder)
@@ -137,18 +159,20 @@ def read_npz(path: Path) -> MarianFolder:
     for name, pieces in zip(spm, vocabularies, strict=True):
         check_pieces(folder / name, pieces)
     sizes = [len(pieces) - 1 for pieces in vocabularies]
+    weights, note = _check_weights(path, architecture, (sizes[0], sizes[1]))
     return MarianFolder(
         folder=folder,
         architecture=architecture,
         source=None if vocabularies[0] == vocabularies[1] else vocabularies[0],
         target=vocabularies[1],
         start=sizes[1],
-        weights=_check_weights(path, architecture, (sizes[0], sizes[1])),
+        weights=weights,
         digest=digest({name: sha256_of(folder / name) for name in needed}),
         name=folder.resolve().name[:100],
         licence=licence_of(folder),
         file=path.name,
         spm=spm,
+        note=note,
     )
 
 
@@ -156,9 +180,16 @@ def read_npz(path: Path) -> MarianFolder:
 
 
 def _vocabulary_names(folder: Path, has_decoder: bool) -> tuple[str, str]:
-    """Return the vocabularies of source and target: those of decoder.yml, vocab.spm, or one for each side."""
+    """Return the vocabularies of source and target: those of decoder.yml, or by their names."""
     if not has_decoder:
-        return (ONE_VOCABULARY,) * 2 if (folder / ONE_VOCABULARY).exists() else (SPM[0], SPM[1])
+        both, *each = [
+            sorted(path.name for path in folder.glob(pattern)) for pattern in (BOTH_SIDES, *EACH_SIDE)
+        ]
+        if len(both) > 1:
+            raise UnusableModel(f"{counted(len(both), 'file')} called {BOTH_SIDES}", "one of them")
+        if both:
+            return both[0], both[0]
+        return (each[0][0], each[1][0]) if [*map(len, each)] == [1, 1] else (SPM[0], SPM[1])
     named = _yaml(folder / DECODER, MAX_CONFIG).get("vocabs")
     if not isinstance(named, list) or len(named) != 2 or not all(isinstance(name, str) for name in named):
         raise UnusableModel(f"vocabs {shown(named)} in {DECODER}", "a vocabulary for source and target each")
@@ -264,34 +295,108 @@ def _architecture(settings: dict[str, Any], name: str) -> Layered:
 # ---------------------------------------------------------------- weights
 
 
-def _members(path: Path) -> Iterator[tuple[str, tuple[int, ...], np.dtype[Any], IO[bytes]]]:
-    """Yield name, shape and type of each array, with its opened values; UnusableModel if one is not whole."""
-    size = path.stat().st_size
+# an array: its name, shape and type of numbers, and the file at its first number
+Member = tuple[str, tuple[int, ...], np.dtype[Any], IO[bytes]]
+
+
+def _members(path: Path) -> Iterator[Member]:
+    """Yield the arrays of a file one after another; UnusableModel if one is not whole."""
     try:
-        with open_regular(path) as opened, zipfile.ZipFile(opened) as file:
-            if sum(info.file_size for info in file.infolist()) > size:
-                declared = sum(info.file_size for info in file.infolist())
-                found = f"{path.name} declares {declared:,} bytes of arrays and has {size:,}"
-                raise UnusableModel(found, "arrays that are stored, not compressed, as Marian writes them")
-            for info in file.infolist():
-                name = info.filename.removesuffix(".npy")
-                with file.open(info) as member:
-                    version = npy.read_magic(member)
-                    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
-                    shape, _, kind = read(member)
-                    if kind.hasobject:
-                        found = f"{name[:100]} in {path.name} holds pickled objects, which can run programs"
-                        raise UnusableModel(found, "arrays of numbers, as Marian writes them")
-                    length = math.prod(shape) * kind.itemsize
-                    if min(shape, default=0) < 0 or member.tell() + length != info.file_size:
-                        raise ValueError
-                    yield name, shape, kind, member
+        yield from _of_npz(path) if path.suffix == ".npz" else _of_bin(path)
     except (zipfile.BadZipFile, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError):
-        raise UnusableModel(f"{path.name} is damaged, cut off, or not an .npz file", _WHOLE) from None
+        raise UnusableModel(f"{path.name} is damaged, cut off, or not a model of Marian's", _WHOLE) from None
 
 
-def _check_weights(path: Path, size: Layered, vocabularies: tuple[int, int]) -> frozenset[str]:
-    """Return transformers' names of the weights of a file that has all expected ones and no others."""
+def _of_npz(path: Path) -> Iterator[Member]:
+    size = path.stat().st_size
+    with open_regular(path) as opened, zipfile.ZipFile(opened) as file:
+        if sum(info.file_size for info in file.infolist()) > size:
+            declared = sum(info.file_size for info in file.infolist())
+            found = f"{path.name} declares {declared:,} bytes of arrays and has {size:,}"
+            raise UnusableModel(found, "arrays that are stored, not compressed, as Marian writes them")
+        for info in file.infolist():
+            name = info.filename.removesuffix(".npy")
+            with file.open(info) as member:
+                version = npy.read_magic(member)
+                read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
+                shape, _, kind = read(member)
+                if kind.hasobject:
+                    found = f"{name[:100]} in {path.name} holds pickled objects, which can run programs"
+                    raise UnusableModel(found, "arrays of numbers, as Marian writes them")
+                length = math.prod(shape) * kind.itemsize
+                if min(shape, default=0) < 0 or member.tell() + length != info.file_size:
+                    raise ValueError
+                yield name, shape, kind, member
+
+
+VERSION, MAX_ARRAYS, MAX_NAME, MAX_AXES = 1, 10_000, 1000, 4
+# types of a .bin file by their numbers in marian-dev, src/common/types.h; the others fit one processor only
+QUANTISED: np.dtype[Any] = np.dtype("i1")  # of intgemm8: the numbers by columns, then the factor of `_factor`
+KINDS: dict[int, np.dtype[Any]] = {
+    0x0404: np.dtype("<f4"),
+    0x0402: np.dtype("<f2"),
+    0x0101: np.dtype("S1"),
+    0x4101: QUANTISED,
+}
+TABLE = "Wemb"  # ends the names of embeddings, which intgemm8 stores by rows
+
+
+def _of_bin(path: Path) -> Iterator[Member]:
+    """As marian-dev, src/common/binary.cpp writes it; ValueError if the file is not whole."""
+    size = path.stat().st_size
+    with open_regular(path) as file:
+
+        def numbers(form: str) -> tuple[int, ...]:
+            try:
+                return struct.unpack(f"<{form}", file.read(struct.calcsize(f"<{form}")))
+            except struct.error:
+                raise ValueError from None
+
+        version, count = numbers("2Q")
+        if version != VERSION or count > MAX_ARRAYS:
+            raise ValueError
+        headers = [numbers("4Q") for _ in range(count)]  # bytes of the name, type, axes, bytes of the data
+        if any(of_name > MAX_NAME or axes > MAX_AXES for of_name, _, axes, _ in headers):
+            raise ValueError
+        names = [file.read(header[0]).rstrip(b"\0").decode() for header in headers]
+        shapes = [numbers(f"{header[2]}i") for header in headers]
+        (place,) = numbers("Q")
+        place += file.tell()
+        if place + sum(length for *_, length in headers) != size:
+            raise ValueError
+        for name, shape, (_, type_, _, length) in zip(names, shapes, headers, strict=True):
+            if type_ not in KINDS:
+                found = (
+                    f"{name} in {path.name} has numbers of Marian's type {type_:#06x}, packed for a processor"
+                )
+                raise UnusableModel(found, "a file of marian-conv with --gemm-type float32 or intgemm8")
+            needed = math.prod(shape) * KINDS[type_].itemsize + (4 if KINDS[type_] == QUANTISED else 0)
+            if min(shape, default=0) < 0 or needed > length:
+                raise ValueError
+            file.seek(place)
+            yield name, shape, KINDS[type_], file
+            place += length
+
+
+def _values(name: str, shape: tuple[int, ...], kind: np.dtype[Any], file: IO[bytes]) -> NDArray[Any]:
+    values: NDArray[Any] = np.frombuffer(file.read(math.prod(shape) * kind.itemsize), kind)
+    if kind != QUANTISED:
+        return values.reshape(shape).copy()  # of bytes that cannot be changed
+    rows = values.reshape(shape) if name.endswith(TABLE) else values.reshape(shape[::-1]).T
+    return rows * (np.float32(1) / np.float32(_factor(file)))
+
+
+def _factor(file: IO[bytes]) -> float:
+    """Read what 8-bit numbers were multiplied by, which stands after them."""
+    factor: float = struct.unpack("<f", file.read(4))[0]
+    return factor
+
+
+def _check_weights(path: Path, size: Layered, vocabularies: tuple[int, int]) -> tuple[frozenset[str], str]:
+    """Check that a file has all expected weights and no others.
+
+    Returns their names in transformers, and a note on numbers of 8 bits.
+    """
     expected: dict[str, tuple[int, ...]] = {}
     for name, shape in expected_shapes(size, vocabularies):
         expected[name] = (1, *shape) if len(shape) == 1 else shape if name == BIAS else shape[::-1]
@@ -299,22 +404,39 @@ def _check_weights(path: Path, size: Layered, vocabularies: tuple[int, int]) -> 
     for name, count in zip(embeddings, (vocabularies[0], *[vocabularies[1]] * 2), strict=False):
         expected[name] = (size.width, count) if name == OUTPUT else (count, size.width)
     wanted = {marian_name(name): shape for name, shape in expected.items()}
-    found = set()
-    for name, shape, kind, _ in _members(path):
+    found, of_8_bits, scales = set(), 0, 0
+    for name, shape, kind, member in _members(path):
         if name.startswith("special:"):
+            continue
+        if name.endswith(SCALE):
+            scales += 1
             continue
         if name not in wanted:
             raise UnusableModel(
                 f"{name[:100]} in {path.name}, a part that does not map", "the weights of a Transformer"
             )
-        if kind not in (np.dtype("<f4"), np.dtype("<f2")):
+        quantised = path.suffix == ".bin" and kind == QUANTISED
+        if kind not in (np.dtype("<f4"), np.dtype("<f2")) and not quantised:
             raise UnusableModel(f"{name} in {path.name} has numbers of type {kind}", "float32 or float16")
         if shape != wanted[name]:
             sizes = [" × ".join(map(str, own)) for own in (shape, wanted[name])]
             raise UnusableModel(f"{name} in {path.name} is {sizes[0]}", f"{sizes[1]}, as its settings say")
+        if quantised:
+            of_8_bits += 1
+            member.seek(math.prod(shape), io.SEEK_CUR)
+            if not 0 < (factor := _factor(member)) < math.inf:
+                multiplied = f"{name} in {path.name}, whose 8-bit numbers were multiplied by {factor}"
+                raise UnusableModel(multiplied, "a finite factor above 0")
         found.add(name)
     if missing := [name for name in wanted if name not in found]:
         others = f" and {counted(len(missing) - 1, 'other')}" if len(missing) > 1 else ""
         lacking = f"no {missing[0]}{others} in {path.name}"
         raise UnusableModel(lacking, "the weights that its settings describe")
-    return frozenset(expected)
+    note = ""
+    if of_8_bits:
+        left_out = f"; {counted(scales, 'scale')} of theirs in the file go unused" if scales else ""
+        note = (
+            f"{counted(of_8_bits, 'matrix', 'matrices')} of 8 bits. Bergamot also quantises activations"
+            f"{left_out}: outputs may differ a little"
+        )
+    return frozenset(expected), note
