@@ -327,6 +327,20 @@ def test_buckets_have_tables_and_figures_of_their_own(report: Document) -> None:
         assert ('"line"' in text) == joined
 
 
+def test_columns_are_named_after_the_studys_own_metrics(
+    database: Database, with_analyses: dict[str, Any]
+) -> None:
+    with_analyses["metrics"] = [{"kind": "bleu", "lowercase": True}, {"kind": "chrf", "word_order": 2}]
+    fill_study(database, with_analyses)
+    report = build_report(database, "teatime")
+    (length, _) = of(report, "buckets").tables
+    titles = [column.title for column in length.columns]
+    assert [title.split(",")[0] for title in titles] == [*["BLEU (lower-cased)"] * 2, *["chrF++"] * 2]
+    beams = of(report, "beam_sizes")
+    assert "BLEU (lower-cased)" in [column.title for column in beams.tables[-1].columns]
+    assert "BLEU (lower-cased)" in json.dumps(vega_lite(beams.figures[0]))
+
+
 def test_what_columns_mean_is_said_once_for_analyses_of_one_kind(
     database: Database, with_analyses: dict[str, Any]
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from creamtea.contract.step import Column
 from creamtea.methods.analysis import BLEU, DIFFERENCES, Analysis, IdiomList, Measure, RowSetting, TableLayout
+from creamtea.methods.metrics import METRICS
 from creamtea.report import text
 from creamtea.report.analysis_figures import MANY_ROWS, Groups, analysis_figure, bucket_tables, found_buckets
 from creamtea.report.cells import (
@@ -130,29 +131,29 @@ class _Compared:
 
 
 def differences(
-    results: StudyResults, name: str, spec: Analysis, layouts: Sequence[Rows]
+    results: StudyResults, name: str, spec: Analysis, layouts: Sequence[TableLayout], tables: Sequence[Rows]
 ) -> tuple[list[Table], list[Notes]]:
     """Build the tables of differences of an analysis, and a note on how to read them or why there are none.
 
-    `layouts`: the rows of each of the analysis' tables.
+    `tables`: the rows of each of the analysis' tables, whose layouts are `layouts`.
     """
     if not spec.paired:
         return [], []
     steps = results.of(DIFFERENCES.name, analysis=name)
-    tables = [
+    compared = [
         table
-        for layout, rows in zip(spec.tables, layouts, strict=True)
+        for layout, rows in zip(layouts, tables, strict=True)
         for table in (
             _against_baselines(results, name, spec, layout, rows, steps),
             _over_settings(results, name, spec, layout, rows, steps),
         )
         if table is not None
     ]
-    if tables:
+    if compared:
         samples = " or ".join(f"{n:,}" for n in sorted({step.node.params["samples"] for step in steps}))
-        return tables, [Notes("differences", (ABOUT.format(samples=samples),))]
-    settings = max(len(rows) for rows in layouts) > 1 and spec.base_setting
-    several = settings or len({row.name for rows in layouts for _, row in rows}) > 1
+        return compared, [Notes("differences", (ABOUT.format(samples=samples),))]
+    settings = max(len(rows) for rows in tables) > 1 and spec.base_setting
+    several = settings or len({row.name for rows in tables for _, row in rows}) > 1
     return [], [Notes("differences", (NOT_COMPARED,))] if several else []
 
 
@@ -305,6 +306,8 @@ def _results(results: StudyResults, name: str, spec: Analysis) -> AnalysisResult
     for measured in results.of(spec.step.name, analysis=name):
         groups.setdefault(str(measured.node.labels[spec.rows]), []).append(measured)
     given = idioms_of(results, spec.test_set).needs
+    scored_by = _metrics_of(groups)
+    layouts = [_titled(layout, scored_by) for layout in spec.tables]
     rows = [
         [
             (
@@ -315,17 +318,20 @@ def _results(results: StudyResults, name: str, spec: Analysis) -> AnalysisResult
             for setting in _settings(table, spec, groups)
             if setting.needs in given
         ]
-        for table in spec.tables
+        for table in layouts
     ]
     tables = tuple(
         table
-        for layout, its_rows in zip(spec.tables, rows, strict=True)
+        for layout, its_rows in zip(layouts, rows, strict=True)
         for table in bucket_tables(layout, its_rows) or [_table(layout, [row for _, row in its_rows])]
     )
     lists = (table for listed in spec.lists for table in _idioms(listed, spec, groups))
     styles = styles_of(results.spec)
-    figures = (analysis_figure(plot, rows, results.points, groups, styles) for plot in spec.plots)
-    compared, notes = differences(results, name, spec, rows)
+    figures = (
+        analysis_figure(replace(plot, y=_column_of(plot.y, scored_by)), rows, results.points, groups, styles)
+        for plot in spec.plots
+    )
+    compared, notes = differences(results, name, spec, layouts, rows)
     return AnalysisResults(
         name,
         spec,
@@ -334,6 +340,26 @@ def _results(results: StudyResults, name: str, spec: Analysis) -> AnalysisResult
         tuple(notes),
         _fewest_segments(results, spec, groups),
     )
+
+
+def _metrics_of(groups: Groups) -> dict[str, str]:
+    """Describe the metrics that the steps score with, by kind: {"bleu": "BLEU (lower-cased)"}."""
+    return {
+        value["kind"]: METRICS.kinds[value["kind"]].model_validate(value).describe()
+        for seeds in groups.values()
+        for step in seeds
+        for value in step.node.params.values()
+        if isinstance(value, dict) and value.get("kind") in METRICS.kinds
+    }
+
+
+def _titled(layout: TableLayout, scored_by: Mapping[str, str]) -> TableLayout:
+    measures = (replace(measure, column=_column_of(measure.column, scored_by)) for measure in layout.measures)
+    return replace(layout, measures=tuple(measures))
+
+
+def _column_of(column: Column, scored_by: Mapping[str, str]) -> Column:
+    return replace(column, title=scored_by.get(column.key, column.title))
 
 
 def _fewest_segments(results: StudyResults, spec: Analysis, groups: Groups) -> int | None:
