@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,11 @@ def test_two_references_a_report_and_a_campaign(run: Run, files: Path) -> None:
 def test_systems_of_two_studies_are_tested_as_those_of_one(run: Run, files: Path) -> None:
     assert compare(run)[0] == 0
     (files / "later").write_text("das Haus\ner geht nicht\nsie singt\nder Hund schläft\n")
+    (files / "text").mkdir()  # the same text in files of other names
+    for name in ("src.en", "a.de"):
+        shutil.copy(files / name, files / "text" / name)
     more = ("--name", "other", "-q", "later", "gpt.out")
-    assert run("compare", "--source", "src.en", "--reference", "a.de", *more)[0] == 0
+    assert run("compare", "--source", "text/src.en", "--reference", "text/a.de", *more)[0] == 0
     database = open_database(os.environ["CREAMTEA_DATABASE_URL"])
     store = ArtefactStore(files / "home" / "artefacts")
     with database.session() as session:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.step import Column
@@ -31,7 +32,7 @@ from creamtea.report.model import Delta, Document, Fact, Notes, Row, Section, Ta
 from creamtea.report.tables import ranked, systems_table
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
-from creamtea.store.tables import StudyRow
+from creamtea.store.tables import StepFile, StudyRow
 from creamtea.wording import option
 
 ROW = ("name", "subject", "value", "low", "high", "note", "detail")  # the fields of a comparison's row
@@ -42,7 +43,10 @@ ABOUT = (
 )
 
 INCOMPLETE = "not tested: outputs of a seed are missing; its study's report says why"
-NOTHING_IN_COMMON = "These studies have no test set in common: the same sentences with the same references."
+NOTHING_IN_COMMON = (
+    "These studies have no test set in common: the same sentences with the same references and idioms."
+)
+SEGMENTS = "segments.jsonl"  # a test set's text
 TESTS = (
     "In brackets are 95 % intervals of the difference, by the paired bootstrap (1,000 samples); p is that of "
     "the bootstrap and of approximate randomisation (10,000 trials), with Holm's correction over the systems "
@@ -60,20 +64,29 @@ class OfStudy:
 
 
 def common_test_sets(session: Session, studies: Sequence[StudyRow]) -> dict[str, list[OfStudy]]:
-    """Return the test sets that all of these studies have, by the key of their step.
+    """Return the test sets that all of these studies have, by the key of the first study's step.
 
-    The same key means the same text, whatever its name. If a study has two names for one text, the first is
-    used: the outputs on both are the same.
+    They have the same text, whatever its name, its path, and the version that prepared it. If a study has two
+    names for one text, the first is used: the outputs on both are the same.
     """
     names = [study.name for study in studies]
-    by_key: dict[str, dict[int, OfStudy]] = {}  # by key, then by study
-    for study in studies:
+    nodes = [  # an analysis has test sets without this label
+        [node for node in study_nodes(session, study.id, "test_set") if "test_set" in node.labels]
+        for study in studies
+    ]
+    keys = [node.key for of_study in nodes for node in of_study]
+    wanted = select(StepFile).where(StepFile.name == SEGMENTS, StepFile.step_key.in_(keys))
+    texts = {file.step_key: file.digest for file in session.scalars(wanted)}
+    by_text: dict[str, dict[int, OfStudy]] = {}  # by digest, then by study
+    first: dict[str, str] = {}  # keys
+    for study, of_study in zip(studies, nodes, strict=True):
         shown = study.name if names.count(study.name) == 1 else f"{study.name} #{study.id}"
-        for node in study_nodes(session, study.id, "test_set"):
-            if "test_set" in node.labels:  # an analysis has test sets without this label
-                of_study = OfStudy(study.id, shown, str(node.labels["test_set"]))
-                by_key.setdefault(node.key, {}).setdefault(study.id, of_study)
-    return {key: list(of_study.values()) for key, of_study in by_key.items() if len(of_study) == len(studies)}
+        for node in of_study:
+            text = texts.get(node.key, node.key)
+            first.setdefault(text, node.key)
+            named = OfStudy(study.id, shown, str(node.labels["test_set"]))
+            by_text.setdefault(text, {}).setdefault(study.id, named)
+    return {first[text]: list(own.values()) for text, own in by_text.items() if len(own) == len(studies)}
 
 
 @dataclass(frozen=True)
