@@ -269,7 +269,7 @@ def test_an_organiser_gets_a_link(creamtea: Any, database: Database) -> None:
         ),
         (settings("controls.repeats=1.2"), "controls.repeats: found 1.2, allowed a number of items, or"),
         (settings("controls.repeats=0.5"), None),
-        (settings("raters.instructions=none.md"), "none.md: No such file or directory"),
+        (settings("raters.instructions=none.md"), "none.md: no such file"),
         (settings("raters.instructions=nul.md"), "nul.md: holds a NUL character"),
         (settings("raters.instructions=latin.md"), "latin.md, line 1: not UTF-8 text: save it"),
         (settings("delta=0.0"), "delta: found 0.0, allowed more than 0"),

@@ -166,6 +166,11 @@ def test_each_setting_says_what_it_needs(folder: Path, setting: str, needed: str
         ('name="a\\tb"', "name: Enter a campaign name of printable characters"),
         (f"name={'x' * 301}", "name: Enter a campaign name of at most 300 characters"),
         ("protocol={kind: scores}", "protocol.kind: ratings of scores are imported"),
+        ("baseline=beams", "baseline: 'beams' does not take part: use one of plain, beam"),
+        ("raters.completion_code=F", "attention.failing_code: 'F' is raters.completion_code, too"),
+        ('raters.completion_code=""', "raters.completion_url: {code} stands for raters.completion_code"),
+        ("raters.completion_url=https://example.org/{CODE}", "of what stands in braces only {code}"),
+        ("raters.questions=[{ask: 'Yes | no | both?'}]", "raters.questions: a bar, a line end"),
     ],
 )
 def test_what_no_draft_can_be_is_a_mistake_of_the_file(folder: Path, override: str, said: str) -> None:

@@ -200,5 +200,5 @@ def test_a_mean_over_directions_is_covered_by_its_interval() -> None:
 
 
 def test_a_new_programme_is_a_valid_one(folder: Path) -> None:
-    path = write(folder, new_programme("p", ".", ["en-de", "en-cs"]))
-    assert list(load_programme(path).directions) == ["en-de", "en-cs"]
+    path = write(folder, new_programme(folder, folder / "p.yaml"))
+    assert list(load_programme(path).directions) == ["en-cs", "en-de"]

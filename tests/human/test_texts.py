@@ -98,7 +98,9 @@ def test_files_may_be_named_one_by_one_and_references_be_none(folder: Path) -> N
             r'texts.languages: "en": give the codes of source and target',
         ),
         ({}, [], r"texts.sources: name it, or a folder in mt-metrics-eval's layout"),
-        ({"folder": ".", "languages": "en-cs"}, [], r"sources/en-cs.txt: No such file"),
+        ({"folder": ".", "languages": "en-cs"}, [], r"sources/en-cs.txt: no such file; there are: en-de"),
+        ({"folder": "documents"}, [], r"texts.folder: .*documents: it has no sources/PAIR.txt"),
+        ({"folder": "wmt"}, [], r"texts.folder: .*wmt: no such folder"),
         ({"folder": "."}, ["B", "A"], r'systems: "A": no outputs of it in en-de; there are: A\.x, B'),
         ({"folder": ".", "outputs": "nowhere"}, [], r"nowhere: No such file or directory: give a folder"),
         (
@@ -307,3 +309,43 @@ def test_instructions_by_domain_are_with_its_items(folder: Path, database: Datab
     refused = request_of(folder, text.replace("{chat", "{chats"), database)
     with pytest.raises(InputError, match=r'of domain "chats"; there are: .*did you mean chat\?'):
         draft_campaign(database, "again", refused)
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ("baseline: C", "4: baseline: 'C' does not take part"),
+        ("delta: 101", "4: delta: scores lie at most 100 points apart"),
+        ("raters: {disputed_from: 101}", "4: raters.disputed_from: scores"),
+        ("raters: {domain_instructions: {sport: x}}", "4: raters.domain_instructions: no document"),
+        ("sample: {items: 3, kind: disagreement}", "4: sample.metrics: disagreement needs"),
+        ("sample: {kind: stratified, strata: [length], items: 1}", "4: .* strata by length for 1 segment"),
+        ("controls: {repeats: 50}", "4: .* repeats too many"),
+        ("practice: [{source: x, outputs: [{text: y}], explanation: z}]", "4: practice item 1, .*required"),
+        ("documents: no.docs", "4: documents: .*no.docs: No such file"),
+        ("raters: {instructions: no.md}", "4: raters.instructions: .*no.md: no such file"),
+        ("raters: {domain_instructions: {news: no.md}}", "4: raters.domain_instructions.news: .*no.md"),
+    ],
+)
+def test_a_file_is_refused_before_it_is_created(folder: Path, more: str, place: str) -> None:
+    write(folder / "c.yaml", "name: c", "texts: {folder: ., languages: en-de}", "protocol: {kind: da}", more)
+    with pytest.raises(InputError, match=rf"c\.yaml:{place}"):
+        load_campaign(folder / "c.yaml").check()
+
+
+def test_a_file_of_texts_is_checked_without_a_study(folder: Path) -> None:
+    keys = ("protocol: {kind: da}", "controls: {bad_references: 1, repeats: 0}")
+    write(folder / "news.md", "Formal, *please*.")
+    write(folder / "c.yaml", "name: c", "texts: {folder: ., languages: en-de}", *keys)
+    loaded = load_campaign(folder / "c.yaml", ["raters.domain_instructions={news: news.md}"])
+    assert loaded.check() == ["A.x", "B"]
+    assert loaded.campaign.raters.domain_instructions == {"news": "Formal, *please*.\n"}
+
+
+def test_texts_that_are_unusual_are_noted(folder: Path) -> None:
+    write(folder / "sources/en-de.txt", "one", " ", "three")
+    write(folder / "system-outputs/en-de/C.txt", "b1", "b2", "b3")
+    notices = read(folder, folder=".").notices
+    assert any(notice.startswith("1 segment without a source text (2)") for notice in notices)
+    assert any(notice.startswith("systems B and C have the same outputs") for notice in notices)
+    assert not read(folder, ["A.x", "B"], folder=".").notices[1:]

@@ -34,6 +34,7 @@ from creamtea.human.making.programme import (
     DIRECTIONS,
     campaign_name,
     campaigns_of,
+    directions_in,
     load_programme,
     naming,
     new_programme,
@@ -62,24 +63,16 @@ def init(
     force: Force = False,
 ) -> None:
     """Write a programme of all directions in a folder of mt-metrics-eval, with a comment at every key."""
-    outputs = folder / "system-outputs"
-    directions = sorted(path.name for path in outputs.iterdir() if path.is_dir()) if outputs.is_dir() else []
-    if not directions:
-        raise InputError(f"{outputs}: no directions: give a folder with system-outputs/PAIR/SYSTEM.txt")
-    relative = os.path.relpath(folder.resolve(), output.parent.resolve())
-    write_new(output, new_programme(output.stem, relative, directions), force)
-    say(f"{output} is written: {', '.join(directions)}. Next: creamtea programme create {quote(str(output))}")
+    write_new(output, new_programme(folder, output), force)
+    directions = ", ".join(directions_in(folder))
+    say(f"{output} is written: {directions}. Next: creamtea programme create {quote(str(output))}")
 
 
 @commands.command(epilog="Example: `creamtea programme validate programme.yaml`")
 def validate(file: File, override: Overrides = None, json_output: AsJson = False) -> None:
     """Check a programme and the files of all its directions, and list every mistake."""
     programme = load_programme(file, override or [])
-    systems = {}
-    for direction, loaded in programme.directions.items():
-        with loaded.naming_places():
-            texts = loaded.texts()
-        systems[direction] = loaded.campaign.systems if texts is None else list(texts.outputs)
+    systems = {direction: loaded.check() for direction, loaded in programme.directions.items()}
     lines = [f"{file} is valid: {counted(len(systems), 'direction')}"]
     lines += [f"  {direction}: {counted(len(found), 'system')}" for direction, found in systems.items()]
     show(json_output, {"name": programme.name, "directions": systems}, lines)

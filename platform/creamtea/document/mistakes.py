@@ -160,6 +160,13 @@ def mistakes_of_pydantic(
             allowed = one_of(_members(union), context["tag"])
             if hasattr(union, "family"):  # which also knows the plug-in that would add the kind
                 allowed += union.family.hint(context["tag"])
+        elif kind == "model_type":
+            block = _type_at(model, error["loc"])
+            if isinstance(block, type) and issubclass(block, BaseModel):
+                first = ", ".join([*fields_by_key(block)][:4])
+                allowed += f" ({first}{', …' if len(fields_by_key(block)) > 4 else ''})"
+        elif kind == "string_type" and isinstance(value, int | float):
+            allowed += " (in quotes)"
         elif kind == "literal_error":
             allowed = one_of(map(str, get_args(_type_at(model, error["loc"]))), value)
         elif kind == "string_pattern_mismatch":
@@ -168,9 +175,8 @@ def mistakes_of_pydantic(
             least = context["min_length"]
             allowed = "at least 1 entry" if least == 1 else f"at least {least} entries"
         elif kind == "value_error":
-            allowed = f"a value that fits: this one {context['error']}"
-            if isinstance(value, dict):  # which is more than a message can show
-                found, allowed = "", str(context["error"])
+            reason = str(context["error"])
+            found, allowed = "", reason if isinstance(value, dict | list) else f"found {found}, {reason}"
         yield Mistake(path, found, allowed or "a value of another type")
 
 

@@ -89,12 +89,12 @@ CAMPAIGN_INTRODUCTION = f"""\
 {GENERATED}
 
 Every key of a campaign. The [guide for organisers](../guide-organiser.md) says when to use which.
-`creamtea campaign init STUDY` writes a file with these comments, `creamtea campaign validate FILE` finds
+`creamtea campaign init` writes a file with these comments, `creamtea campaign validate FILE` finds
 every mistake, and `creamtea campaign schema` says the same to an editor.
 
 - A key without a default is *required*, or is absent unless you write it.
-- Files are named relative to the campaign's folder. `instructions`, `consent` and `questions` name a file if
-  they are one line that ends in `.md` or `.txt`; otherwise they are the text itself.
+- Files are named relative to the campaign's folder. `instructions`, `domain_instructions`, `consent` and
+  `questions` name a file if they are one line that ends in `.md` or `.txt`, and otherwise are the text.
 - A key that would do nothing is a mistake: `strata` without `kind: stratified`, say."""
 
 

@@ -33,6 +33,7 @@ from creamtea.human.making.campaign_file import (
 )
 from creamtea.human.making.campaigns import CampaignRequest, CampaignSummary
 from creamtea.human.making.outputs import check_names
+from creamtea.human.making.programme import OUTPUTS, directions_in, new_texts
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignDocument
 from creamtea.human.protocols import find_protocol
 from creamtea.store.queries import find_study
@@ -40,7 +41,10 @@ from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 
 USUAL = 4  # systems side by side
-INIT = "Example: `creamtea campaign init demo --test-set test -o first.yaml`"
+INIT = (
+    "Examples: `creamtea campaign init demo --test-set test -o first.yaml` · "
+    "`creamtea campaign init wmt -o tea.yaml`"
+)
 VALIDATE = "Example: `creamtea campaign validate first.yaml --set sample.items=50`"
 SCHEMA = """Example: `creamtea campaign schema > campaign.schema.json`, and as first line of a campaign:
 
@@ -67,33 +71,43 @@ commands = typer.Typer()
 
 @commands.command(epilog=INIT)
 def init(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="The study whose outputs are rated.")],
+    study: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY|DIR",
+            help="The study whose outputs are rated, or a folder with system-outputs/PAIR/SYSTEM.txt.",
+        ),
+    ],
     test_set: Annotated[str | None, typer.Option(help="One of its test sets, else the first.")] = None,
     systems: Annotated[
-        str | None, typer.Option(metavar="A,B,…", help="Two to 60 of its systems, else the first four.")
+        str | None,
+        typer.Option(
+            metavar="A,B,…", help="Two to 60 of its systems, else the first four of a study, all of a folder."
+        ),
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The campaign file to write.")
     ] = Path("campaign.yaml"),
     force: Force = False,
 ) -> None:
-    """Write a campaign file for a study, with a comment at every key."""
-    with existing_database() as database, database.session() as session:
-        row = find_study(session, study)
-        rated = test_set or next(iter(row.spec["test_sets"]))
-        chosen = names("--systems", systems) if systems else list(row.spec["systems"])[:USUAL]
-        check_names(session, row, rated, chosen)
-    values = {
-        "name": output.stem,
-        "study": study,
-        "test_set": rated,
-        "systems": chosen,
-        "protocol.kind": USUAL_PROTOCOL,
-        "sample.items": 100,
-        "controls.bad_references": 0.1,
-        "controls.repeats": 0.1,
-        "raters.ratings_per_item": 1,
-    }
+    """Write a campaign file for a study, or for one direction of texts, with a comment at every key."""
+    values: dict[str, Any] = {"name": output.stem, "sample.items": 100, "raters.ratings_per_item": 1}
+    if (Path(study) / OUTPUTS).is_dir():
+        pair, *others = directions_in(Path(study))
+        if others:
+            every = f"`creamtea programme init {quote(study)}` writes one file for all directions"
+            say(f"note: {study} has {pair}, which is written, and {', '.join(others)}: {every}")
+        values |= new_texts(Path(study), output, [pair]) | {"texts.languages": pair}
+        values |= {"test_set": test_set} if test_set else {}
+        values |= {"systems": names("--systems", systems)} if systems else {}
+    else:
+        with existing_database() as database, database.session() as session:
+            row = find_study(session, study)
+            rated = test_set or next(iter(row.spec["test_sets"]))
+            chosen = names("--systems", systems) if systems else list(row.spec["systems"])[:USUAL]
+            check_names(session, row, rated, chosen)
+        values |= {"study": study, "test_set": rated, "systems": chosen, "protocol.kind": USUAL_PROTOCOL}
+        values |= {"controls.bad_references": 0.1, "controls.repeats": 0.1}
     write_new(output, commented(values), force)
     say(f"{output} is written. Next: creamtea campaign create {quote(str(output))}")
 
@@ -106,8 +120,7 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     """
     try:
         loaded = load_campaign(file, override or [])
-        with loaded.naming_places():
-            texts = loaded.texts()
+        systems = loaded.check()
     except InputError as error:
         if not json_output:
             raise
@@ -118,8 +131,8 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     asked = loaded.campaign
     lines = [
         f"{file} is valid: {asked.protocol.kind} of "
-        + counted(len(asked.systems if texts is None else texts.outputs), "system")
-        + (f" of study {asked.study}" if texts is None else "")
+        + counted(len(systems), "system")
+        + (f" of study {asked.study}" if asked.study else "")
     ]
     show(json_output, {"valid": True, "campaign": document}, lines)
 

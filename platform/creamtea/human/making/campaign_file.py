@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from textwrap import fill, indent
 from typing import Any, TypeVar
@@ -32,7 +33,7 @@ from creamtea.document.mistakes import (
 from creamtea.document.values import descriptions
 from creamtea.errors import InputError, about, wrong
 from creamtea.files import read_storable
-from creamtea.human.making.campaigns import CampaignRequest, mistakes_of, store_campaign
+from creamtea.human.making.campaigns import CampaignRequest, mistakes_of, plan_campaign, store_campaign
 from creamtea.human.making.known_answers import read_attention, read_tutorial
 from creamtea.human.making.outputs import Documents, Texts, read_documents
 from creamtea.human.making.proposals import FIELD, proposals_of_metric, read_proposals
@@ -55,6 +56,8 @@ TEST_SET = "test"  # what that of files is called if nobody says
 
 
 def _read_text(path: Path) -> str:
+    if not path.exists():
+        raise InputError(f"{file_name(path)}: no such file (a line that ends in .md or .txt names one)")
     return read_storable(path, file_name(path), MAX_BYTES)
 
 
@@ -95,16 +98,28 @@ class LoadedCampaign:
         try:
             yield
         except InputError as error:
-            path = tuple(error.about.split("."))
             place = f"direction {self.direction}: " if self.direction else ""
-            if path in self.document.places:
-                place += f"{self.document.place(path).text}: "
+            if error.about and self.document.name:
+                place += f"{self.document.place(tuple(error.about.split('.'))).text}: "
+                if error.about not in str(error):
+                    place += f"{error.about}: "
             if not place:
                 raise
             raise InputError(f"{place}{error}", error.about) from None
 
-    def request(self, database: Database, store: FileStore) -> CampaignRequest:
-        """Return what is to be made, with all files read. InputError for those that cannot be."""
+    def check(self) -> list[str]:
+        """Return the systems that take part. InputError for all that making it would refuse, as far as that
+        depends neither on a study's results nor on files beside sources."""
+        if self.campaign.study:
+            return self.campaign.systems
+        with self.naming_places():
+            request = self.request(None, None)
+            plan_campaign(None, None, self.campaign.name, request)
+        return list(request.systems)
+
+    def request(self, database: Database | None, store: FileStore | None) -> CampaignRequest:
+        """Return what is to be made, with all files read; a campaign without a study needs no database, and
+        without a store files beside sources are not read. InputError for files that cannot be."""
         asked, texts = self.campaign, self.texts()
         documents = self._read("documents", asked.documents, _read_documents)
         proposals, proposed_by = None, None
@@ -112,6 +127,8 @@ class LoadedCampaign:
             if asked.protocol.proposals is not None:
                 both = f"{key_name(FIELD)} and {key_name('protocol.proposals')}"
                 raise InputError(f"{both}: give one of the two", about=FIELD)
+            assert database is not None
+            assert store is not None
             with database.session() as session:
                 proposals, proposed_by = proposals_of_metric(
                     *(session, store.read, asked.study, asked.test_set, asked.systems),
@@ -130,7 +147,9 @@ class LoadedCampaign:
             instructions=asked.raters.instructions,
             documents=documents if texts is None else texts.documents,
             proposals=proposals,
-            media=self._read("media", asked.media, lambda path: read_media(path, store)),
+            media=None
+            if store is None
+            else self._read("media", asked.media, partial(read_media, store=store)),
             texts=texts,
         )
 
@@ -176,7 +195,7 @@ def create_campaigns(
 
 
 def _read_documents(path: Path) -> Documents:
-    return read_documents(_read_text(path), file_name(path))
+    return read_documents(read_storable(path, file_name(path), MAX_BYTES), file_name(path))
 
 
 def load_campaign(path: Path, overrides: Sequence[str] = ()) -> LoadedCampaign:
@@ -208,12 +227,18 @@ def check_campaign(document: YamlDocument, folder: Folder, overrides: Sequence[s
             mistakes.append(Mistake(("protocol", "kind"), shown(kind), one_of(known, kind)))
         else:
             protocol = find_protocol(kind)
-            misfits = [*campaign.settings().misfits(protocol)]
-            if campaign.study or campaign.systems:  # else all of the texts' systems take part
-                misfits += mistakes_of(campaign.name, protocol, campaign.systems)
+            settings, systems = campaign.settings(), campaign.systems
+            misfits = [*mistakes_of(campaign.name, protocol, systems)]
+            if systems:
+                misfits += settings.conflicts(protocol, systems)
+            else:  # all of the texts' systems take part, or the key is missing
+                misfits = [misfit for misfit in misfits if misfit[0] != "systems"]
+                misfits += settings.misfits(protocol)
             mistakes += (Mistake(tuple(name.split(".")), "", message) for name, message in misfits)
         try:  # a list of them has to meet what their text does
-            read_questions(write_questions(campaign.raters.questions))
+            text = write_questions(campaign.raters.questions)
+            if read_questions(text) != campaign.raters.questions:
+                raise InputError("a bar, a line end, or an answer `number` or `optional` cannot be in one")
         except InputError as error:
             message = str(error).replace(f"{key_name('raters.questions')}: line", "question")
             mistakes.append(Mistake(("raters", "questions"), "", message))
@@ -265,7 +290,16 @@ def _read_named(
     for key, declared in declarations().items():
         block = data.get(declared.block) if declared.block else data
         value, kind = block.get(declared.key) if isinstance(block, dict) else None, declared.setting.file
-        if not isinstance(block, dict) or not isinstance(value, str) or not kind:
+        if not isinstance(block, dict) or not kind:
+            continue
+        if isinstance(value, dict) and kind == "text":  # by name
+            for name, text in value.items():
+                if isinstance(text, str) and TEXT_FILE.fullmatch(text):
+                    try:
+                        value[name] = _read_text(folder.file(text))
+                    except InputError as error:
+                        mistakes.append(Mistake((*key.split("."), name), "", str(error)))
+        if not isinstance(value, str):
             continue
         try:
             if kind not in READERS:  # it is read when the campaign is made

@@ -117,23 +117,9 @@ def store_campaign(
     `replace` rebuilds the draft of this name and keeps its raters. InputError if the study, test set, a
     system or its outputs are missing, the settings do not fit, or the name is taken.
     """
-    protocol = find_protocol(request.protocol)
-    for key, message in mistakes_of(name, protocol, request.systems):
-        raise InputError(message, about=key)
     row = _free_name(session, name, replace)
     study = None if request.texts is not None else find_study(session, request.study)
-    if study is not None:
-        check_names(session, study, request.test_set, request.systems)
-    baseline = None if study is None else study.spec.get("baseline")
-    settings = request.settings.complete(protocol, request.systems, baseline)
-    protocol = protocol.with_settings(settings.model_dump(mode="json"))
-    if study is None:
-        assert request.texts is not None
-        texts = request.texts
-    else:
-        shown = settings.show_reference
-        texts = study_texts(session, study, request.test_set, request.systems, shown)
-    settings, pages = _draw(session, study, texts, request, protocol, settings)
+    texts, settings, pages = plan_campaign(session, study, name, request)
     again = row is not None
     if row is None:
         row = Campaign(name=name, state="draft", created_at=database.now(session))
@@ -156,6 +142,32 @@ def store_campaign(
     store_media(session, row.id, media, sizes)
     detail = {"items": items, "made_anew": again}
     audit.record(session, row.id, actor, audit.CREATED, detail=detail)
+
+
+def plan_campaign(
+    session: Session | None, study: StudyRow | None, name: str, request: CampaignRequest
+) -> tuple[Texts, CampaignSettings, list[list[NewItem]]]:
+    """Return the texts, the complete settings and the items by pages, and store nothing; texts from files
+    need no session. InputError as `store_campaign`."""
+    protocol = find_protocol(request.protocol)
+    for key, message in mistakes_of(name, protocol, request.systems):
+        raise InputError(message, about=key)
+    if study is not None:
+        assert session is not None
+        check_names(session, study, request.test_set, request.systems)
+    baseline = None if study is None else study.spec.get("baseline")
+    settings = request.settings.complete(protocol, request.systems, baseline)
+    protocol = protocol.with_settings(settings.model_dump(mode="json"))
+    for key, message in request.settings.beyond_scale(protocol):
+        raise wrong(key, message)
+    if study is not None:
+        assert session is not None
+        shown = settings.show_reference
+        texts = study_texts(session, study, request.test_set, request.systems, shown)
+    else:
+        assert request.texts is not None
+        texts = request.texts
+    return texts, *_draw(session, study, texts, request, protocol, settings)
 
 
 def mistakes_of(name: str, protocol: Protocol, systems: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -210,7 +222,7 @@ def _taken(name: str) -> InputError:
 
 
 def _draw(
-    session: Session,
+    session: Session | None,
     study: StudyRow | None,
     texts: Texts,
     request: CampaignRequest,
@@ -232,7 +244,7 @@ def _draw(
     human = texts.human if texts.study else texts.references
     metrics = []
     if settings.select == "disagreement":
-        if study is None:
+        if study is None or session is None:
             raise wrong("sample.kind", "disagreement is of a study's metrics, and texts have none")
         metrics = [read_metric(session, study, test_set, systems, metric) for metric in settings.metrics]
     between = [systems.index(system) for system in settings.differ_between]

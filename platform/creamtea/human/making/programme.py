@@ -8,12 +8,14 @@ any other; `Campaign.programme` is all that the database knows of it.
 from __future__ import annotations
 
 import copy
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -30,6 +32,7 @@ from creamtea.human.rating.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 
+OUTPUTS = "system-outputs"
 KEYS = "name, texts, protocol, directions, …"
 DIRECTIONS = "directions"
 DIRECTION = re.compile(f"[A-Za-z0-9][{NAME_CHARACTERS}]*")
@@ -157,9 +160,28 @@ def progress_of(database: Database, programme: str) -> list[DirectionProgress]:
 # ---------------------------------------------------------------- writing
 
 
-def new_programme(name: str, folder: str, directions: Sequence[str]) -> str:
+def directions_in(folder: Path) -> list[str]:
+    """Return the directions of a folder as mt-metrics-eval has it, at least one."""
+    outputs = folder / OUTPUTS
+    found = sorted(path.name for path in outputs.iterdir() if path.is_dir()) if outputs.is_dir() else []
+    if not found:
+        raise InputError(f"{outputs}: no directions: give a folder with {OUTPUTS}/PAIR/SYSTEM.txt")
+    return found
+
+
+def new_texts(folder: Path, file: Path, directions: Sequence[str]) -> dict[str, Any]:
+    """Return, by their keys, what a new `file` says of the folder: no bad references where a direction has
+    nothing to make them of."""
+    relative = os.path.relpath(folder.resolve(), file.parent.resolve())
+    values = {"texts.folder": relative, "protocol.kind": "esa"}
+    unable = any(not [*(folder / "references").glob(f"{pair}.*.txt")] for pair in directions)
+    return values | ({"controls.bad_references": 0} if unable else {})
+
+
+def new_programme(folder: Path, file: Path) -> str:
     """Return a programme on a folder as mt-metrics-eval has it, with what every shared key means."""
-    values = {"name": name, "texts.folder": folder, "protocol.kind": "esa", "sample.items": 100}
+    directions = directions_in(folder)
+    values = {"name": file.stem, "sample.items": 100} | new_texts(folder, file, directions)
     text = commented(values, "A programme of creamtea: `creamtea programme create FILE` makes its drafts.")
     text += "\ndirections: # what is each direction's own; it overrides the keys above\n"
     return text + "".join(f"  {name}: {{}}\n" for name in directions)

@@ -291,7 +291,7 @@ class RaterSettings(Strict):
     # by domain of `documents`: Markdown that raters see above its items (news: "Formal language, please.")
     domain_instructions: Annotated[
         dict[Text, Text],
-        Setting("Instructions by domain", on_page=False),
+        Setting("Instructions by domain", file="text", on_page=False),
         Field(exclude_if=lambda found: not found),
     ] = Field(default_factory=dict)
     # Markdown that raters agree to before they begin
@@ -370,13 +370,12 @@ class CampaignSettings(
         self, protocol: Protocol, systems: Sequence[str], study_baseline: str | None
     ) -> CampaignSettings:
         """Return the same with nothing left open. InputError where settings do not fit the protocol."""
-        baseline = self.baseline or next((name for name in systems if name == study_baseline), systems[0])
-        select = self.select or protocol.usual_selection
-        for key, message in self._conflicts(protocol, systems, baseline, select):
+        for key, message in self.conflicts(protocol, systems):
             raise wrong(key, message)
+        baseline = self.baseline or next((name for name in systems if name == study_baseline), systems[0])
         return self.model_copy(
             update={
-                "select": select,
+                "select": self.select or protocol.usual_selection,
                 "baseline": baseline,
                 "delta": self.delta or protocol.usual_delta,
                 "taxonomy": self.taxonomy or protocol.usual_taxonomy,
@@ -385,14 +384,20 @@ class CampaignSettings(
             }
         )
 
-    def _conflicts(
-        self, protocol: Protocol, systems: Sequence[str], baseline: str, select: str
-    ) -> Iterator[tuple[str, str]]:
+    def beyond_scale(self, protocol: Protocol) -> Iterator[tuple[str, str]]:
+        """Yield the differences that no two scores of the campaign's protocol can have."""
+        widest = float(protocol.scale.highest - protocol.scale.lowest)
+        for key, points in (("delta", self.delta), ("raters.disputed_from", self.disputed_from)):
+            if points is not None and points > widest:
+                yield key, f"scores lie at most {widest:g} points apart, and this is {points:g}: use less"
+
+    def conflicts(self, protocol: Protocol, systems: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Yield the settings that do not fit the protocol, the systems or one another, each with the
         reason."""
         names, size, pair = ", ".join(systems), self.block_size(len(systems)), self.differ_between
-        if baseline not in systems:
-            yield "baseline", f"{baseline!r} does not take part: use one of {names}"
+        select = self.select or protocol.usual_selection
+        if self.baseline is not None and self.baseline not in systems:
+            yield "baseline", f"{self.baseline!r} does not take part: use one of {names}"
         if select not in protocol.selections:
             unable = f"{protocol.name} cannot rate what {select} chooses (two equal texts, say)"
             yield "sample.kind", f"{unable}: use {' or '.join(protocol.selections)}"
@@ -439,6 +444,15 @@ class CampaignSettings(
                 wanted, _, words = needs.partition("=")
                 missing = f"{key_name(wanted)} {words}".rstrip()
                 yield name, f"does nothing without {missing}: add that, or leave this out"
+        code, address = "{code}", self.completion_url
+        if self.failing_code and self.failing_code == self.completion_code:
+            passed = key_name("raters.completion_code")
+            yield "attention.failing_code", f"{self.failing_code!r} is {passed}, too: use different codes"
+        if code in address and not self.completion_code:
+            own = key_name("raters.completion_code")
+            yield "raters.completion_url", f"{code} stands for {own}, which is missing: add it"
+        if {*"{}"} & {*address.replace(code, "")}:
+            yield "raters.completion_url", f"{address}: of what stands in braces only {code} is replaced"
 
 
 PROTOCOLS_LACK = {

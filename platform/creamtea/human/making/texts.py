@@ -11,7 +11,7 @@ Two layouts are read:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from creamtea.document.document import read_lines
 from creamtea.document.mistakes import one_of, shown
-from creamtea.errors import InputError, wrong
+from creamtea.errors import InputError, about, wrong
 from creamtea.files import lines_of, read_storable
 from creamtea.human.making.outputs import Documents, Texts, read_documents
 from creamtea.human.making.settings import TextsBlock
@@ -57,7 +57,18 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
             raise wrong(f"texts.{key}", "name it, or a folder in mt-metrics-eval's layout")
         return base.joinpath(*usual)
 
+    if base is not None and not base.is_dir():
+        raise wrong(
+            "texts.folder", f"{file_name(base)}: no such folder: give one in mt-metrics-eval's layout"
+        )
     sources = path(asked.sources, "sources", "sources", f"{pair}.txt")
+    if base is not None and asked.sources is None and not sources.is_file():
+        pairs = sorted(each.stem for each in sources.parent.glob("*.txt"))
+        if not pairs:
+            layout = "give a folder in mt-metrics-eval's layout"
+            raise wrong("texts.folder", f"{file_name(base)}: it has no sources/PAIR.txt: {layout}")
+        listed = one_of(pairs, pair, "there are")
+        raise wrong("texts.languages", f"{file_name(sources)}: no such file; {listed}")
     if sources.suffix in JSON_ENDINGS:
         if asked.reference_files:
             raise wrong("texts.references", f"those of {file_name(sources)} are in it: leave this out")
@@ -72,8 +83,9 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
         docs = base / "documents" / f"{pair}.docs" if base is not None else None
         _read_text_files(read, sources, outputs, references, systems)
         if documents is None and docs is not None and docs.is_file():
-            documents = read_documents(read_storable(docs, file_name(docs), MAX_BYTES), file_name(docs))
-            _check_as_long(docs, documents.names, read.sources, sources)
+            with about("documents"):
+                documents = read_documents(read_storable(docs, file_name(docs), MAX_BYTES), file_name(docs))
+                _check_as_long(docs, documents.names, read.sources, sources)
     if asked.reference_files == []:
         read.references = {}
     chosen = list(systems) or list(read.outputs)
@@ -93,7 +105,21 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
         for what, all_names in named.items()
         for names in look_alikes(all_names)
     ]
+    read.notices += _odd_texts(read)
     return read
+
+
+def _odd_texts(read: Texts) -> Iterator[str]:
+    """Yield what is unusual in texts, and rated nevertheless."""
+    if blank := [number for number, source in enumerate(read.sources, start=1) if not source.strip()]:
+        which = ", ".join(map(str, blank[:3])) + (", …" if len(blank) > 3 else "")
+        yield f"{counted(len(blank), 'segment')} without a source text ({which})"
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for system, texts in read.outputs.items():
+        alike.setdefault(tuple(texts), []).append(system)
+    for same in alike.values():
+        if len(same) > 1:
+            yield f"systems {' and '.join(same)} have the same outputs: one rating counts for all of them"
 
 
 def _output_files(folder: Path, endings: Sequence[str], read: Texts) -> list[Path]:
@@ -129,18 +155,22 @@ def _files(folder: Path, start: str, endings: Sequence[str]) -> list[Path]:
 def _read_text_files(
     read: Texts, sources: Path, outputs: Path, references: Sequence[Path], systems: Sequence[str]
 ) -> None:
-    read.sources = _segments(sources)
-    for path in references:
-        name = path.stem.rpartition(".")[2]
-        if name in read.references:
-            raise wrong("texts.references", f"{shown(name)}: two files are of this name: rename one")
-        read.references[name] = _segments(path, read.sources, sources)
-    files = {path.stem: path for path in _output_files(outputs, (".txt",), read)}
-    if not files:
-        raise InputError(f"{file_name(outputs)}: no outputs: give a folder with a file SYSTEM.txt per system")
-    read.systems = list(files)
-    for system in [name for name in systems if name in files] if systems else files:
-        read.outputs[system] = _segments(files[system], read.sources, sources)
+    with about("texts.sources"):
+        read.sources = _segments(sources)
+    with about("texts.references"):
+        for path in references:
+            name = path.stem.rpartition(".")[2]
+            if name in read.references:
+                raise wrong("texts.references", f"{shown(name)}: two files are of this name: rename one")
+            read.references[name] = _segments(path, read.sources, sources)
+    with about("texts.outputs"):
+        files = {path.stem: path for path in _output_files(outputs, (".txt",), read)}
+        if not files:
+            none = "no outputs: give a folder with a file SYSTEM.txt per system"
+            raise InputError(f"{file_name(outputs)}: {none}")
+        read.systems = list(files)
+        for system in [name for name in systems if name in files] if systems else files:
+            read.outputs[system] = _segments(files[system], read.sources, sources)
 
 
 def _segments(path: Path, sources: Sequence[str] | None = None, beside: Path | None = None) -> list[str]:
