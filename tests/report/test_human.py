@@ -20,6 +20,7 @@ from creamtea.report.model import Cell, Document
 from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.paired import holm
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Item, SegmentScore, StudyStep
 
 
@@ -177,6 +178,16 @@ def test_wins_by_the_rule_of_2026_are_kept_where_the_verdict_agrees(tasted: Data
     kept = {row.name: row.cells["kept"].value for row in report.table("wmt").rows}
     assert kept == {name: better.count(name) for name in kept}
     assert sum(kept.values()) > 0
+
+
+def test_a_reference_that_is_rated_as_a_system_is_ranked_with_them(database: Database) -> None:
+    """As WMT's tables rank HUMAN-B; they leave out only the REF lines of an import."""
+    items = [{"steps": {"anna": [step, 12]}, "outputs": ["a", "b"]} for step in (23, 24, 25)]
+    rated_campaign(database, items, name="human", systems=["refA", "plain"], raters=["anna"])
+    with database.transaction() as session:
+        row = find_campaign(session, "human")
+        row.settings = {**row.settings, "references": ["refA"]}
+    assert [row.name for row in build_human(database, "human").table("wmt").rows] == ["refA", "plain"]
 
 
 def test_the_whole_has_agreement_ranks_and_metrics(tasting: Document) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.step import Column
+from creamtea.human.formats.appraise import REFERENCE
 from creamtea.human.results.disputes import disputes_of, rated_twice
 from creamtea.human.results.ratings import Array, Booleans, Integers, Ratings, ScoresByRater
 from creamtea.report.cells import StudyResults
@@ -393,10 +394,12 @@ def wmt_mode(judged: RatedCampaign, rule: WmtRule, better: Collection[tuple[int,
     """Build the table of z-scores, rank ranges and clusters by a rule of WMT's findings papers.
 
     `better`: the pairs of which this report says that the first is better than the second, for a rule that
-    corrects nothing. References do not compete (settings of an import).
+    corrects nothing. The human translation of an import's REF lines does not compete; a reference that was
+    rated as a system does.
     """
     ratings, controls = judged.ratings, judged.ratings.controls
-    references = ratings.campaign.settings.references
+    imported = [] if ratings.campaign.is_planned else ratings.campaign.settings.references
+    left_out = [judged.systems.index(name) for name in imported if name == REFERENCE]
     if judged.protocol.relative:  # an output's score in another pair is not a second opinion of it
         rule = replace(rule, again="each")
     by_domain = rule.domains and bool(ratings.domains)
@@ -411,7 +414,7 @@ def wmt_mode(judged: RatedCampaign, rule: WmtRule, better: Collection[tuple[int,
             [np.full(len(ratings.value), RATED), np.where(controls.kind == ItemKind.REPEAT, REPEAT, BAD)]
         ),
         rule=rule,
-        left_out=[judged.systems.index(name) for name in references],
+        left_out=left_out,
         domain=[ratings.domains.get(one, "") for one in segments.tolist()] if by_domain else None,
         moment=np.concatenate([ratings.moment, np.zeros(len(controls.value), dtype=np.int64)]),
     )
