@@ -305,10 +305,34 @@ def test_a_campaign_file_goes_into_the_form_and_comes_out_equal(ready: Database,
     assert again.campaign.tutorial == expected.tutorial
     assert again.campaign.controls == expected.controls
     assert again.campaign.protocol == expected.protocol
-    file = ("c.yaml", b"name: x\nsistems: [a]\n", "application/yaml")
-    ran(app.file_uploader(key="campaign-file").set_value([file]).run())
+    for change, message in (
+        ({"sistems": ["a"]}, "sistems: found an unknown key"),
+        ({"study": "quaggas"}, "no study 'quaggas'"),
+        ({"systems": ["tapir-nvs", "tapir"]}, "has no system 'tapir'"),
+        ({"sample": {"kind": "disagreement", "items": 9, "metrics": ["blue"]}}, "“Metrics”: 'blue': allowed"),
+    ):
+        file = ("c.yaml", yaml.safe_dump({**written, **change}).encode(), "application/yaml")
+        ran(app.file_uploader(key="campaign-file").set_value([file]).run())
+        press(app, "fill")
+        assert message in shown(app)
+
+
+def test_a_campaign_file_that_names_files_goes_into_the_form(ready: Database, visit: Visit) -> None:
+    """What other settings need, an attention check, is uploaded afterwards, and their values are kept."""
+    written = (
+        "name: a\nstudy: quagga\ntest_set: narwhal\nsystems: [tapir-nvs, tapir-greedy]\npractice: p.yaml\n"
+        "attention: {items: checks.yaml, failing_code: F}\n"
+        "raters: {instructions: read.md, questions: q.txt}\n"
+    )
+    app = visit(campaigns="new")
+    ran(app.file_uploader(key="campaign-file").set_value([("c.yaml", written.encode(), "text/yaml")]).run())
     press(app, "fill")
-    assert "c.yaml:2: sistems: found an unknown key" in shown(app)
+    assert "Upload its practice items and attention checks below." in shown(app)
+    assert "Paste its instructions and questions about the rater below." in shown(app)
+    check = b"checks: [{source: a, outputs: [{text: b, accepted: [1, 2]}, {text: c, accepted: [1, 2]}]}]"
+    app.file_uploader(key="campaign-attention.items-1").set_value([("checks.yaml", check, "text/yaml")])
+    press(app, "make")
+    assert campaign_row(ready, "a").settings["failing_code"] == "F"
 
 
 # ---------------------------------------------------------------- files that an organiser uploads

@@ -38,7 +38,12 @@ from creamtea.human.making.known_answers import read_attention, read_tutorial
 from creamtea.human.making.outputs import Documents, Texts, read_documents
 from creamtea.human.making.proposals import FIELD, proposals_of_metric, read_proposals
 from creamtea.human.making.questions import read_questions, write_questions
-from creamtea.human.making.settings import CampaignDocument, CampaignSettings, declarations
+from creamtea.human.making.settings import (
+    CampaignDocument,
+    CampaignSettings,
+    Declaration,
+    declarations,
+)
 from creamtea.human.making.texts import read_texts
 from creamtea.human.media import FileStore, read_media
 from creamtea.human.protocols import find_protocol, protocol_names
@@ -304,7 +309,7 @@ def _read_named(
         try:
             if kind not in READERS:  # it is read when the campaign is made
                 folder.file(value)
-            elif kind not in ("text", "questions") or TEXT_FILE.fullmatch(value):
+            elif names_file(declared, value):
                 value = READERS[kind](folder.file(value))
             block[declared.key] = _plain(read_questions(value) if kind == "questions" else value)
         except StudyErrors as error:
@@ -314,6 +319,13 @@ def _read_named(
             mistakes.append(Mistake(tuple(key.split(".")), "", str(error).removeprefix(f"{key_name(key)}: ")))
             unread[key] = None
     return unread
+
+
+def names_file(declared: Declaration, value: Any) -> bool:
+    """Whether a value of a campaign file is the name of a file that stands for the value."""
+    kind = declared.setting.file
+    is_text = kind in ("text", "questions")
+    return bool(kind) and isinstance(value, str) and (not is_text or bool(TEXT_FILE.fullmatch(value)))
 
 
 def _plain(value: Any) -> Any:

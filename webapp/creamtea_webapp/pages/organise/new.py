@@ -18,6 +18,7 @@ import streamlit as st
 
 from creamtea.access import rights
 from creamtea.document.document import YamlDocument, read_document
+from creamtea.document.mistakes import one_of
 from creamtea.document.values import descriptions
 from creamtea.errors import InputError, wrong
 from creamtea.human.making import campaigns
@@ -28,9 +29,10 @@ from creamtea.human.making.campaign_file import (
     check_campaign,
     create_campaigns,
     document_of,
+    names_file,
 )
 from creamtea.human.making.campaigns import CampaignRequest
-from creamtea.human.making.outputs import metric_names
+from creamtea.human.making.outputs import check_names, metric_names
 from creamtea.human.making.proposals import metrics_with_errors
 from creamtea.human.making.questions import Question, write_questions
 from creamtea.human.making.settings import (
@@ -157,17 +159,42 @@ def _fill(database: Database, actor: str) -> str:
         return read_document(path, KEYS, kind="a campaign (.yaml)")
 
     document = read_uploaded("campaign-file", file, read)
-    left: list[str] = []
-    for key in LOST:
-        *block, last = key.split(".")
-        values = document.data.get(block[0]) if block else document.data
-        if isinstance(values, dict) and values.pop(last, None) is not None:
-            left.append(LOST[key])
-    check_campaign(document, Folder(Path(), ()))
+    left: dict[str, list[str]] = {"Upload": [], "Paste": []}
+    for key, declared in declarations().items():
+        values = document.data.get(declared.block) if declared.block else document.data
+        value = values.get(declared.key) if isinstance(values, dict) else None
+        if not isinstance(values, dict) or value is None or not (key in LOST or names_file(declared, value)):
+            continue
+        how = "Upload" if key in LOST or _is_upload(declared) else "Paste"
+        left[how].append(LOST.get(key, declared.setting.title.replace(" (Markdown)", "").lower()))
+        if key == "attention.items":  # which other settings need; a check of any kind stands for them
+            values[declared.key] = [{"source": "-", "outputs": [{"text": "-", "accepted": [0, 0]}]}]
+        else:
+            del values[declared.key]
+    campaign = check_campaign(document, Folder(Path(), ())).campaign
+    if campaign.study:
+        _check_study(database, campaign)
+    if "attention checks" in left["Upload"]:
+        del document.data["attention"]["items"]
     st.session_state[FILLED] = document.data
     st.session_state[GENERATION] = st.session_state.get(GENERATION, 0) + 1
-    also = f" Upload its {' and '.join(left)} below." if left else ""
-    return f"The form now has the values of {file.name}.{also}"
+    also = [f"{how} its {' and '.join(what)} below." for how, what in left.items() if what]
+    return " ".join([f"The form now has the values of {file.name}.", *also])
+
+
+def _check_study(database: Database, campaign: CampaignDocument) -> None:
+    """InputError for what the form cannot show, as the study does not have it."""
+    with database.session() as reading:
+        row = find_study(reading, campaign.study)
+        check_names(reading, row, campaign.test_set, campaign.systems)
+        finder = [campaign.protocol.proposals_from] if campaign.protocol.proposals_from else []
+        for key, names, known in (
+            ("sample.metrics", campaign.sample.metrics, metric_names(reading, row)),
+            ("protocol.proposals_from", finder, metrics_with_errors(reading, row)),
+        ):
+            for name in names:
+                if name not in known:
+                    raise wrong(key, f"{name!r}: allowed {one_of(known, name)}")
 
 
 def _start() -> tuple[str, dict[str, Any]]:
