@@ -50,7 +50,7 @@ def people(creamtea: Any) -> tuple[int, int]:
 def test_links_of_all_raters_are_in_one_private_file(creamtea: Any, file: Path) -> None:
     made(creamtea, file)
     links = file.parent / "links.csv"
-    done = creamtea("programme", "links", "spring", "--count", "2", "--count", "en-nl=1", "-o", str(links))
+    done = creamtea("programme", "links", "spring", "--count", "en-nl=1", "--count", "2", "-o", str(links))
     assert done.returncode == 0, done.stderr
     assert "3 links" in done.stdout
     assert links.stat().st_mode & 0o777 == 0o600

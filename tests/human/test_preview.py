@@ -58,6 +58,8 @@ def test_items_and_hours(study_database: Database) -> None:
     assert replace(found, power=0.8).doubt == ""
     media = Amount(2, 3 * 10**6)
     assert dict(replace(found, media=media).facts())["files"] == "2 beside sources, 3.0 MB"
+    beyond = dict(replace(found, detectable=1e4).facts())["detectable"]
+    assert "power): none on a scale of" in beyond
     assert found.hours_per_rater == pytest.approx(7 * 3 / 60)
     assert (found.delta, found.units) == (0.1, 4)
     assert (found.deviation, found.deviation_from) == (default_deviation(1, 6), "")

@@ -292,7 +292,7 @@ def _wanted(directions: list[str], count: list[str], many: Path | None) -> dict[
     wanted: dict[str, list[str] | int] = {}
     if bool(count) == (many is not None):
         raise InputError("say whom the links are for: give --count N or --raters FILE")
-    for text in count:
+    for text in sorted(count, key=lambda text: "=" in text):  # a direction's own number overrides that of all
         direction, equals, number = text.rpartition("=")
         if not number.isdecimal() or (equals and direction not in directions):
             raise InputError(f"--count {text}: give N, or DIRECTION=N with {one_of(directions, direction)}")

@@ -144,7 +144,10 @@ class Preview:
             yield "power", text
             shown = "to show that no difference is larger, where there is none"
             yield "equivalence", f"{_percent(self.no_difference)} {shown}"
+        scale = find_protocol(self.protocol).scale
         reach = "none" if self.detectable is None else self.written(self.detectable)
+        if self.detectable is not None and self.detectable > scale.highest - scale.lowest:
+            reach = f"none on a scale of {self.written(float(scale.highest - scale.lowest))}"
         smallest = f"smallest detectable difference ({_percent(POWER)} power)"
         yield "detectable", f"{smallest}: {reach}; for {delta} {self._needed}"
         text = f"{self.written(self.deviation)} assumed (standard deviation of differences), "
