@@ -90,6 +90,7 @@ def test_links_are_made_for_all_or_for_nobody(creamtea: Any, file: Path) -> None
         (("links", "spring", "-o", "l.csv", "--count", "en-dee=2"), "did you mean en-de?"),
         (("links", "spring", "-o", "l.csv", "--raters", "PEOPLE"), "line 1: found"),
         (("links", "spring", "-o", "l.csv", "--raters", "EMPTY"), "names nobody"),
+        (("validate", "FILE", "--set", "baseline=zzz"), "2 mistakes in"),
         (("status", "sprung"), "there is no programme 'sprung'; there are: spring"),
         (("create", "FILE"), "campaign 'spring-en-de' already exists"),
         (("create", "FILE", "--set", "sample.itms=1"), "did you mean items?"),

@@ -97,6 +97,9 @@ def test_every_mistake_of_all_directions_is_named_once_with_its_line(folder: Pat
         "domain_instructions, consent, questions, disputed_from, contact, completion_code, completion_url "
         "(did you mean ratings_per_item?)",
     ]
+    assert mistakes(folder, SHARED + DIRECTIONS, 'name=""') == [
+        '--set name="": name: found "", allowed a name in text'
+    ]
     assert mistakes(folder, SHARED.replace("directions:\n", "")) == ["1: directions: required key is missing"]
     assert mistakes(folder, SHARED + "  en-de: 3\n  en de: {}\n", "name=7") == [
         "10: directions.en-de: found 3, allowed a block of keys, or nothing",

@@ -23,7 +23,7 @@ from creamtea.cli.printing import say
 from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
 from creamtea.cli.serve import PORT, Address
 from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
-from creamtea.document.mistakes import one_of, shown
+from creamtea.document.mistakes import StudyErrors, one_of, shown
 from creamtea.errors import InputError
 from creamtea.files import lines_of, new_folder
 from creamtea.human.formats import exchange
@@ -72,7 +72,14 @@ def init(
 def validate(file: File, override: Overrides = None, json_output: AsJson = False) -> None:
     """Check a programme and the files of all its directions, and list every mistake."""
     programme = load_programme(file, override or [])
-    systems = {direction: loaded.check() for direction, loaded in programme.directions.items()}
+    systems, mistakes = {}, []
+    for direction, loaded in programme.directions.items():
+        try:
+            systems[direction] = loaded.check()
+        except InputError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise StudyErrors(mistakes, str(file))
     lines = [f"{file} is valid: {counted(len(systems), 'direction')}"]
     lines += [f"  {direction}: {counted(len(found), 'system')}" for direction, found in systems.items()]
     show(json_output, {"name": programme.name, "directions": systems}, lines)

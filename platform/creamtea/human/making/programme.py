@@ -74,8 +74,9 @@ def load_programme(path: Path, overrides: Sequence[str] = ()) -> Programme:
             elif own and "name" in own:
                 allowed = "no name: a direction's campaign is called after programme and direction"
                 found.append(Mistake((DIRECTIONS, name, "name"), shown(own["name"]), allowed))
-    if not isinstance(data.get("name"), str):
-        found.append(Mistake(("name",), shown(data["name"]) if "name" in data else "", "a name in text"))
+    if not isinstance(name := data.get("name"), str) or not name.strip():
+        wrong_name = (shown(data["name"]), "a name in text") if "name" in data else ("", REQUIRED)
+        found.append(Mistake(("name",), *wrong_name))
     lines = [mistake.line(document.place(mistake.path)) for mistake in found]
     loaded = {}
     if not lines and isinstance(directions, dict):
