@@ -32,6 +32,17 @@ def test_other_texts_are_written_as_they_are(text: str) -> None:
     assert text_from_cell(text) == text
 
 
+def test_a_negative_score_stays_a_number() -> None:
+    """Else every program that reads MQM's values of our CSV would get text."""
+    column = Column(columns.Value)
+    assert [column.encode_cell(value, "p") for value in ("-25.0", "-5", "-5+3")] == ["-25.0", "-5", "'-5+3"]
+    assert [column.decode_cell(cell, "p") for cell in ("-25.0", "'-25.0", "'-5+3")] == [
+        "-25.0",
+        "-25.0",
+        "-5+3",
+    ]
+
+
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_a_moment_survives_to_the_microsecond(moment: datetime) -> None:
     assert MOMENT.decode_cell(MOMENT.encode_cell(moment, "p"), "p") == moment

@@ -214,6 +214,8 @@ def columns_of(rows: type, leave_out: Sequence[str] = ()) -> dict[str, Column]:
 
 
 # ---------------------------------------------------------------- cells
+
+
 def _to_cell(written: Any) -> str:
     """Return the cell of a JSON value."""
     match written:
@@ -224,7 +226,8 @@ def _to_cell(written: Any) -> str:
         case int() | float():
             return repr(written)
         case str():
-            return text_to_cell(written)
+            # a number, -5.0 say, is no formula: it stays one for whoever reads the file
+            return written if _NUMBER.fullmatch(written) else text_to_cell(written)
     return text_to_cell(json.dumps(written, ensure_ascii=False, allow_nan=False))
 
 
