@@ -12,7 +12,7 @@ from rich.console import Console
 from teatime_study import fill_study, latency_rows
 
 from creamtea.contract.step import Column
-from creamtea.report.answer import REVERSIBLE, TITLE, comparison_answer
+from creamtea.report.answer import REVERSIBLE, TITLE, _listed, comparison_answer
 from creamtea.report.build import build_report
 from creamtea.report.export import to_values
 from creamtea.report.html import to_html
@@ -39,8 +39,8 @@ def test_the_answer_says_what_the_tables_show(tasted: Database) -> None:
         "Scores are means over 1 to 3 trainings each.",
         "People, against softmax-greedy: undecided: softmax-nvs; worse: softmax-lexicon "
         "(120 of 120 item ratings (100 %) by 2 raters).",
-        "Fastest: softmax-nvs (10.0 ms; 33 % [31, 36] of softmax-greedy); its quality is −1.5 BLEU "
-        "[−2.5, −0.5] against scones-greedy.",
+        "Fastest: softmax-nvs (10.0 ms per sentence; 33 % [31, 36] of softmax-greedy); its quality is "
+        "−1.5 BLEU [−2.5, −0.5] against scones-greedy.",
         "Idiom recall in context: softmax-lexicon 60.0 % [55.0, 64.0]; softmax-nvs 90.0 % [85.0, 94.0].",
     )
 
@@ -151,12 +151,32 @@ def test_times_that_may_be_the_same_are_no_order(database: Database) -> None:
     ]
     fill_study(database, changes={"latency": {"metrics": rows}})
     (speed,) = (sentence for sentence in sentences(database) if sentence.startswith("Fastest"))
-    assert speed.startswith("Fastest: softmax-greedy, softmax-lexicon (10.0 ms)")
+    assert speed.startswith(
+        "Fastest: softmax-greedy (10.0 ms per sentence); not told apart from it: softmax-lexicon"
+    )
 
 
 def test_nothing_is_said_of_scores_that_are_not_there(database: Database) -> None:
     fill_study(database, changes={"score/": {"state": "pending", "metrics": []}})
     assert sentences(database)[0] == "No system has a BLEU score yet."
+
+
+def test_of_a_failed_study_the_first_failure_comes_first(database: Database) -> None:
+    failed = {"state": "failed", "error_kind": "deterministic", "error": "the loss is NaN.\nTraceback"}
+    upstream = {"state": "failed", "error_kind": "upstream", "error": "train failed", "metrics": []}
+    later = dict.fromkeys(("decode/", "score/", "compare/", "pairs/", "recall/", "latency"), upstream)
+    fill_study(database, changes={"train/": failed, **later})
+    failure, quality, *_ = sentences(database)
+    assert failure == "Failed: train: softmax, seed 1: the loss is NaN."
+    assert quality == "No system has a BLEU score."
+
+
+def test_of_many_names_a_sentence_has_the_first() -> None:
+    names = [f"system-{number}" for number in range(60)]
+    assert _listed(names) == f"{', '.join(names[:6])} and 54 more"
+    assert _listed(names, 60) == "all others"
+    assert _listed(names[:8], 60, " and ") == f"{', '.join(names[:7])} and system-7"
+    assert _listed(names[:1]) == "system-0"
 
 
 def test_the_picture_has_the_best_system_first_and_marks_the_baseline(tasted_report: Document) -> None:

@@ -16,7 +16,7 @@ from creamtea.errors import InputError
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.drawing import inline_svg
-from creamtea.report.html import to_html
+from creamtea.report.html import WIDTHS, to_html
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Figure, Notes, Section
 from creamtea.report.outputs import drawn_outputs
@@ -226,7 +226,7 @@ def test_no_table_is_wider_than_its_page(tasted_report: Document) -> None:
     css = to_html(tasted_report).partition("</style>")[0]
     assert "overflow: auto" not in css
     assert "overflow-x" not in css
-    wide = {"w21", "w34", "w47", "w60", "w72", "wider"}
+    wide = {*(f"w{width}" for width in WIDTHS), "wider"}
     page = Page(to_html(tasted_report))
     classes = [attributes.get("class") for tag, attributes in page.elements if tag == "table"]
     assert set(classes) <= wide

@@ -155,7 +155,7 @@ def test_differences_are_marked_against_the_baseline(reader) -> None:
 
 def test_outputs_are_filtered_ordered_and_paged(reader) -> None:
     wait_for_segments(reader, range(1, 11))
-    enter(reader, "Page of 4", "4")
+    enter(reader, "Page (1 to 4)", "4")
     wait_for_segments(reader, range(31, 41))
     reader.get_by_text("Only with idioms").click()
     wait_for_segments(reader, range(37, 41))
@@ -202,7 +202,7 @@ def test_a_withdrawn_link_saves_nothing_and_ends_an_open_page(site, open_page) -
     page = open_page(site.new_link("reader"))
     page.get_by_role("link", name="quagga").click()
     page.get_by_text("Versions, seeds, hardware").wait_for()
-    enter(page, "Page of 4", "2")
+    enter(page, "Page (1 to 4)", "2")
     wait_for_segments(page, range(11, 21))  # the page's own runs are over: a later one would end it
     links.revoke(site.database, links.listed(site.database)[-1].id, "test")
     downloads: list[Any] = []

@@ -112,11 +112,10 @@ NOT_COMPARED = (
     "used again."
 )
 ABOUT = (
-    "Tables of differences have below each value its difference, paired over sentences, with a 95 % "
+    "In tables of differences, each value has its difference below it: paired over sentences, with a 95 % "
     "interval. p: paired bootstrap ({samples} resamples), two-sided, after Holm's correction over the rows "
-    f"of a column; * marks where it is below 0.05{SEEDS_ALLOW}. What is measured over some sentences only "
-    "(those with a proved best, say) is over each row's own. "
-    f"{text.sentence(WITH_SEEDS)}"
+    "of a column; * marks where it is below 0.05{allow}. What is measured over some sentences only (those "
+    "with a proved best, say) is over each row's own.{seeds}"
 )
 
 
@@ -151,7 +150,10 @@ def differences(
     ]
     if compared:
         samples = " or ".join(f"{n:,}" for n in sorted({step.node.params["samples"] for step in steps}))
-        return compared, [Notes("differences", (ABOUT.format(samples=samples),))]
+        seeds = max((len(variant.seeds) for variant in results.spec.variants.values()), default=1) > 1
+        allow, sentence = (SEEDS_ALLOW, f" {text.sentence(WITH_SEEDS)}") if seeds else ("", "")
+        about = ABOUT.format(samples=samples, allow=allow, seeds=sentence)
+        return compared, [Notes("differences", (about,))]
     settings = max(len(rows) for rows in tables) > 1 and spec.base_setting
     several = settings or len({row.name for rows in tables for _, row in rows}) > 1
     return [], [Notes("differences", (NOT_COMPARED,))] if several else []

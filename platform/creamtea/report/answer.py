@@ -21,6 +21,7 @@ from creamtea.study.spec import Study
 TITLE = "What came out"
 ALL = 100.0  # percent
 REVERSIBLE = "One training each: another may reverse this."
+LISTED, SHOWN = 8, 6  # names that a sentence lists at most; of more names, how many it shows
 
 
 def answer_section(
@@ -28,20 +29,22 @@ def answer_section(
     tables: Sequence[SystemsOn],
     campaigns: Sequence[CampaignReport],
     warnings: Sequence[StudyWarning],
+    failed: Sequence[str],
 ) -> Section:
     """Write one block per test set: quality, people, speed, idioms, first warning; then pictures.
 
     The pictures show the systems' scores, if there are several, and quality against latency, if it is
-    measured.
+    measured. `failed`: sentences that come first.
     """
     timed = next((systems for systems in tables if speed_of(systems.table) is not None), None)
-    blocks = []
+    blocks: list[Section] = []
     for systems in tables:
         people = [
             report for report in campaigns if report.judged.ratings.campaign.test_set == systems.test_set
         ]
         answer = _Answer(spec, systems)
         sentences = (
+            *(() if blocks else failed),
             *answer.sentences(),
             *(sentence for report in people for sentence in _people(report)),
             *answer.speed(),
@@ -79,7 +82,7 @@ class _Quality:
         metric: Column | None,
         competing: Collection[str],
     ) -> None:
-        self.table, self.pairs, self.metric = table, pairs, metric
+        self.table, self.pairs, self.metric, self.competing = table, pairs, metric, competing
         self.scored = [
             row
             for row in ranked(table).rows
@@ -106,7 +109,8 @@ class _Quality:
     def quality(self, column: Column) -> Iterator[str]:
         """Name the best system, and the systems that the tests tell apart from it or do not."""
         if not self.scored:
-            yield f"No system has a {column.title} score yet."
+            states = {row.cells[column.key].state for row in self.table.rows if row.name in self.competing}
+            yield f"No system has a {column.title} score{' yet' * bool(states & {'pending', 'running'})}."
             return
         best, *rest = self.scored
         shown, untold = _score(best, column), rest
@@ -149,11 +153,10 @@ class _Quality:
                 words = f"Not told apart from it ({reason})" if reason else "Not told apart from it"
             by_words.setdefault(words, []).append(row.name)
         for words, names in by_words.items():
-            listed = _listed(names, len(rest))
             if words.endswith("than"):
-                yield f"{words} {' and '.join(listed.rsplit(', ', 1))}."
+                yield f"{words} {_listed(names, len(rest), ' and ')}."
             else:
-                yield f"{words}: {listed}."
+                yield f"{words}: {_listed(names, len(rest))}."
 
     def _clusters(self, column: Column) -> Iterator[str]:
         """List the groups of systems that the tests tell apart as a whole, if there are several."""
@@ -164,7 +167,7 @@ class _Quality:
         for row, number in zip(rows, clusters([row.name for row in rows], self.pairs, column), strict=True):
             groups.setdefault(number, []).append(row.name)
         if len(groups) > 1:
-            listed = "; ".join(", ".join(names) for names in groups.values())
+            listed = "; ".join(map(_listed, groups.values()))
             yield f"Groups, each better than the next as a whole: {listed}."
 
 
@@ -210,7 +213,8 @@ class _Answer(_Quality):
             return
 
         def shown(row: Row) -> str:
-            return f"{text.value(row.cells[column.key], column)} {column.unit or column.title}"
+            unit = f"{column.unit} per sentence" if column is P50 else column.title
+            return f"{text.value(row.cells[column.key], column)} {unit}"
 
         sign = 1 if column.better == "lower" else -1
         fastest = min(timed, key=lambda row: sign * (row.cells[column.key].value or 0.0))
@@ -227,22 +231,29 @@ class _Answer(_Quality):
                 for share in both
             )
 
-        tied = [row for row in timed if row is fastest or alike(row)]
-        names = [row.name for row in tied]
+        others = [row.name for row in timed if row is not fastest and alike(row)]
+        names = [fastest.name, *others]
+        tied = [row for row in timed if row.name in names]
         parts = [f"{text.percent(share)} of {name}" for name, share in shares.items() if name not in names]
-        sentence = f"Fastest: {', '.join(names)} ({'; '.join([shown(fastest), *parts])})"
+        sentence = f"Fastest: {fastest.name} ({'; '.join([shown(fastest), *parts])})"
+        sentence += f"; not told apart from it: {_listed(others)}" if others else ""
         best, *_ = self.scored or [fastest]
         chosen = next((row for row in self.scored if row in tied), None)  # the best of the fastest systems
         delta = None if chosen in (None, best) else self._delta(chosen, best)
         if chosen is not None and delta is not None and self.metric is not None:
-            has = "its quality is" if len(tied) == 1 else f"the quality of {chosen.name} is"
+            has = f"the quality of {chosen.name} is" if others else "its quality is"
             sentence += f"; {has} {_tested(delta, self.metric)} against {best.name}"
             sentence += f", which takes {shown(best)}" if best in timed else ""
         yield f"{sentence}."
 
 
-def _listed(names: Sequence[str], others: int) -> str:
-    return "all others" if len(names) == others > 2 else ", ".join(names)
+def _listed(names: Sequence[str], others: int = 0, last: str = ", ") -> str:
+    """List names, the first of many. `others`: how many there are; `last`: what joins the last name."""
+    if len(names) == others > 2:
+        return "all others"
+    if len(names) > LISTED:
+        return f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more"
+    return last.join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _score(row: Row, column: Column) -> str:
@@ -293,7 +304,7 @@ def _unbeaten(report: CampaignReport) -> Iterator[str]:
     if len(first) == len(rows) > 1:
         yield f"No two systems are told apart ({source})."
     elif first:
-        yield f"No system is shown to be better than {', '.join(first)} ({source})."
+        yield f"No system is shown to be better than {_listed(first)} ({source})."
 
 
 def _agreement(table: Table) -> Iterator[str]:
@@ -326,7 +337,7 @@ def _people(report: CampaignReport) -> Iterator[str]:
     for pair in report.pairs:
         words = verdict_cell(judged, pair.verdict).words
         by_verdict.setdefault(words, []).append(judged.systems[pair.system])
-    listed = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in by_verdict.items())
+    listed = "; ".join(f"{verdict}: {_listed(names)}" for verdict, names in by_verdict.items())
     yield f"People, against {baseline}: {listed} ({progress(judged.ratings)})."
 
 
@@ -344,7 +355,7 @@ def _idioms(table: Table) -> Iterator[str]:
             )
             recalls.setdefault(shown, []).append(row.name)
     if recalls:
-        listed = "; ".join(f"{', '.join(names)} {shown}" for shown, names in recalls.items())
+        listed = "; ".join(f"{_listed(names)} {shown}" for shown, names in recalls.items())
         yield f"{column.title[:1].upper()}{column.title[1:]}: {listed}."
 
 

@@ -55,6 +55,7 @@ from creamtea.report.tables import (
     systems_table,
     trainings_table,
 )
+from creamtea.report.text import one_line
 from creamtea.report.vega import styles_of
 from creamtea.report.warnings import result_warnings
 from creamtea.store.database import Database
@@ -97,7 +98,7 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
     analyses = build_analyses(results)
     warnings = result_warnings(session, results, tables)
     sections = [
-        answer_section(spec, tables, campaigns, warnings),
+        answer_section(spec, tables, campaigns, warnings, _failed(nodes)),
         Section("warnings", "Warnings", (Warnings("warnings", warnings),) if warnings else (), folded=True),
         Section("systems", "Systems", tuple(_systems_section(results, systems) for systems in tables)),
         Section("reading", "", (Notes("notes", tuple(_notes(spec, results))),)),
@@ -215,13 +216,19 @@ def _significance(spec: Study) -> str:
     chosen = spec.significance
     other_baselines = any({*spec.comparisons(name)} - {spec.baseline} for name in spec.systems)
     baseline = f"{spec.baseline}, or from what the row names" if other_baselines else spec.baseline
+    seeds = max((len(variant.seeds) for variant in spec.variants.values()), default=1) > 1
+    allow = SEEDS_ALLOW if seeds else ""
+    reach = (
+        "Where a variant has several seeds, values are means over them, and ± is their sample standard "
+        f"deviation. p and intervals cover the choice of segments alone; {WITH_SEEDS}."
+        if seeds
+        else "p and intervals cover the choice of segments alone."
+    )
     return (
         f"Δ: difference from {baseline}, paired over segments; brackets are 95 % intervals. p: paired "
         f"bootstrap ({chosen.samples} samples) / approximate randomisation ({chosen.trials} trials; seed "
         f"{chosen.seed}), both two-sided, each after Holm's correction over the comparisons of a test set "
-        f"and metric; * marks where both are below 0.05{SEEDS_ALLOW}. Where a variant has several seeds, "
-        "values are means over them, and ± is their sample standard deviation. p and intervals cover the "
-        f"choice of segments alone; {WITH_SEEDS}."
+        f"and metric; * marks where both are below 0.05{allow}. {reach}"
     )
 
 
@@ -252,6 +259,20 @@ def _flat(value: Any) -> str:
 
 
 UPSTREAM = "not run: an earlier step failed"
+
+
+def _failed(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """Say which step failed first and why, and count the other reasons."""
+    reasons: dict[str, str] = {}
+    for node in nodes:
+        state, reason = state_of(node)
+        if state == "failed" and node.error_kind != "upstream":
+            reasons.setdefault(reason, step_title(node))
+    for reason, place in list(reasons.items())[:1]:
+        more = f" {counted(len(reasons) - 1, 'more failure')} below." if len(reasons) > 1 else ""
+        first_line = reason.partition("\n")[0].rstrip(".")
+        return (f"Failed: {place}: {one_line(first_line, 200)}.{more}",)
+    return ()
 
 
 def _failures_section(nodes: Iterable[Node]) -> Section:

@@ -195,5 +195,15 @@ def _differing(values: Sequence[Any], path: str) -> Iterator[tuple[str, Sequence
 def _shown(value: Any) -> str:
     if value is _MISSING:
         return "–"
+    if isinstance(value, dict | list) and value:
+        flow = yaml.safe_dump(_chosen(value), default_flow_style=True, sort_keys=False, allow_unicode=True)
+        return text.one_line(flow, 200)
     shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.one_line(shown, 200) or '""'
+
+
+def _chosen(value: Any) -> Any:
+    """Leave out what a nested setting does not set."""
+    if isinstance(value, dict):
+        return {key: _chosen(part) for key, part in value.items() if part is not None}
+    return list(map(_chosen, value)) if isinstance(value, list) else value

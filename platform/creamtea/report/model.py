@@ -392,4 +392,4 @@ def column_meanings(columns: Iterable[Column]) -> tuple[Facts, ...]:
         if words := column.signature or column.note:
             explained.setdefault((column.title, bool(column.signature)), {})[words] = None
     facts = tuple(Fact(title, "; ".join(words), code) for (title, code), words in explained.items())
-    return (Facts("columns", "Columns", facts, folded=True),) if facts else ()
+    return (Facts("columns", "What the columns mean", facts, folded=True),) if facts else ()

@@ -220,7 +220,7 @@ def pairs_table(systems: Table, tested: Mapping[Pair, Delta]) -> Table:
         "row is significantly better than. A cluster ends where every system above is significantly better "
         "than every one below."
     )
-    title = f"Every two systems by {metric.title}"
+    title = f"All pairs of systems by {metric.title}"
     return Table("pairs", title, "system", columns, shown, about, folded=True)
 
 

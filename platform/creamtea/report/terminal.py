@@ -69,8 +69,6 @@ def render(report: Document, console: Console, folded: bool = True) -> None:
         printer.block(section)
     if printer.left_out:
         console.print(Text(f"With --full also: {'; '.join(printer.left_out)}.", "dim"))
-    for note, count in printer.notes.notes.items():
-        console.print(Text(f"({count}) {note}", style="yellow"))
 
 
 def render_answer(report: Document, console: Console) -> None:
@@ -104,7 +102,10 @@ class _Printer:
                 self._section(block)
             case Table():
                 self._title(block.title)
+                known = len(self.notes.notes)
                 print_table(block, self.console, self.notes)
+                for note, count in [*self.notes.notes.items()][known:]:
+                    self.console.print(Text(f"({count}) {note}", style="yellow"))
                 self._dim(block.about)
             case Figure():
                 self._dim(f"figure: {text.figure(block)}")

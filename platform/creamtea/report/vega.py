@@ -248,7 +248,8 @@ def figure(
         "layer": layer,
         "config": {
             "legend": {"orient": "bottom", "columns": columns, "labelLimit": 0, "title": None},
-            "axisX": {"labelSeparation": GAP},  # else neighbours touch: "110,000120,000"
+            "axis": {"labelFlush": False},  # else the first and the last label stand beside their places
+            "axisX": {"labelSeparation": 2 * GAP},  # else neighbours touch: "110,000120,000"
         },
     }
     return Figure(key, title, spec, tuple(rows), tuple(missing))

@@ -263,9 +263,11 @@ def _lengths(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning
         system = results.spec.systems[row.name]
         remedy = "a model that is not trained long enough leaves out or repeats words."
         if not system.runs:
-            remedy = "they leave something out, or hold more than the translation."
+            remedy = "they may hold more than the translation."
         cell = row.cells.get(LENGTH.key)
         if cell and cell.value is not None and not MIN_LENGTH <= cell.value <= MAX_LENGTH:
+            if cell.value < MIN_LENGTH and not system.runs:
+                remedy = "they may leave something out."
             if cell.value < MIN_LENGTH and system.runs and _prefers_short(system.search):
                 remedy = "by the sum of log-probabilities alone, a search prefers short outputs."
             yield StudyWarning(

@@ -129,7 +129,7 @@ def _show(outputs: Translations | None) -> None:
     with left:
         show(TEMPLATE, "counts", page=page, offset=query.offset)
     if pages > 1:
-        right.number_input(f"Page of {pages:,}", 1, pages, key=key)
+        right.number_input(f"Page (1 to {pages:,})", 1, pages, key=key)
     against = None if view.against == REFERENCE else view.against
     segments = [
         (row.index + 1, lines(row, outputs, view.systems, against, view.metric, scored)) for row in page.rows

@@ -126,7 +126,7 @@ class SupportDensity(OfFirstSentences):
     plots: ClassVar[tuple[PointPlot, ...]] = (
         PointPlot(
             "Support size",
-            Column("size", "at most so many subwords (log scale)", 0),
+            Column("size", "subwords, at most (log scale)", 0),
             share("positions", "positions", ""),
             {"support_size": ""},
             "subwords",

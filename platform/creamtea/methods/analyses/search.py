@@ -254,7 +254,7 @@ class DepthLimitedParams(StepParams):
 
 
 class DepthLimited(OfFirstSentences):
-    """How often a hypothesis of at most so many subwords outscores the beam's.
+    """How often a hypothesis of at most n subwords outscores the beam's.
 
     As in Peters and Martins (2021), Table 5.
     """
@@ -297,7 +297,7 @@ class DepthLimited(OfFirstSentences):
     plots: ClassVar[tuple[CellPlot, ...]] = (
         CellPlot(
             "Sentences whose beam output a short hypothesis outscores",
-            Column("setting", "at most so many subwords", 0),
+            Column("setting", "subwords, at most", 0),
             share("shorter_better", "outscored", ""),
             {"shorter_better": ""},
         ),

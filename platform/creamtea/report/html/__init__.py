@@ -15,13 +15,14 @@ from typing import Any, cast
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from creamtea.contract.step import Column
 from creamtea.report import drawing, text
 from creamtea.report.model import Block, Document, Figure, Table
 from creamtea.report.outputs import Outputs
 
 HERE = Path(__file__).parent
 GROUPS = 40  # groups of columns that can be hidden
-WIDTHS = (21, 34, 47, 60, 72)  # rem; a table of class wN has columns from N rem on
+WIDTHS = (21, 28, 34, 40, 47, 53, 60, 66, 72)  # rem; a table of class wN has columns from N rem on
 LETTER, BETWEEN, NAME = 0.5, 1.1, 11.0  # rem of a letter, between columns, of the column of names
 
 
@@ -97,6 +98,12 @@ def _best(table: Table) -> dict[str, float | None]:
     return {column.key: text.best(table, column) for column in table.columns}
 
 
+def _in_words(table: Table, column: Column) -> bool:
+    """Return whether a column without a group holds texts, which begin at its left."""
+    cells = [row.cells[column.key] for row in table.rows]
+    return not column.group and all(cell.words and cell.delta is None for cell in cells)
+
+
 def _figures_together(blocks: Iterable[Block]) -> list[list[Block]]:
     """Group neighbouring figures; every other block stands by itself."""
     groups: list[list[Block]] = []
@@ -124,6 +131,7 @@ def _environment() -> Environment:
         "entry_name": text.entry_name,
         "fact": text.fact,
         "figures_together": _figures_together,
+        "in_words": _in_words,
         "is_best": text.is_best,
         "kind": lambda block: type(block).__name__,
         "missing": text.missing,
