@@ -9,11 +9,13 @@ import scipy.stats
 from blocks import notes, rows_of
 from teatime_study import fill_study, row
 
+from creamtea.errors import InputError
 from creamtea.report import text
 from creamtea.report.across_studies import (
     INCOMPLETE,
     common_test_sets,
     compared_systems,
+    comparison_report,
 )
 from creamtea.report.build import build_report
 from creamtea.report.export import table_csv
@@ -217,3 +219,23 @@ def test_across_studies_a_system_without_the_outputs_of_a_seed_says_so(
         rows = {row.name: row for row in compared.against(baseline, results).rows}
         without = lost if results else sound
         assert rows[without].cells[bleu].delta == Delta("unavailable", INCOMPLETE)
+
+
+def test_a_test_set_without_the_baseline_is_shown_and_not_tested(
+    database: Database, three: dict[str, Any]
+) -> None:
+    three["test_sets"]["more"] = {"kind": "synthetic", "corpus": "toy", "lines": 5}
+    for system in three["systems"].values():
+        system["test_sets"] = ["test"]
+    three["systems"]["scones-greedy"] |= {"test_sets": ["more"], "baseline": "scones-greedy"}
+    studies = [fill_study(database, three | {"name": name}) for name in ("one", "two")]
+    with database.session() as session:
+        rows = [session.get_one(StudyRow, number) for number in studies]
+        report = comparison_report(session, rows, lambda _: FOUND)
+        with pytest.raises(InputError, match="baseline nobody: no such system; there are one: scones-greedy"):
+            comparison_report(session, rows, lambda _: FOUND, "nobody")
+    tables = {section.title: section.blocks for section in report.sections if section.key[:7] == "systems"}
+    assert any(row.baseline for row in tables["test"][0].rows)
+    table, notes = tables["more"]
+    assert all(cell.delta is None for row in table.rows for cell in row.cells.values())
+    assert notes.paragraphs[0].startswith("Nothing is tested here.")

@@ -254,23 +254,29 @@ def comparison_report(
         raise InputError(NOTHING_IN_COMMON)
     answers: list[Section] = []
     sections: list[Section] = []
+    tested, refused = False, ""
     for key, shared in common.items():
         compared = compared_systems(session, key, shared)
         rows = list(dict.fromkeys(row for row, _ in compared.tested))
         against = baseline or f"{shared[0].name}: {spec_of(studies[0]).baseline}"
-        if against not in rows:
+        title, tests = shared_title(shared), TESTS
+        table = compared.table
+        if against in rows:
+            tested = True
+            comparisons = compared.comparisons(against)
+            table = compared.against(against, {place: run(test) for place, test in comparisons.items()})
+        else:
             why = "no such system"
             if against in {row for row, _ in compared.incomplete}:
                 why = "outputs of a seed are missing, so that nothing can be compared with it"
-            raise InputError(f"{option('baseline')} {against}: {why}; there are {', '.join(rows)}")
-        tests = compared.comparisons(against)
-        found = {place: run(test) for place, test in tests.items()}
-        table = compared.against(against, found)
-        title = shared_title(shared)
+            refused = f"{option('baseline')} {against}: {why}; there are {', '.join(rows)}"
+            tests = f"Nothing is tested here. {refused}."
         if (answer := comparison_answer(table, rows)) is not None:
             shown = title if len(common) > 1 else ""
             answers.append(Section(f"answer-{len(sections)}", shown, (answer,), test_set=title))
-        sections.append(Section(f"systems-{len(sections)}", title, (table, Notes("tests", (TESTS,)))))
+        sections.append(Section(f"systems-{len(sections)}", title, (table, Notes("tests", (tests,)))))
+    if not tested:
+        raise InputError(refused)
     specs = compared_specs(session, next(iter(common.values())))
     names = [study.name for study in next(iter(common.values()))]
     return Document(
