@@ -181,6 +181,19 @@ def test_what_no_draft_can_be_is_a_mistake_of_the_file(folder: Path, override: s
     assert said in mistakes(FULL, folder, override)[-1]
 
 
+@pytest.mark.parametrize("key", ["documents", "media", "protocol.proposals"])
+def test_a_file_that_is_read_when_the_campaign_is_made_is_checked_before(folder: Path, key: str) -> None:
+    (folder / "campaign.yaml").write_text(
+        "name: a\nstudy: jam\ntest_set: t\nsystems: [a, b]\nprotocol: {kind: esa}"
+    )
+    (folder / "none.png.jsonl").write_text('{"segment": 1, "file": "none.png"}')
+    loaded = load_campaign(
+        folder / "campaign.yaml", [f"{key}=none.png.jsonl" if key == "media" else f"{key}=none"]
+    )
+    with pytest.raises(InputError, match=f"^--set {key}=.*none"):
+        loaded.check()
+
+
 def test_a_taxonomy_and_proposals_are_read(study_database: Database, folder: Path) -> None:
     (folder / "own.yaml").write_text("severities: [{name: critical, weight: 10}]")
     span = '{"severity": "critical"}'

@@ -324,8 +324,9 @@ class GivenFile:
     sizes: Mapping[str, int]  # bytes of the file and of its captions, by SHA-256
 
 
-def read_media(path: Path, store: FileStore) -> list[GivenFile]:
-    """Read the lines of a file, check all files that they name, then keep these in the store.
+def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
+    """Read the lines of a file, check all files that they name, then keep these in the store; without a store
+    only check them, and return none.
 
     InputError with file and line if one is not allowed; nothing is kept then.
     """
@@ -333,6 +334,8 @@ def read_media(path: Path, store: FileStore) -> list[GivenFile]:
     checked = [_checked(path.parent, line.file, place) for place, line in lines]
     different = {file.path: file.size for found in checked for file in found}
     check_total(different.values(), path.name)
+    if store is None:
+        return []
     kept = {file: store.put_file(file) for file in different}  # → SHA-256
     given = []
     for (place, line), found in zip(lines, checked, strict=True):

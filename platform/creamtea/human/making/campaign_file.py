@@ -114,17 +114,21 @@ class LoadedCampaign:
 
     def check(self) -> list[str]:
         """Return the systems that take part. InputError for all that making it would refuse, as far as that
-        depends neither on a study's results nor on files beside sources."""
-        if self.campaign.study:
-            return self.campaign.systems
+        does not depend on a study's results."""
+        asked = self.campaign
         with self.naming_places():
+            if asked.study:
+                self._read("documents", asked.documents, _read_documents)
+                self._read("protocol.proposals", asked.protocol.proposals, read_proposals)
+                self._read("media", asked.media, partial(read_media, store=None))
+                return asked.systems
             request = self.request(None, None)
             plan_campaign(None, None, self.campaign.name, request)
         return list(request.systems)
 
     def request(self, database: Database | None, store: FileStore | None) -> CampaignRequest:
         """Return what is to be made, with all files read; a campaign without a study needs no database, and
-        without a store files beside sources are not read. InputError for files that cannot be."""
+        without a store files beside sources are only checked. InputError for files that cannot be."""
         asked, texts = self.campaign, self.texts()
         documents = self._read("documents", asked.documents, _read_documents)
         proposals, proposed_by = None, None
@@ -152,9 +156,7 @@ class LoadedCampaign:
             instructions=asked.raters.instructions,
             documents=documents if texts is None else texts.documents,
             proposals=proposals,
-            media=None
-            if store is None
-            else self._read("media", asked.media, partial(read_media, store=store)),
+            media=self._read("media", asked.media, partial(read_media, store=store)),
             texts=texts,
         )
 

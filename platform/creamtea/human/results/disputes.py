@@ -125,7 +125,7 @@ def list_disputes(database: Database, campaign: str, bound: float | None = None)
 
 def _listed(session: Session, ratings: Ratings, bound: float | None) -> tuple[Disputes, list[Dispute]]:
     settings = ratings.campaign.settings
-    if bound is not None and bound <= 0:
+    if bound is not None and not bound > 0:  # nor nan
         raise InputError(f"{option('apart')} {bound:g}: give more than 0 points", about="apart")
     bound = settings.disputed_bound(ratings.campaign.protocol) if bound is None else bound
     outputs = by_rater(ratings, repeated_scores(session, ratings))
