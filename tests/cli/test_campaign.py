@@ -381,3 +381,4 @@ def test_a_studys_campaigns_are_checked_with_the_study(creamtea: Any, tmp_path: 
     assert "study.yaml:14: raters.instructions: " in refused
     study.write_text(STUDY.partition("campaigns:")[0])
     assert "is a study without campaigns" in creamtea("campaign", "create", str(study)).stderr
+    assert "is a study: `creamtea validate" in creamtea("campaign", "validate", str(study)).stderr

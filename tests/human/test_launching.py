@@ -76,7 +76,7 @@ def test_a_launch_registers_what_was_chosen(draft: Database) -> None:
 
 
 def test_the_states_follow_each_other(draft: Database) -> None:
-    with pytest.raises(InputError, match="campaign 'c' is draft: only a launched campaign can be closed"):
+    with pytest.raises(InputError, match="campaign 'c' is a draft: only a launched campaign can be closed"):
         launching.close(draft, "c")
     launching.launch(draft, "c")
     with pytest.raises(InputError, match="campaign 'c' is launched: only a draft can be launched"):

@@ -123,6 +123,7 @@ ALLOWED = {
 
 
 REQUIRED = "required key is missing"
+UNKNOWN = "an unknown key"
 
 
 def mistakes_in_line(error: ValidationError, model: type[BaseModel], data: Any) -> str:
@@ -145,7 +146,7 @@ def mistakes_of_pydantic(
         }
         found, allowed = shown(value), ALLOWED.get(kind, "").format(**bounds)
         if kind == "extra_forbidden":
-            found = "an unknown key"
+            found = UNKNOWN
             block = _type_at(model, error["loc"][:-1])
             keys = fields_by_key(block) if isinstance(block, type) and issubclass(block, BaseModel) else ()
             allowed = one_of(sorted(keys, key=lambda key: key != "kind"), path[-1])

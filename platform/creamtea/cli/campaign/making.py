@@ -119,6 +119,9 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     `create` also checks it against the study's outputs. Exit code 2: there are mistakes.
     """
     try:
+        if _is_study(file):
+            remedy = f"`creamtea validate {quote(str(file))}` checks it with its campaigns"
+            raise InputError(f"{file} is a study: {remedy}")
         loaded = load_campaign(file, override or [])
         systems = loaded.check()
     except InputError as error:
@@ -229,7 +232,7 @@ def _load(campaign: str, short: list[str], overrides: list[str]) -> list[LoadedC
     if path.suffix not in (".yaml", ".yml", ".json"):
         document = YamlDocument("the options", {"name": campaign}, {(): Place(0, "the options")})
         return [check_campaign(document, Folder(Path()), [*short, *overrides])]
-    if not isinstance(read_document(path, KEYS, kind="a campaign (.yaml)").data.get("systems"), dict):
+    if not _is_study(path):
         return [load_campaign(path, [*short, *overrides])]
     if short:
         raise InputError(
@@ -244,3 +247,7 @@ def _load(campaign: str, short: list[str], overrides: list[str]) -> list[LoadedC
             f"file with `creamtea campaign init`"
         )
     return list(found.values())
+
+
+def _is_study(path: Path) -> bool:
+    return isinstance(read_document(path, KEYS, kind="a campaign (.yaml)").data.get("systems"), dict)

@@ -23,6 +23,7 @@ from creamtea.access import audit
 from creamtea.document.document import YamlDocument, apply_override, read_document
 from creamtea.document.mistakes import (
     REQUIRED,
+    UNKNOWN,
     KeyPath,
     Mistake,
     StudyErrors,
@@ -228,6 +229,9 @@ def check_campaign(document: YamlDocument, folder: Folder, overrides: Sequence[s
         for mistake in mistakes_of_pydantic(error.errors(), CampaignDocument, document.data):
             if mistake.path == ("directions",):
                 mistake = replace(mistake, allowed="no directions: `creamtea programme` reads such a file")
+            elsewhere = [key for key, declared in declarations().items() if declared.key == mistake.path[-1]]
+            if mistake.found == UNKNOWN and len(mistake.path) < 3 and elsewhere:
+                mistake = replace(mistake, allowed=" or ".join(elsewhere))
             if key_of(mistake.path) not in unread:
                 mistakes.append(mistake)
     if campaign is not None:

@@ -117,7 +117,8 @@ def _step(session: Session, name: str, old: str, new: str, rule: str) -> Campaig
         .returning(Campaign)
     )
     if moved is None:
-        raise InputError(f"campaign {name!r} is {find_campaign(session, name).state}: {rule}")
+        state = find_campaign(session, name).state
+        raise InputError(f"campaign {name!r} is {'a draft' if state == 'draft' else state}: {rule}")
     return moved
 
 

@@ -168,7 +168,8 @@ def ask_for_third_ratings(
             if row.state == "closed":
                 command = f"reopen {quote(campaign)} --reason …"
             remedy = f"open it with `creamtea campaign {command}`"
-            raise InputError(f"campaign {campaign!r} is {row.state}, and nobody can rate in it: {remedy}")
+            state = "a draft" if row.state == "draft" else row.state
+            raise InputError(f"campaign {campaign!r} is {state}, and nobody can rate in it: {remedy}")
         ratings = load_ratings(session, row)
         found, disputes = _listed(session, ratings, bound)
         wanted = []
