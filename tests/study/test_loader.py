@@ -80,6 +80,8 @@ def test_an_override_of_an_entry_as_mistakes_name_it(entry: str, write: Write) -
     assert changed.study.metrics[0].name() == "ter"
     with pytest.raises(InputError, match="metrics: found entry 0, allowed a whole list, as this one is"):
         load_study(write(), ["metrics=[]", f"{entry}={{kind: ter}}"])
+    with pytest.raises(InputError, match="metrics: found no such list in the file, allowed the whole list"):
+        load_study(write(), [f"{entry}.tokenize=intl"])
 
 
 def test_the_spec_is_the_study(write: Write) -> None:

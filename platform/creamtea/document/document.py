@@ -23,6 +23,7 @@ from creamtea.document.mistakes import (
     Mistake,
     Place,
     StudyErrors,
+    dotted,
     mistakes_in_line,
     mistakes_of_pydantic,
     one_of,
@@ -170,6 +171,10 @@ def apply_override(document: YamlDocument, text: str, order: int) -> None:
         if not parts:
             break
         if isinstance(parent, dict) and parent.get(step) is None:
+            if parts[0].isdecimal():
+                found, allowed = "no such list in the file", f"the whole list: --set '{dotted(path)}=[…]'"
+                document.mistakes.append(Mistake(path, found, allowed, place=place))
+                return
             parent[step] = {}
             document.places[path] = place
             document.begun.append(path)
