@@ -73,6 +73,9 @@ def test_the_commands_of_the_page(tmp_path: Path, run: Callable[..., tuple[int, 
     told = json.dumps(sections["provenance"]), json.dumps(sections["configuration"])
     assert all("creamtea/tiny-en-de" in text and "licence: cc-by-4.0" in text for text in told)
     assert "latency: " in told[0]
+    warned = json.dumps(sections["warnings"])  # nothing was trained here
+    assert "are they in the target language" in warned
+    assert not [words for words in ("trained long", "train longer") if words in warned]
 
     code, out, err = run("translate", "opus", "opus", "--json")
     assert code == 0, err

@@ -209,7 +209,7 @@ def _scores(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning]
             "Write outputs and references in the same way, or choose another tokenizer (`tokenize` of BLEU).",
         )
     low = {name: value for name, value in near_zero(results, systems.test_set).items() if name not in unfit}
-    trained = {name for name in low if results.spec.systems[name].runs}
+    trained = {name for name in low if results.spec.systems[name].variant}
     learning = "Look at their outputs and learning curves before comparing; train longer or on more text."
     aligned = "Look at their outputs: are they in the target language, and in the order of the source?"
     for names, remedy in ((trained, learning), (low.keys() - trained, aligned)):
@@ -262,11 +262,11 @@ def _lengths(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning
     for row in systems.table.rows:
         system = results.spec.systems[row.name]
         remedy = "a model that is not trained long enough leaves out or repeats words."
-        if not system.runs:
+        if not system.variant:
             remedy = "they may hold more than the translation."
         cell = row.cells.get(LENGTH.key)
         if cell and cell.value is not None and not MIN_LENGTH <= cell.value <= MAX_LENGTH:
-            if cell.value < MIN_LENGTH and not system.runs:
+            if cell.value < MIN_LENGTH and not system.variant:
                 remedy = "they may leave something out."
             if cell.value < MIN_LENGTH and system.runs and _prefers_short(system.search):
                 remedy = "by the sum of log-probabilities alone, a search prefers short outputs."
