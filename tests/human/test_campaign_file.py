@@ -149,6 +149,7 @@ def test_a_setting_that_would_do_nothing_is_a_mistake(folder: Path) -> None:
         ("sample.random_share=0.5", "sample.kind disagreement"),
         ("sample.segments_per_page=3", "sample.unit document"),
         ("attention.failing_code=FAIL", "attention.items"),
+        ("attention.share=0.5", "attention.failing_code"),
     ],
 )
 def test_each_setting_says_what_it_needs(folder: Path, setting: str, needed: str) -> None:

@@ -279,9 +279,11 @@ class AttentionSettings(Strict):
     ] = 10
     # share of the checks that a rater must pass to see the completion code
     attention_share: Annotated[
-        float, Field(gt=0.0, le=1.0, alias="share"), Setting("Share of checks to pass", "attention.items")
+        float,
+        Field(gt=0.0, le=1.0, alias="share"),
+        Setting("Share of checks to pass", "attention.failing_code"),
     ] = 0.7
-    # shown instead of the completion code to those who fail; none: no code
+    # shown instead of the completion code to those who fail; none: everybody sees the completion code
     failing_code: Annotated[Line, Setting("Code for those who fail", "attention.items")] = ""
 
 
