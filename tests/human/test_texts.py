@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from media_files import png
 from ready_campaigns import draft_campaign
 
 from creamtea.document.mistakes import StudyErrors
@@ -170,6 +171,7 @@ def test_wmt_2026_has_a_file_per_system_and_references_or_none(tmp_path: Path) -
     assert texts.outputs == {"X 1": ["<p>a</p>\n\n<p>b</p>", "c"], "Y": ["<p>ab</p>", "c c"]}
     assert texts.references == {"refPE": ["", "c"]}
     assert tuple(texts.notices) == (
+        "without an output of eng_Latn-ces_Latn, and left out: only German",
         "reference refPE is missing for 1 of 2 documents: shown and used where it is",
         "1 document of 2 not cut into paragraphs, since outputs have other numbers of them (the first: "
         f"{first})",
@@ -253,6 +255,8 @@ def test_nothing_takes_the_place_of_something_else_silently(tmp_path: Path) -> N
     outputs = [{"doc_id": "d_#_1", "hypothesis": "y"}, {"doc_id": "d", "hypothesis": "x"}]
     write(tmp_path / "o/S.jsonl", *outputs)
     assert read(tmp_path, **keys).outputs == {"S": ["x", "y"]}  # what has no number comes first
+    write(tmp_path / "o/T.jsonl", {"doc_id": "elsewhere", "hypothesis": "z"})
+    assert read(tmp_path, **keys).notices == ["without an output of en-de, and left out: T"]
     with pytest.raises(InputError, match=r"texts.references: those of .*test.jsonl are in it"):
         read(tmp_path, **keys, references=["r.txt"])
     write(tmp_path / "o/S.json", *outputs)
@@ -322,12 +326,15 @@ def test_instructions_by_domain_are_with_its_items(folder: Path, database: Datab
         ("sample: {kind: stratified, strata: [length], items: 1}", "4: .* strata by length for 1 segment"),
         ("controls: {repeats: 50}", "4: .* repeats too many"),
         ("practice: [{source: x, outputs: [{text: y}], explanation: z}]", "4: practice item 1, .*required"),
+        ("media: seen.jsonl", "4: media: seen.jsonl, line 1: there is no segment 9"),
         ("documents: no.docs", "4: documents: .*no.docs: No such file"),
         ("raters: {instructions: no.md}", "4: raters.instructions: .*no.md: no such file"),
         ("raters: {domain_instructions: {news: no.md}}", "4: raters.domain_instructions.news: .*no.md"),
     ],
 )
 def test_a_file_is_refused_before_it_is_created(folder: Path, more: str, place: str) -> None:
+    write(folder / "seen.jsonl", {"segment": 9, "file": "a.png"})
+    (folder / "a.png").write_bytes(png())
     write(folder / "c.yaml", "name: c", "texts: {folder: ., languages: en-de}", "protocol: {kind: da}", more)
     with pytest.raises(InputError, match=rf"c\.yaml:{place}"):
         load_campaign(folder / "c.yaml").check()

@@ -268,7 +268,7 @@ def test_what_cannot_be_judged_says_so() -> None:
     empty = crossed_comparisons([], [], np.zeros((0, 2)), [(0, 1)])[0]
     assert empty.items == 0
     one_item = reason([(0, 0, 1.0, 2.0), (0, 1, 2.0, 2.0)])
-    assert one_item == (0.5, None, "only one item: no spread over items to judge by")
+    assert one_item == (0.5, None, "only one item or document: no spread to judge by")
     heavy = np.array([1e6, 1e6, 1.0, 1.0])
     rows: Rows = [(0, 0, 1.0, 2.0), (0, 1, 2.0, 2.0), (1, 0, 1.0, 1.0), (1, 1, 2.0, 2.0)]
     assert "weighs more than all others" in str(reason(rows, heavy)[2])

@@ -348,7 +348,7 @@ class _Cells:
         if self.of_rater.max() > _MAX_SHARE:
             return "one rater has nearly all ratings: nothing is known of how others would judge"
         if len(self.of_item) == 1:
-            return "only one item: no spread over items to judge by"
+            return "only one item or document: no spread to judge by"
         return OUTWEIGHED if outweighed(self.of_item) else None
 
 

@@ -392,8 +392,8 @@ def find_campaign(session: Session, name: str, lock: bool = False) -> Campaign:
     campaign = session.scalar(query.with_for_update() if lock else query)
     if campaign is None:
         known = sorted(session.scalars(select(Campaign.name)))
+        listed = ", ".join(known[:20]) + (f", … ({len(known)} in all)" if len(known) > 20 else "")
         raise NotInDatabase(
-            f"no campaign {name!r}; known: {', '.join(known) or 'none yet'}; "
-            "create one with `creamtea campaign create`"
+            f"no campaign {name!r}; known: {listed or 'none yet'}; create one with `creamtea campaign create`"
         )
     return campaign

@@ -249,7 +249,8 @@ L = TypeVar("L", bound=_Line)
 
 def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, systems: Sequence[str]) -> None:
     """Read one direction of WMT's JSON Lines; a file without directions has one."""
-    lines = [line for _, line in read_lines(sources, _Source, "texts.sources")]
+    with about("texts.sources"):
+        lines = [line for _, line in read_lines(sources, _Source, "texts.sources")]
     pairs = {line.pair() for line in lines}
     if pairs != {""}:
         lines = [line for line in lines if line.pair() == pair]
@@ -259,7 +260,8 @@ def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, sy
             f"{shown(pair)}: no document of {file_name(sources)} is of it; "
             + one_of(sorted(pairs - {""}), pair, "allowed"),
         )
-    by_id = _by_document(sources, lines)
+    with about("texts.sources"):
+        by_id = _by_document(sources, lines)
     texts: dict[str, dict[str, Pieces]] = {}  # system → doc_id → text
     references: dict[str, dict[str, Pieces]] = {}
     for line in lines:
@@ -268,12 +270,19 @@ def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, sy
             references.setdefault(name, {})[line.doc_id] = text
         for name, text in line.tgt_text.items():
             (references if REFERENCE.fullmatch(name) else texts).setdefault(name, {})[line.doc_id] = text
-    for path in _output_files(outputs, JSON_ENDINGS, result) if outputs is not None else ():
-        given = _by_document(path, [line for _, line in read_lines(path, _Hypothesis, "texts.outputs")])
-        if found := {name: line.hypothesis for name, line in given.items() if name in by_id}:
-            if path.stem in texts:
+    absent: list[str] = []
+    with about("texts.outputs"):
+        for path in _output_files(outputs, JSON_ENDINGS, result) if outputs is not None else ():
+            given = _by_document(path, [line for _, line in read_lines(path, _Hypothesis, "texts.outputs")])
+            found = {name: line.hypothesis for name, line in given.items() if name in by_id}
+            if found and path.stem in texts:
                 raise wrong("texts.outputs", f"{shown(path.stem)}: two files have outputs of it: give one")
-            texts[path.stem] = found
+            if found:
+                texts[path.stem] = found
+            else:
+                absent.append(path.stem)
+    if absent:
+        result.notices.append(f"without an output of {pair}, and left out: {', '.join(absent)}")
     result.systems = list(texts)
     if systems:
         texts = {name: found for name, found in texts.items() if name in systems}
