@@ -32,7 +32,7 @@ def blame(
     campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Where raters marked its outputs.")],
     systems: Annotated[
         list[str] | None,
-        typer.Option("--system", metavar="SYSTEM", help="Only of this system. Repeatable."),
+        typer.Option("--system", metavar="SYSTEM", help="Only the errors of this system. Repeatable."),
     ] = None,
     beam: Annotated[int, typer.Option(min=1, max=1000, help="Width of the wider beam.")] = 16,
     states: Annotated[

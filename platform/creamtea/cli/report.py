@@ -63,7 +63,7 @@ ExportFolder = Annotated[
 ]
 Formats = Annotated[
     list[Format] | None,
-    typer.Option("--format", help="Of the files of --export: only this one. Repeatable."),
+    typer.Option("--format", help="Write only this kind of file with --export. Repeatable."),
 ]
 
 
@@ -96,8 +96,8 @@ def report(
         str | None,
         typer.Option(
             metavar="STUDY: SYSTEM",
-            help="Of several studies: what all other systems are compared with; by default the first study's "
-            "baseline.",
+            help="What all other systems are compared with, if there are several studies; by default the "
+            "first study's baseline.",
         ),
     ] = None,
     segments: Annotated[
@@ -356,7 +356,7 @@ def compare(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="A human translation, line by line. Repeatable; none: outputs are compared without.",
+            help="A human translation, line by line. Repeatable. May be omitted.",
         ),
     ] = None,
     name: Annotated[
@@ -370,8 +370,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="M,M,…",
-            help=f"Of {', '.join(METRICS)}, and this machine's scorers. By default {', '.join(STANDARD)}, "
-            "or none where there are no references.",
+            help=f"Any of {', '.join(METRICS)}, and this machine's scorers. By default "
+            f"{', '.join(STANDARD)}, or none if there are no references.",
         ),
     ] = None,
     languages: Annotated[

@@ -245,7 +245,7 @@ def logs(
         bool, typer.Option("--follow", "-f", help="Keep showing until the step has ended.")
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="All attempts, not only the last.")] = False,
-    worker: Annotated[int, typer.Option(min=0, help="Of a step with several workers: which one.")] = 0,
+    worker: Annotated[int, typer.Option(min=0, help="Which worker's log, if the step has several.")] = 0,
 ) -> None:
     """Show the log of a step: messages, warnings and progress of its last attempt, even if it failed.
 

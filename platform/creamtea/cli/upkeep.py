@@ -33,7 +33,7 @@ study_commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 
 def gc(
-    delete: Annotated[bool, typer.Option("--delete", help="Delete it.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete them.")] = False,
     older_than: Annotated[
         float,
         typer.Option(min=1, max=1_000_000, metavar="HOURS", help="Keep what was written in the last HOURS."),

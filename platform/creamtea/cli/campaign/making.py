@@ -164,7 +164,8 @@ def create(
         str | None, typer.Option(metavar="NAME", help="What raters see and answer: protocol.kind.")
     ] = None,
     items: Annotated[
-        int | None, typer.Option(metavar="N", help="Segments (documents) at most: sample.items.")
+        int | None,
+        typer.Option(metavar="N", help="The largest number of segments or documents: sample.items."),
     ] = None,
     ratings: Annotated[
         int | None, typer.Option(metavar="K", help="Raters for each item: raters.ratings_per_item.")
@@ -177,7 +178,7 @@ def create(
     """Create a campaign as a draft: choose what people rate, blind and shuffled.
 
     A campaign file says everything about it; the options are a short way for some of its keys, and `--set`
-    sets any. Of a study's file, all campaigns under `campaigns:` are created, or none. Contrastive direct
+    sets any. From a study's file, all campaigns under `campaigns:` are created, or none. Contrastive direct
     assessment (contrastive-da) shows 2 to 8 outputs at once, rated from 1 to 6 in steps of 0.2; da and da-sqm
     one output, 0 to 100; preference two, the better or the same; post-edit one, to be corrected. In esa, cesa
     and mqm raters mark errors. See `preview` for hours and power, then `launch`.

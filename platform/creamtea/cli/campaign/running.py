@@ -187,7 +187,9 @@ def report(
     formats: Formats = None,
     wmt: Annotated[
         str | None,
-        typer.Option(metavar="RULE", help=f"WMT's rules for ranks: {', '.join(RULE_NAMES)}; the campaign's."),
+        typer.Option(
+            metavar="RULE", help=f"WMT's rules for ranks: {', '.join(RULE_NAMES)}; by default the campaign's."
+        ),
     ] = None,
     full: Annotated[
         bool,
@@ -198,8 +200,9 @@ def report(
     """Show what raters say: means with intervals and verdicts; with `--full` also agreement, ranks, metrics
     against human scores, and outputs that raters disagree on.
 
-    For ratings made elsewhere too, which have no study. `creamtea report STUDY` shows the same beside
-    the study's metrics. `--json` also has the reports of the raters (`creamtea campaign raters report`).
+    Imported ratings, which have no study, have this report, too. `creamtea report STUDY` shows the same
+    beside the study's metrics. `--json` also has the reports of the raters (`creamtea campaign raters
+    report`).
     """
     from creamtea.report.human.build import build_human  # its statistics take a second to import
 
@@ -220,7 +223,9 @@ def disputes(
     apart: Annotated[
         float | None,
         typer.Option(
-            metavar="POINTS", min=0, help="How far apart ratings of one output are; the campaign's bound."
+            metavar="POINTS",
+            min=0,
+            help="How far apart ratings of one output are; by default the campaign's bound.",
         ),
     ] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask for a third rating of each listed output.")] = False,

@@ -26,7 +26,7 @@ RaterNames = Annotated[
     list[str], typer.Option("--rater", metavar="PSEUDONYM", help="The rater, by a pseudonym. Repeatable.")
 ]
 Surplus = Annotated[
-    bool, typer.Option("--surplus", help="Make more links than there is something to rate for: not all come.")
+    bool, typer.Option("--surplus", help="Allow more links than there is work for: not everybody comes.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the file.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
