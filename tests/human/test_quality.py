@@ -275,7 +275,7 @@ def test_one_answer_is_too_little_for_every_check() -> None:
     report = report_of([answer(1, 1, 3, 4)])
     assert {one.state for one in report.checks} == {"unknown"}
     assert report.suggestion == "too little to judge yet"
-    assert check(report, "speed").shown == "only 1 timed items, 10 are needed"
+    assert check(report, "speed").shown == "only 1 timed item, 10 are needed"
 
 
 def test_no_answers_are_no_reports() -> None:

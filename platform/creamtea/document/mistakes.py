@@ -117,7 +117,7 @@ ALLOWED = {
     "less_than_equal": "at most {le}",
     "string_too_short": "text that is not empty",
     "string_too_long": "at most {max_length} characters",
-    "amount": "a number of items, or a share below 1",
+    "amount": "a number of items, or a share below 1 (0.1 for a tenth)",
     "too_long": "at most {max_length} entries",
 }
 

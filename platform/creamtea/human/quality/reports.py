@@ -8,6 +8,7 @@ suggests; it never decides.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -418,6 +419,7 @@ def _few(count: int, needed: int, of: str, none: str) -> str:
     """Say why a check cannot judge; empty where it can."""
     if count == 0:
         return none
+    of = re.sub(r"s\b", "", of, count=1) if count == 1 else of
     return f"only {count} {of}, {needed} are needed" if count < needed else ""
 
 
