@@ -241,6 +241,9 @@ def test_uploads_are_the_only_files_of_a_page(folder: Path, name: str) -> None:
         with pytest.raises(InputError, match=r"is not here: upload it") as refused:
             check_campaign(YamlDocument("the form", dict(data)), inside, [f"{key}={value}"])
         assert refused.value.about == key
+    by_domain = f"raters={{domain_instructions: {{news: {name}}}}}"
+    with pytest.raises(InputError, match="pages take no file for it"):
+        check_campaign(YamlDocument("the form", dict(data)), inside, [by_domain])
 
 
 def test_a_commented_file_reads_as_its_values(tmp_path: Path) -> None:

@@ -303,16 +303,18 @@ def _read_named(
     for key, declared in declarations().items():
         block = data.get(declared.block) if declared.block else data
         value, kind = block.get(declared.key) if isinstance(block, dict) else None, declared.setting.file
-        if not isinstance(block, dict) or not kind:
+        if not isinstance(block, dict):
             continue
-        if isinstance(value, dict) and kind == "text":  # by name
+        if isinstance(value, dict) and declared.name == "domain_instructions":
             for name, text in value.items():
                 if isinstance(text, str) and TEXT_FILE.fullmatch(text):
                     try:
                         value[name] = _read_text(folder.file(text))
                     except InputError as error:
-                        mistakes.append(Mistake((*key.split("."), name), "", str(error)))
-        if not isinstance(value, str):
+                        on_page = f"write what {text} says in its place: pages take no file for it"
+                        reason = str(error) if folder.uploads is None else on_page
+                        mistakes.append(Mistake((*key.split("."), name), "", reason))
+        if not isinstance(value, str) or not kind:
             continue
         try:
             if kind not in READERS:  # it is read when the campaign is made

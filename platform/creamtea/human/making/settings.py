@@ -293,7 +293,7 @@ class RaterSettings(Strict):
     # by domain of `documents`: Markdown that raters see above its items (news: "Formal language, please.")
     domain_instructions: Annotated[
         dict[Text, Text],
-        Setting("Instructions by domain", file="text", on_page=False),
+        Setting("Instructions by domain", on_page=False),
         Field(exclude_if=lambda found: not found),
     ] = Field(default_factory=dict)
     # Markdown that raters agree to before they begin
