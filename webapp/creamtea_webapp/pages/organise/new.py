@@ -163,7 +163,8 @@ def _fill(database: Database, actor: str) -> str:
     for key, declared in declarations().items():
         values = document.data.get(declared.block) if declared.block else document.data
         value = values.get(declared.key) if isinstance(values, dict) else None
-        if not isinstance(values, dict) or value is None or not (key in LOST or names_file(declared, value)):
+        is_file = key in LOST or names_file(declared, value)
+        if not isinstance(values, dict) or value in (None, []) or not is_file:
             continue
         how = "Upload" if key in LOST or _is_upload(declared) else "Paste"
         left[how].append(LOST.get(key, declared.setting.title.replace(" (Markdown)", "").lower()))
