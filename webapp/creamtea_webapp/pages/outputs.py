@@ -25,7 +25,7 @@ PAGE = 10  # segments
 REFERENCE = "the reference"
 IN_ORDER, WORST, BEST = (
     "As in the test set",
-    "Worst relative to the baseline first",
+    "Worst against the baseline first",
     "Best against the baseline first",
 )
 

@@ -184,7 +184,7 @@ def _reopen(name: str, database: Database, actor: str) -> Made:
 
 
 def _share(campaign: CampaignSummary) -> None:
-    with st.popover("Let somebody look"):
+    with st.popover("Share with a viewer"):
         note(
             "The link shows progress, the campaign as raters see it, and its results for 14 days. Whoever "
             "opens it can change nothing, and sees neither raters nor the log."

@@ -18,7 +18,7 @@ from creamtea_webapp.pages.organise.shared import rater_link, show_notice
 
 PROGRAMME = "organise/programme.html"
 TEMPLATE = "organise/listing.html"
-HEADS = ("campaign", "state", "item ratings", "raters", "protocol", "of", "systems")
+HEADS = ("campaign", "state", "item ratings", "raters", "protocol", "study, test set", "systems")
 
 
 def page() -> None:

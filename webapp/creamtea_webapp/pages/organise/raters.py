@@ -111,7 +111,7 @@ def _many(campaign: CampaignSummary) -> None:
         now = session.database().now(reading)
         free = invitations.room(reading, reading.get_one(Campaign, campaign.id), now)
     with st.expander("Many raters at once"):
-        note(f"There is something to rate for {counted(max(0, free), 'more rater')}.")
+        note(f"There is work for {counted(max(0, free), 'more rater')}.")
         with st.form("many-raters", border=False):
             st.text_area(
                 "Pseudonyms, one per line",
