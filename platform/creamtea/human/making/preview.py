@@ -142,7 +142,7 @@ class Preview:
             elif self.comparisons > 1:
                 text += f"; for one comparison: Holm's correction for {self.comparisons} lowers it"
             yield "power", text
-            shown = "to show that no difference is larger, where there is none"
+            shown = "to show that the difference is no larger, if there is none"
             yield "equivalence", f"{_percent(self.no_difference)} {shown}"
         scale = find_protocol(self.protocol).scale
         reach = "none" if self.detectable is None else self.written(self.detectable)
