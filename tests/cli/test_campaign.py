@@ -379,6 +379,9 @@ def test_a_studys_campaigns_are_checked_with_the_study(creamtea: Any, tmp_path: 
     assert 'study.yaml:18: systems: found "scone", allowed one of plain, beam, scones' in refused
     assert "(did you mean scones?)" in refused
     assert "study.yaml:14: raters.instructions: " in refused
+    (tmp_path / "read.md").write_text("Read.")
+    study.write_text(f"{STUDY}    documents: gone.docs\n")
+    assert "study.yaml:19: documents: " in creamtea("validate", str(study)).stderr
     study.write_text(STUDY.partition("campaigns:")[0])
     assert "is a study without campaigns" in creamtea("campaign", "create", str(study)).stderr
     assert "is a study: `creamtea validate" in creamtea("campaign", "validate", str(study)).stderr

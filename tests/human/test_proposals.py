@@ -98,6 +98,9 @@ def test_equal_texts_share_proposals_and_a_spoilt_one_has_none(tmp_path: Path) -
     lines = [Line(0, "source", "", ("equal", "equal", "other"))]
     add_proposals(items, proposals, find_protocol("esa"), ["plain", "beam", "scones"], lines)
     assert [item.proposals for item in items] == [{"0": [MINOR], "1": [MINOR]}, {"1": [MINOR]}, None]
+    none = read_proposals(written(tmp_path / "none.jsonl", line("plain", 1), line("beam", 1, MAJOR)))
+    add_proposals(items[:1], none, find_protocol("esa"), ["plain", "beam", "scones"], lines)
+    assert items[0].proposals == {"0": [MAJOR], "1": [MAJOR]}
 
 
 @pytest.mark.parametrize(

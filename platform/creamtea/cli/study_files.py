@@ -159,7 +159,9 @@ def validate(
     folder = None if no_files else workplace.data_folder(study, data)
     try:
         loaded = load_study(study, override or [])
-        workplace.load_campaigns(loaded)
+        for campaign in workplace.load_campaigns(loaded).values():
+            if not no_files:
+                campaign.check()
         planned = plan(loaded.study, folder, loaded.errors)
     except InputError as error:
         if not as_json:

@@ -186,7 +186,7 @@ def add_proposals(
         first = seen.setdefault((proposal.segment, proposal.system), proposal)
         if first is not proposal:
             raise InputError(f"{proposal.place}: this output has proposals already ({first.place})")
-        known.setdefault((proposal.segment, text), spans)
+        known[proposal.segment, text] = known.get((proposal.segment, text)) or spans
     for item in items:
         found = {
             str(system): known[item.segment_index, text]
