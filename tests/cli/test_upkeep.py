@@ -58,7 +58,8 @@ def test_a_removed_study_frees_its_bytes(creamtea, study: Path, monkeypatch: pyt
     assert set(dry["areas"]) == {"logs", "objects", "live", "room"}
     assert dry["areas"]["objects"] == {"files": 1, "bytes": 20}
     assert dry["deleted"] is False
-    assert "creamtea gc --delete" in creamtea("gc").stdout
+    assert "`creamtea gc --delete` frees" in creamtea("gc").stdout
+    assert "`creamtea gc --delete --older-than 2` frees" in creamtea("gc", "--older-than", "2").stdout
     assert creamtea.json("gc", "--delete")["areas"] == dry["areas"]
     assert "nothing to delete" in creamtea("gc").stdout
     assert creamtea.json("run", study, *INLINE)["reused"] > 0
@@ -72,7 +73,9 @@ def test_what_is_said_after_a_removal_can_be_done(creamtea, study: Path) -> None
     study.write_text(study.read_text().replace("name: tiny", "name: small").replace("lines: 4", "lines: 5"))
     creamtea("run", study, *INLINE)
     assert "`creamtea gc` shows" in creamtea("study", "rm", "small", "--yes").stdout
-    assert creamtea("gc").returncode == 0
+    said = " ".join(creamtea("gc").stdout.split())
+    assert "nothing to delete in" in said
+    assert "that no study needs changed in the last 24 h" in said
     said = creamtea("study", "rm", "tiny", "--yes").stdout
     assert f"delete {creamtea.home / 'artefacts'} to free" in " ".join(said.split())
     assert creamtea("gc").returncode == 2

@@ -46,12 +46,13 @@ def gc(
     only once the database has it.
     """
     from creamtea.files import clear_abandoned
-    from creamtea.upkeep import collect, unneeded
+    from creamtea.upkeep import AGE, collect, unneeded
 
     age = timedelta(hours=older_than)
     with workplace.existing_database() as database:
         store = artefact_store(writable=delete)
         garbage = unneeded(database, store, age)
+        young = [] if garbage or as_json else unneeded(database, store, timedelta(0))
     if delete:
         garbage = collect(store, garbage, age)
         clear_abandoned()
@@ -60,17 +61,29 @@ def gc(
         say(json.dumps({"deleted": delete, "areas": areas}))
         return
     if not garbage:
-        say(f"nothing to delete in {store.root}")
+        say(f"nothing to delete in {store.root}{_kept(young, older_than)}")
         return
     table = Table("unneeded", Column("files", justify="right"), Column("size", justify="right"))
     for area, sums in areas.items():
         table.add_row(AREAS[area].files, str(sums["files"]), in_units(sums["bytes"]))
     make_console().print(table)
     total = in_units(sum(entry.size for entry in garbage))
+    again = "" if age == AGE else f" --older-than {older_than:g}"
     say(
         f"deleted {total} from {store.root}"
         if delete
-        else f"`creamtea gc --delete` frees {total} in {store.root}"
+        else f"`creamtea gc --delete{again}` frees {total} in {store.root}"
+    )
+
+
+def _kept(young: Sequence[Entry], hours: float) -> str:
+    """Say what is left because it was written in the last hours."""
+    if not young:
+        return ""
+    size = in_units(sum(entry.size for entry in young))
+    return (
+        f" yet: {counted(len(young), 'file')} ({size}) that no study needs changed in the last "
+        f"{hours:g} h, and could be a running step's (--older-than HOURS)"
     )
 
 
