@@ -28,7 +28,17 @@ from creamtea.human.making.launching import registration
 from creamtea.human.media import GivenFile, read_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
-from creamtea.store.tables import Assignment, Blame, Campaign, CampaignMedia, Item, Rater, Rating, StepRow
+from creamtea.store.tables import (
+    Assignment,
+    Blame,
+    Campaign,
+    CampaignMedia,
+    Item,
+    Rater,
+    Rating,
+    StepFile,
+    StepRow,
+)
 
 WORDS = ["der", "Hund", "bellt", "laut", "im", "Garten", "und", "niemand", "hört", "ihn", "heute", "Nacht"]
 SEGMENTS = 12
@@ -84,12 +94,20 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     assert ended.value.code == 0
     database, store = open_database(url), ArtefactStore(folder / "home" / "artefacts")
     try:
+        with_a_file_beside_outputs(database)
         rated(database, files_beside_sources(folder, store))
         marked(database)
         yield Home(folder, database, store, pack(database, store, "tea"))
     finally:
         database.close()
         shutil.rmtree(folder)
+
+
+def with_a_file_beside_outputs(database: Database) -> None:
+    """As exact search leaves one, which no bundle holds."""
+    with database.transaction() as session:
+        (outputs, _) = session.query(StepRow).where(StepRow.kind == "outputs").all()
+        session.add(StepFile(step_key=outputs.key, name="exact.jsonl", digest="0" * 64, size=1))
 
 
 def files_beside_sources(folder: Path, store: ArtefactStore) -> list[GivenFile]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -213,7 +213,7 @@ def check_step(bundle: Opened, session: Session, step: StepRow, place: str, find
     if missing := plugins_missing(step):
         findings.leave(title, missing, place)
         return
-    task = task_of(session, step, bundle.study, bundle.store.root)
+    task = _with_texts_alone(task_of(session, step, bundle.study, bundle.store.root))
     texts = _texts(session, bundle.store, step.key)
     stored = {
         (metric.name, metric.subject): asdict(metric)
@@ -234,6 +234,15 @@ def check_step(bundle: Opened, session: Session, step: StepRow, place: str, find
         findings.compare(title, stored.get(metric), again.get(metric), f"{place}: {where}")
     for file, rows in made.items():
         findings.compare(title, texts.get(file), rows, f"{place}: {file}")
+
+
+def _with_texts_alone(task: StepTask) -> StepTask:
+    """Leave out files beside the texts of an input, which no step of `AGAIN` reads and no bundle holds."""
+    inputs = {
+        role: [[file for file in files if file.name in TEXT_FILES] or files for files in steps]
+        for role, steps in task.inputs.items()
+    }
+    return replace(task, inputs=inputs)
 
 
 def _reason(task: StepTask, store: ArtefactStore) -> str:
@@ -284,7 +293,7 @@ def _of_texts(task: StepTask, texts: Texts) -> Iterator[tuple[str, dict[str, Any
         yield "empty", {"value": empty / len(rows), "detail": {"count": empty, "of": len(rows)}}
         if task.kind == "decode":
             yield "selected_size", {"value": sum(row["selected_size"] for row in rows) / len(rows)}
-    if task.kind == "score":
+    if task.kind == "score" and _metric_of(task).compares == "segment scores":
         values = np.array([row["value"] for row in texts["segment_scores.jsonl"]])
 
         def mean(sums: NDArray[np.float64]) -> NDArray[np.float64]:
