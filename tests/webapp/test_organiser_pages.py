@@ -241,7 +241,7 @@ def test_an_unknown_campaign_is_told(visit: Visit) -> None:
 def test_a_draft_on_files_is_changed_with_its_files_uploaded_again(
     ready: Database, visit: Visit, tmp_path: Path
 ) -> None:
-    texts = {"sources/de-en_GB.txt": "eins\nzwei\ndrei\n"}
+    texts = {"sources/de-en_GB.txt": "eins\n\ndrei\n"}
     for system in ("b", "a"):
         texts[f"system-outputs/de-en_GB/{system}.txt"] = f"{system} one\n{system} two\n{system} three\n"
     for name, text in texts.items():
@@ -271,6 +271,7 @@ def test_a_draft_on_files_is_changed_with_its_files_uploaded_again(
     row = campaign_row(ready, "tea")
     assert (row.id, row.study_id, row.programme, row.settings["items"]) == (made.id, None, "meal", 2)
     assert (row.systems, row.target_language) == (["a", "b"], "en-GB")
+    assert "Note: 1 segment without a source text (2)." in shown(app)
     hostile = ("c.yaml", b"name: x\ntexts: {folder: /etc, languages: de-en, sources: ../x}\n", "text/yaml")
     app = visit(campaigns="new")
     ran(app.file_uploader(key="campaign-file").set_value([hostile]).run())

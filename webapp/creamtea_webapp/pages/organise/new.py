@@ -234,9 +234,11 @@ def _make(draft: str, form: Form, database: Database, actor: str) -> Made:
             (Path(folder) / place).parent.mkdir(exist_ok=True)
             (Path(folder) / place).write_bytes(file.getvalue())
         loaded = check_campaign(YamlDocument("", values), Folder(Path(folder), {*uploads, "outputs"}))
-        create_campaigns(database, [loaded], session.artefacts(), replace=bool(draft), actor=actor)
+        more: dict[str, Any] = {"replace": bool(draft), "actor": actor}
+        texts = create_campaigns(database, [loaded], session.artefacts(), **more)[name].texts
     made = campaigns.summary(database, name)
-    return Made(f"The draft has {counted(made.items, 'item')}.", {MADE: made.id})
+    notes = [f"Note: {notice}." for notice in (texts.notices if texts is not None else ())]
+    return Made(" ".join([f"The draft has {counted(made.items, 'item')}.", *notes]), {MADE: made.id})
 
 
 def _place(key: str, file: Any) -> str:
