@@ -171,6 +171,7 @@ def test_each_setting_says_what_it_needs(folder: Path, setting: str, needed: str
         ('name="a\\tb"', "name: Enter a campaign name of printable characters"),
         (f"name={'x' * 301}", "name: Enter a campaign name of at most 300 characters"),
         ("protocol={kind: scores}", "protocol.kind: ratings of scores are imported"),
+        ("systems='plain, beam'", 'systems: found "plain, beam", allowed a list ([plain, beam])'),
         ("items=5", "items: found an unknown key, allowed sample.items or attention.items"),
         ("protocol.systems_per_page=2", "found an unknown key, allowed sample.systems_per_page"),
         ("baseline=beams", "baseline: 'beams' does not take part: use one of plain, beam"),

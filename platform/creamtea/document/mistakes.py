@@ -166,6 +166,8 @@ def mistakes_of_pydantic(
             if isinstance(block, type) and issubclass(block, BaseModel):
                 first = ", ".join([*fields_by_key(block)][:4])
                 allowed += f" ({first}{', …' if len(fields_by_key(block)) > 4 else ''})"
+        elif kind == "list_type" and isinstance(value, str | int | float) and len(str(value)) <= 40:
+            allowed += f" ([{value}])"
         elif kind == "string_type" and isinstance(value, int | float):
             allowed += " (in quotes)"
         elif kind == "literal_error":
