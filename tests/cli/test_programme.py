@@ -115,6 +115,18 @@ def test_wrong_input_is_one_message_and_exit_code_2(
     assert "Traceback" not in done.stderr
 
 
+def test_a_script_reads_the_mistakes_of_all_directions(creamtea: Any, file: Path) -> None:
+    refused = creamtea("programme", "validate", str(file), "--json", "--set", "baseline=zzz")
+    found = json.loads(refused.stdout)
+    assert (refused.returncode, found["valid"], len(found["mistakes"])) == (2, False, 2)
+    found = json.loads(creamtea("programme", "validate", str(file), "--json").stdout)
+    assert found == {
+        "valid": True,
+        "name": "spring",
+        "directions": {"en-de": ["A", "B"], "en-nl": ["A", "B"]},
+    }
+
+
 def test_a_launch_goes_on_where_it_ended(creamtea: Any, file: Path) -> None:
     assert creamtea("programme", "create", str(file)).returncode == 0
     assert creamtea("campaign", "launch", "spring-en-de").returncode == 0

@@ -70,19 +70,30 @@ def init(
 
 @commands.command(epilog="Example: `creamtea programme validate programme.yaml`")
 def validate(file: File, override: Overrides = None, json_output: AsJson = False) -> None:
-    """Check a programme and the files of all its directions, and list every mistake."""
-    programme = load_programme(file, override or [])
-    systems, mistakes = {}, []
-    for direction, loaded in programme.directions.items():
-        try:
-            systems[direction] = loaded.check()
-        except InputError as error:
-            mistakes.append(str(error))
-    if mistakes:
-        raise StudyErrors(mistakes, str(file))
+    """Check a programme and the files of all its directions, and list every mistake.
+
+    Exit code 2: there are mistakes.
+    """
+    systems: dict[str, list[str]] = {}
+    mistakes: list[str] = []
+    try:
+        programme = load_programme(file, override or [])
+        for direction, loaded in programme.directions.items():
+            try:
+                systems[direction] = loaded.check()
+            except InputError as error:
+                mistakes.append(str(error))
+        if mistakes:
+            raise StudyErrors(mistakes, str(file))
+    except InputError as error:
+        if not json_output:
+            raise
+        lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
+        say(json.dumps({"valid": False, "mistakes": lines}, ensure_ascii=False))
+        raise typer.Exit(error.exit_code) from None
     lines = [f"{file} is valid: {counted(len(systems), 'direction')}"]
     lines += [f"  {direction}: {counted(len(found), 'system')}" for direction, found in systems.items()]
-    show(json_output, {"name": programme.name, "directions": systems}, lines)
+    show(json_output, {"valid": True, "name": programme.name, "directions": systems}, lines)
 
 
 @commands.command(epilog="Example: `creamtea programme schema > programme.schema.json`")
