@@ -34,4 +34,4 @@ def wait_until(
             return
         now = time.monotonic()
         assert now < deadline, f"waited for {seconds:g} s in vain {what()}".rstrip()
-        time.sleep(max(0.02, now - asked))  # what is waited for needs the processor, too
+        time.sleep(max(0.05, 3 * (now - asked)))  # what is waited for needs the processor, too

@@ -18,11 +18,14 @@ import fake_steps
 import psutil
 import pytest
 from command_line import Done, call
-from limits import wait_until
+from limits import START, wait_until
 from rated_study import fill_study
+from sqlalchemy import func, select
 
+from creamtea.cli import running
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.database import Database, open_database
+from creamtea.store.tables import StepRow, StudyRow, StudyStep
 
 FAKES = Path(__file__).parent / "fakes"
 STUDY = """
@@ -80,11 +83,12 @@ class CommandLine:
         return json.loads(done.stdout)
 
     def state(self, name: str = "tiny") -> dict[str, str]:
-        """The states of the study's steps, by node; empty while there is no study."""
-        done = self("status", name, "--json")
-        return (
-            {step["node"]: step["state"] for step in json.loads(done.stdout)["steps"]} if done.stdout else {}
-        )
+        """The states of the study's steps, by node; empty while there is no study. Straight from the
+        database, since tests that wait for a state ask again and again."""
+        newest = select(func.max(StudyRow.id)).where(StudyRow.name == name).scalar_subquery()
+        steps = select(StudyStep.node, StepRow.state).join(StepRow, StepRow.key == StudyStep.step_key)
+        with self.database() as database, database.session() as reading:
+            return dict(reading.execute(steps.where(StudyStep.study_id == newest)).all())
 
     def draft_campaigns(self, *names: str) -> None:
         """Fill a study of three systems, and make campaigns without controls of it."""
@@ -102,6 +106,8 @@ class CommandLine:
         for process in self.started:
             process.kill()
             process.communicate()
+        if not self.started and not (self.home / "logs").exists():  # of detached controllers
+            return
         for process in psutil.process_iter():
             try:
                 if process.environ().get("CREAMTEA_HOME") == str(self.home):
@@ -125,6 +131,7 @@ def creamtea(tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPa
     for name, kind in list(STEP_KINDS.items()):  # `register` below replaces them all
         monkeypatch.setitem(STEP_KINDS, name, kind)
     fake_steps.register()
+    monkeypatch.setattr(running, "START_SECONDS", START)  # of a controller
     (tmp_path / "home").mkdir()
     shutil.copyfile(sqlite_template, tmp_path / "home" / "creamtea.db")
     line = CommandLine(tmp_path, environment)
