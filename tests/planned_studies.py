@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
 from creamtea.store.database import Database
 from creamtea.store.tables import Metric, Point, StepInput, StepRow, StudyRow, StudyStep
-from creamtea.study.plan import PlannedNode, plan
+from creamtea.study.plan import Plan, PlannedNode, plan
 from creamtea.study.spec import Study
 
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
@@ -27,14 +29,20 @@ class Result:
     texts: list[Any] = field(default_factory=list)  # rows of Segment, Hypothesis, SegmentScore
 
 
+@lru_cache(64)
+def planned(document: str) -> tuple[Study, Plan]:
+    """A study from JSON. Hundreds of tests write the same ones."""
+    spec = Study.model_validate(json.loads(document))
+    return spec, plan(spec, None)
+
+
 def planned_study(
     database: Database, document: dict[str, Any], result: Callable[[PlannedNode], Result], **study: Any
 ) -> int:
     """The number of a new study. `result` is asked once for each step that is not stored yet, by the first of
     its nodes; `study` are columns of StudyRow, in place of those of a success."""
-    spec = Study.model_validate(document)
-    planned = plan(spec, None)
-    first_node = {node.key: node for node in reversed(planned.nodes)}
+    spec, its_plan = planned(json.dumps(document))
+    first_node = {node.key: node for node in reversed(its_plan.nodes)}
     with database.transaction() as session:
         values = {"state": "succeeded", "code_version": "0.1", "config_hash": "c0ffee" * 10, **study}
         row = StudyRow(
@@ -42,8 +50,9 @@ def planned_study(
         )
         session.add(row)
         known = set(session.scalars(select(StepRow.key)))
-        steps = [step for step in planned.steps if step.key not in known]
-        left: list[Any] = []
+        steps = [step for step in its_plan.steps if step.key not in known]
+        rows: dict[type[Any], list[dict[str, Any]]] = {Metric: [], Point: [], StepInput: [], StudyStep: []}
+        texts: list[Any] = []
         for step in steps:
             found = result(first_node[step.key])
             columns = {"state": "succeeded", "attempts": 1, "facts": {}, "finished_at": NOW, **found.columns}
@@ -60,21 +69,21 @@ def planned_study(
                 )
             )
             if columns["state"] == "succeeded":
-                left += [Metric(step_key=step.key, **metric) for metric in found.metrics]
-                left += [Point(step_key=step.key, **point) for point in found.points]
-                left += found.texts
+                rows[Metric] += [{"step_key": step.key, **metric} for metric in found.metrics]
+                rows[Point] += [{"step_key": step.key, **point} for point in found.points]
+                texts += found.texts
+            rows[StepInput] += [
+                {"step_key": step.key, "role": role, "position": position, "input_key": key}
+                for role, keys in step.inputs.items()
+                for position, key in enumerate(keys)
+            ]
         session.flush()
-        session.add_all(left)
-        session.add_all(
-            StepInput(step_key=step.key, role=role, position=position, input_key=key)
-            for step in steps
-            for role, keys in step.inputs.items()
-            for position, key in enumerate(keys)
-        )
-        session.add_all(
-            StudyStep(
-                study_id=row.id, node=node.node, step_key=node.key, position=position, labels=node.labels
-            )
-            for position, node in enumerate(planned.nodes)
-        )
+        rows[StudyStep] = [
+            {"study_id": row.id, "node": n.node, "step_key": n.key, "position": at, "labels": n.labels}
+            for at, n in enumerate(its_plan.nodes)
+        ]
+        for table, found_rows in rows.items():
+            if found_rows:
+                session.execute(insert(table), found_rows)
+        session.bulk_save_objects(texts)
         return row.id

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
 from creamtea.human.rating.places import mark_full
 from creamtea.store.database import Database
@@ -63,19 +63,40 @@ def rated_campaign(
         }
         session.add_all(people.values())
         session.flush()
-        for position, given in enumerate(items):
-            _add_item(session, row, position, given, people)
+        # all of one table at once: each flush of its own would take longer than the test
+        rows = [_item(row, position, given) for position, given in enumerate(items)]
+        session.add_all(rows)
+        session.flush()
+        answers = [
+            (item, steps, _assignment(item, people[pseudonym], steps))
+            for item, given in zip(rows, items, strict=True)
+            for pseudonym, steps in given.get("steps", {}).items()
+        ]
+        session.add_all(assignment for _, _, assignment in answers)
+        session.flush()
+        ratings = [
+            {
+                "assignment_id": assignment.id,
+                "system": at,
+                "revision": number,
+                "step": int(step),
+                "created_at": NOW,
+            }
+            for item, steps, assignment in answers
+            for number, revision in enumerate(_revisions(steps), 1)
+            for at, step in zip(item.systems, revision, strict=True)
+        ]
+        if ratings:
+            session.execute(insert(Rating), ratings)
         mark_full(session, row, select(Item.id).where(Item.campaign_id == row.id))
         return row.id
 
 
-def _add_item(
-    session: Any, campaign: Campaign, position: int, given: dict[str, Any], people: dict[str, Rater]
-) -> None:
+def _item(campaign: Campaign, position: int, given: dict[str, Any]) -> Item:
     fields = {key: value for key, value in given.items() if key != "steps"}
     shown = fields.setdefault("systems", list(range(len(campaign.systems))))
     fields.setdefault("outputs", [f"o{position}-{campaign.systems[at]}" for at in shown])
-    item = Item(
+    return Item(
         **{
             "campaign_id": campaign.id,
             "position": position,
@@ -88,32 +109,28 @@ def _add_item(
             **fields,
         }
     )
-    session.add(item)
-    session.flush()
+
+
+def _assignment(item: Item, rater: Rater, steps: list[Any]) -> Assignment:
     groups: dict[str, list[int]] = {}
-    for at, text in zip(shown, item.outputs, strict=True):
+    for at, text in zip(item.systems, item.outputs, strict=True):
         groups.setdefault(text, []).append(at)
-    for pseudonym, steps in given.get("steps", {}).items():
-        nested = bool(steps) and isinstance(steps[0], list)
-        revisions = steps if nested or not steps else [steps]
-        assignment = Assignment(
-            item_id=item.id,
-            rater_id=people[pseudonym].id,
-            order=list(groups.values()),
-            lease_until=NOW,
-            created_at=NOW,
-            submitted_at=NOW if steps else None,
-            skipped_at=None if steps else NOW,  # no steps: skipped
-            skip_reason="" if steps else "source broken",
-            comment="",
-        )
-        session.add(assignment)
-        session.flush()
-        session.add_all(
-            Rating(assignment_id=assignment.id, system=at, revision=number, step=int(step), created_at=NOW)
-            for number, revision in enumerate(revisions, 1)
-            for at, step in zip(shown, revision, strict=True)
-        )
+    return Assignment(
+        item_id=item.id,
+        rater_id=rater.id,
+        order=list(groups.values()),
+        lease_until=NOW,
+        created_at=NOW,
+        submitted_at=NOW if steps else None,
+        skipped_at=None if steps else NOW,  # no steps: skipped
+        skip_reason="" if steps else "source broken",
+        comment="",
+    )
+
+
+def _revisions(steps: list[Any]) -> list[list[Any]]:
+    nested = bool(steps) and isinstance(steps[0], list)
+    return steps if nested or not steps else [steps]
 
 
 def side_by_side(steps: Any, raters: Sequence[str] = ("anna", "ben")) -> list[dict[str, Any]]:
