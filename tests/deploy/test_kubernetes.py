@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ SCHEMA = json.loads(Path(__file__).with_name("raycluster.schema.json").read_text
 Object = dict[str, Any]
 
 
+@cache
 def objects(place: str) -> list[Object]:
     """Of the base, read as it is; of an overlay, as kubectl puts it together."""
     if place == "base":
@@ -31,7 +33,7 @@ def objects(place: str) -> list[Object]:
             pytest.skip("kubectl is not installed")
         command = ["kubectl", "kustomize", str(KUBERNETES / place)]
         texts = [subprocess.run(command, check=True, capture_output=True, text=True).stdout]
-    return [found for text in texts for found in yaml.safe_load_all(text)]
+    return [found for text in texts for found in yaml.load_all(text, yaml.CSafeLoader)]
 
 
 def pod_specs(found: Object) -> Iterator[tuple[str, Object]]:

@@ -24,6 +24,7 @@ from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.upkeep import collect, remove_study, unneeded, usage
 
+pytestmark = pytest.mark.slow  # the server alone takes a second to start
 MEBIBYTE = 1 << 20
 
 
@@ -59,7 +60,6 @@ def write(folder: Path, name: str, content: bytes) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_files_and_checkpoints_come_back_as_they_were(s3: Any, tmp_path: Path) -> None:
     store = opened()
     (stored,) = store.put_folder(write(tmp_path / "out", "größe.txt", b"jam"))

@@ -131,6 +131,7 @@ def test_gradients_are_clipped_number_by_number(tmp_path: Path) -> None:
         assert torch.equal(weight.grad, before[name].clamp(-0.001, 0.001))
 
 
+@pytest.mark.slow
 def test_a_resumed_training_of_words_ends_with_the_same_weights(tmp_path: Path) -> None:
     recipe = {**SHORT, "schedule": "plateau", "warmup": 0, "plateau_patience": 0, "clip_value": 0.5}
     size = {"kind": "rnn", "layers": 1, "width": 16, "embedding": 8, "dropout": 0.2}
