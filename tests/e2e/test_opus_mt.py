@@ -77,6 +77,11 @@ def test_the_commands_of_the_page(tmp_path: Path, run: Callable[..., tuple[int, 
     assert "are they in the target language" in warned
     assert not [words for words in ("trained long", "train longer") if words in warned]
 
+    assert run("bundle", "opus", "--out", "opus.zip")[0] == 0
+    code, out, _ = run("verify", "opus.zip")
+    assert code == 0  # exact search has a file beside its outputs
+    assert "import a model (1): needs the model's files" in out
+
     code, out, err = run("translate", "opus", "opus", "--json")
     assert code == 0, err
     rows = [json.loads(line) for line in out.splitlines()]

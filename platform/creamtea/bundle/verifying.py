@@ -133,6 +133,7 @@ AGAIN = ("score", "compare", "pairs", "agreement", "buckets", "outputs")
 NEEDS = {
     "corpus": "its text is not in a bundle",
     "train": "needs the training text and the computer's time",
+    "import_model": "needs the model's files, which are not in a bundle",
     "test_set": "made of files that are not in a bundle; its segments are there with their SHA-256",
     "decode": "needs the trained model; its outputs are there with their SHA-256",
     "latency": "was measured on a computer",
