@@ -235,8 +235,9 @@ def insert(
         numbers = itertools.count(len(taken) + 1)
         pseudonym = next(drawn for number in numbers if (drawn := f"rater-{number:02}") not in taken)
     pseudonym = _checked(pseudonym, "pseudonym", f"{option('rater')} NAME")
-    if alike := next((known for known in sorted(taken) if look(known) == look(pseudonym)), None):
-        looks = "" if alike == pseudonym else f", which looks like {pseudonym!r}"
+    own = look(pseudonym).casefold()
+    if alike := next((known for known in sorted(taken) if look(known).casefold() == own), None):
+        looks = "" if alike == pseudonym else f", which looks like {pseudonym!r} or differs in case"
         raise InputError(
             f"campaign {campaign.name!r} has a rater {alike!r} already{looks}: choose another pseudonym"
         )
