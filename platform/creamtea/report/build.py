@@ -199,10 +199,10 @@ def _notes(spec: Study, results: StudyResults) -> Iterator[str]:
         yield _significance(spec)
     human = [name for name, system in spec.systems.items() if system.reference is not None]
     if human:
+        what = "human references" if len(human) > 1 else "a human reference"
         yield (
-            f"{', '.join(human)}: human references. Metrics score such a text against the other references "
-            "only, so that its values cannot be set beside a system's, and it is not compared; people can "
-            "rate it."
+            f"{', '.join(human)}: {what}. Metrics score such a text against the other references only, so "
+            "that its values cannot be set beside a system's, and it is not compared; people can rate it."
         )
     for name, test_set in spec.test_sets.items():
         unused = [metric.describe() for metric in spec.metrics if metric not in spec.metrics_on(name)]
