@@ -117,6 +117,7 @@ def store_campaign(
     `replace` rebuilds the draft of this name and keeps its raters. InputError if the study, test set, a
     system or its outputs are missing, the settings do not fit, or the name is taken.
     """
+    _check(name, request)
     row = _free_name(session, name, replace)
     study = None if request.texts is not None else find_study(session, request.study)
     texts, settings, pages = plan_campaign(session, study, name, request)
@@ -149,9 +150,7 @@ def plan_campaign(
 ) -> tuple[Texts, CampaignSettings, list[list[NewItem]]]:
     """Return the texts, the complete settings and the items by pages, and store nothing; texts from files
     need no session. InputError as `store_campaign`."""
-    protocol = find_protocol(request.protocol)
-    for key, message in mistakes_of(name, protocol, request.systems):
-        raise InputError(message, about=key)
+    protocol = _check(name, request)
     if study is not None:
         assert session is not None
         check_names(session, study, request.test_set, request.systems)
@@ -168,6 +167,13 @@ def plan_campaign(
         assert request.texts is not None
         texts = request.texts
     return texts, *_draw(session, study, texts, request, protocol, settings)
+
+
+def _check(name: str, request: CampaignRequest) -> Protocol:
+    protocol = find_protocol(request.protocol)
+    for key, message in mistakes_of(name, protocol, request.systems):
+        raise InputError(message, about=key)
+    return protocol
 
 
 def mistakes_of(name: str, protocol: Protocol, systems: Sequence[str]) -> Iterator[tuple[str, str]]:
