@@ -125,11 +125,22 @@ def site(own_site: Any) -> Any:
     return own_site
 
 
+BY_TAB = (
+    "beam_sizes",
+    "calibration",
+    "nvs_context",
+)  # all kinds of blocks; Tab would take hundreds of steps more
+
+
 @pytest.fixture(scope="module")
 def analysed(site: Any) -> str:
-    """A study with some analyses: others have the same blocks, and Tab would take hundreds of steps more."""
-    some = {kind: ANALYSED["analyses"][kind] for kind in ("beam_sizes", "calibration", "nvs_context")}
-    fill_study(site.database, HOSTILE + lines(36), ANALYSED | {"analyses": some})
+    """A study with some analyses. Another, with `-2` after its name, has the others."""
+    parts: dict[str, dict[str, Any]] = {"": {}, "-2": {}}
+    for kind, analysis in ANALYSED["analyses"].items():
+        parts["" if kind in BY_TAB else "-2"][kind] = analysis
+    for mark, analyses in parts.items():
+        name = f"{ANALYSED['name']}{mark}"
+        fill_study(site.database, HOSTILE + lines(36), ANALYSED | {"name": name, "analyses": analyses})
     return str(ANALYSED["name"])
 
 
@@ -179,6 +190,7 @@ def test_the_pages_of_studies_and_papers(site: Any, analysed: str, sweep: Sweep)
     controls = ["Systems", "Containing", "Retry", "Share this report", "CSV"]
     report = "report with analyses and ratings"
     sweep.visit(report, f"{site.url}/?study={analysed}", "Versions, seeds, hardware", controls)
+    sweep.visit("other analyses", f"{site.url}/?study={analysed}-2", "Versions, seeds, hardware")
     sweep.visit("no such study", f"{site.url}/?study=99", "No such study")
     sweep.visit("steps", f"{site.url}/?study=quagga&step=", "Steps of quagga")
     with site.database.session() as reading:
