@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
-from creamtea.human.making.choosing import NewItem, choose, disagreement, make_items, proportional
+from creamtea.human.formats.record import ItemContent
+from creamtea.human.making.choosing import choose, disagreement, make_items, proportional
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.protocols import find_protocol
@@ -231,15 +232,15 @@ def test_the_weighted_mean_estimates_the_population_without_bias() -> None:
 # ---------------------------------------------------------------- items
 
 
-def items(protocol: str, pairs: str = "all", seed: int = 1) -> list[NewItem]:
+def items(protocol: str, pairs: str = "all", seed: int = 1) -> list[ItemContent]:
     texts = [line(0, "u", "v", "u"), line(1, "x", "y", "z"), line(2, "w", "w", "w")]
-    wanted = complete(protocol, select="all" if protocol != "preference" else None)
+    wanted = complete(protocol, select="all" if protocol != "preference" else None, pairs=pairs)
     choices, _ = choose(texts, wanted, 1)
-    return make_items(choices, find_protocol(protocol), pairs, 0, seed)
+    return make_items(choices, find_protocol(protocol), wanted, SYSTEMS, seed)
 
 
-def shown(found: list[NewItem]) -> set[tuple[int, tuple[int, ...], tuple[str, ...]]]:
-    return {(one.segment_index, tuple(one.systems), tuple(one.outputs)) for one in found}
+def shown(found: list[ItemContent]) -> set[tuple[int, tuple[int, ...], tuple[str, ...]]]:
+    return {(one.segment, tuple(map(SYSTEMS.index, one.systems)), one.outputs) for one in found}
 
 
 def test_contrastive_items_hold_all_systems() -> None:
@@ -272,7 +273,7 @@ def test_preference_has_an_item_for_each_pair_that_differs() -> None:
 
 def test_the_order_of_items_is_drawn_from_the_seed() -> None:
     assert items("da") == items("da")
-    orders = {tuple((one.segment_index, *one.systems) for one in items("da", seed=s)) for s in range(5)}
+    orders = {tuple((one.segment, *one.systems) for one in items("da", seed=s)) for s in range(5)}
     assert len(orders) > 1
 
 

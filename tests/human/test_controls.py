@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
-from creamtea.human.making.choosing import NewItem
+from creamtea.human.formats.record import ItemContent
 from creamtea.human.making.controls import spoil, spoilt_length, with_controls
 from creamtea.human.making.settings import CampaignSettings, number_of
 from creamtea.store.tables import ItemKind
@@ -20,31 +20,31 @@ WORDS = st.text("abcäß中", min_size=1, max_size=3)
 SENTENCES = st.lists(WORDS, max_size=30).map(" ".join)
 
 
-def item(index: int, *outputs: str, systems: list[int] | None = None) -> NewItem:
-    return NewItem(
+def item(index: int, *outputs: str, systems: tuple[str, ...] | None = None) -> ItemContent:
+    return ItemContent(
         kind=ItemKind.RATED,
-        segment_index=index,
+        segment=index,
         source=f"source {index}",
-        systems=systems or list(range(len(outputs))),
-        outputs=list(outputs),
+        systems=systems or tuple("abcdefgh"[: len(outputs)]),
+        outputs=outputs,
         weight=1.5,
     )
 
 
-def many(count: int) -> list[NewItem]:
+def many(count: int) -> list[ItemContent]:
     return [item(i, f"first text number {i}", f"second text number {i}") for i in range(count)]
 
 
 REFERENCES = {i: f"the reference of segment {i} has these words" for i in range(200)}
 
 
-def controlled(items: list[NewItem], references: dict[int, str] | None = None, **given: Any) -> Any:
+def controlled(items: list[ItemContent], references: dict[int, str] | None = None, **given: Any) -> Any:
     chosen = CampaignSettings(**{"bad_references": 0, "repeats": 0, **given})
     references = REFERENCES if references is None else references
     return flat(with_controls([[one] for one in items], references, chosen, "en", 5))
 
 
-def flat(pages: list[list[NewItem]]) -> list[NewItem]:
+def flat(pages: list[list[ItemContent]]) -> list[ItemContent]:
     return [one for page in pages for one in page]
 
 
@@ -142,7 +142,7 @@ def test_a_repeat_is_its_original_half_a_batch_later() -> None:
     for at, one in repeats:
         original = placed[one.original]
         assert original.kind == "rated"
-        assert (one.outputs, one.segment_index) == (original.outputs, original.segment_index)
+        assert (one.outputs, one.segment) == (original.outputs, original.segment)
         assert one.weight == 0.0
         rated_between = sum(other.kind == "rated" for other in placed[one.original + 1 : at])
         assert rated_between == 9  # the original itself makes ten
@@ -160,14 +160,15 @@ def test_a_bad_reference_is_its_original_but_for_one_text() -> None:
             if text != before
         ]
         assert changed == [one.degraded]
-        new = set(one.outputs[one.degraded].split()) - set(original.outputs[one.degraded].split())
-        assert str(one.segment_index) not in new  # the number is in the segment's own reference only
+        at = one.systems.index(one.degraded)
+        new = set(one.outputs[at].split()) - set(original.outputs[at].split())
+        assert str(one.segment) not in new  # the number is in the segment's own reference only
 
 
 def test_equal_texts_are_spoilt_together() -> None:
-    items = [item(i, "u v w", "u v w", systems=[0, 2]) for i in range(4)]
+    items = [item(i, "u v w", "u v w", systems=("a", "c")) for i in range(4)]
     (bad,) = (one for one in controlled(items, bad_references=1) if one.kind == "bad-reference")
-    assert bad.degraded == 0
+    assert bad.degraded == "a"
     assert len(set(bad.outputs)) == 1
     assert bad.outputs[0] != "u v w"
 
@@ -188,7 +189,7 @@ def test_controls_stand_behind_their_originals_one_each(
     assert len(set(originals)) == len(originals) == bad + repeats
     for at, one in enumerate(placed):
         if one.original is not None:
-            assert placed[one.original - 3].segment_index == one.segment_index
+            assert placed[one.original - 3].segment == one.segment
             assert at - (one.original - 3) >= half
 
 
@@ -202,7 +203,7 @@ def test_controls_are_spread_over_the_campaign() -> None:
 def test_an_empty_output_is_passed_over() -> None:
     items = [item(0, ""), item(1, ""), item(2, "x y"), item(3, "x"), item(4, "x"), item(5, "x")]
     (bad,) = (one for one in controlled(items, bad_references=1) if one.kind == "bad-reference")
-    assert bad.segment_index == 2
+    assert bad.segment == 2
 
 
 @pytest.mark.parametrize(

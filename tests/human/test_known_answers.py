@@ -14,8 +14,11 @@ from small_campaigns import add_rater, make_campaign, rate, rate_all, ratings, s
 
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.record import ItemContent
+from creamtea.human.formats.storing import collect
 from creamtea.human.making.campaigns import summary
-from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.known_answers import (
     MAX_WARNINGS,
     Attention,
@@ -38,6 +41,8 @@ from creamtea.store.tables import Campaign
 
 # ---------------------------------------------------------------- practice items
 
+SYSTEMS = ["a", "b", "c"]
+
 
 def item(*outputs: tuple[str, list[float]]) -> TutorialItem:
     return TutorialItem.model_validate(
@@ -49,8 +54,8 @@ def item(*outputs: tuple[str, list[float]]) -> TutorialItem:
     )
 
 
-def practice_fields(protocol: str, *outputs: tuple[str, list[float]]) -> NewItem:
-    return written_items([item(*outputs)], find_protocol(protocol))[0]
+def practice_fields(protocol: str, *outputs: tuple[str, list[float]]) -> ItemContent:
+    return written_items([item(*outputs)], find_protocol(protocol), SYSTEMS)[0]
 
 
 @pytest.mark.parametrize("name", ["t.yaml", "t.json"])
@@ -61,10 +66,10 @@ def test_yaml_and_json_are_read(tmp_path: Path, name: str) -> None:
         '"outputs": [{"text": "Hi", "accepted": [50, 100]}], "explanation": "*so*"}]}'
     )
     (found,) = read_tutorial(path)
-    made = written_items([found], find_protocol("da"))[0]
-    assert (made.source, made.context, made.outputs) == ("مرحبا", ["<b>"], ["Hi"])
+    made = written_items([found], find_protocol("da"), SYSTEMS)[0]
+    assert (made.source, made.context, made.outputs) == ("مرحبا", ("<b>",), ("Hi",))
     assert made.guidance == {"steps": {"0": [50, 100]}, "explanation": "*so*"}
-    assert (made.kind, made.segment_index, made.weight) == ("tutorial", -1, 0.0)
+    assert (made.kind, made.segment, made.weight) == ("tutorial", -1, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +147,7 @@ WORD = {"start": [5, 5], "end": [11, 12], "severity": "major"}
 
 def guidance(protocol: str, **output: Any) -> dict[str, Any]:
     item = {"source": "s", "outputs": [{"text": TEXT, **output}], "explanation": "e"}
-    made = written_items([TutorialItem.model_validate(item)], find_protocol(protocol))[0]
+    made = written_items([TutorialItem.model_validate(item)], find_protocol(protocol), SYSTEMS)[0]
     return dict(made.guidance)
 
 
@@ -232,8 +237,8 @@ TWO = {
 WARNING = "Read <b>both</b>, please"
 
 
-def check_fields(check: dict[str, Any], protocol: str = "contrastive-da") -> NewItem:
-    return written_items([AttentionItem.model_validate(check)], find_protocol(protocol))[0]
+def check_fields(check: dict[str, Any], protocol: str = "contrastive-da") -> ItemContent:
+    return written_items([AttentionItem.model_validate(check)], find_protocol(protocol), SYSTEMS)[0]
 
 
 def campaign(
@@ -241,10 +246,10 @@ def campaign(
 ) -> int:
     """A rater of a campaign with a check after every two answers."""
     specs: list[dict[str, Any]] = [{} for _ in range(items)]
-    specs += [
-        vars(check_fields({**TWO, "source": f"check {number}", "warning": warning}))
-        for number in range(checks)
-    ]
+    for number in range(checks):
+        check = check_fields({**TWO, "source": f"check {number}", "warning": warning})
+        own = {name: getattr(check, name) for name in ("kind", "source", "outputs", "weight", "guidance")}
+        specs.append({**own, "segment_index": check.segment})
     make_campaign(database, specs, systems=2, attention_every=2, **settings)
     return add_rater(database)
 
@@ -271,8 +276,8 @@ def test_a_file_becomes_items(tmp_path: Path) -> None:
         "checks:\n  - source: s\n    outputs:\n      - {text: good, accepted: [5, 6], above: [2]}\n"
         f"      - {{text: bad}}\n    warning: {WARNING}\n"
     )
-    (made,) = written_items(read_attention(path), find_protocol("contrastive-da"))
-    assert (made.kind, made.segment_index, made.outputs) == ("attention-check", -1, ["good", "bad"])
+    (made,) = written_items(read_attention(path), find_protocol("contrastive-da"), SYSTEMS)
+    assert (made.kind, made.segment, made.outputs) == ("attention-check", -1, ("good", "bad"))
     assert made.guidance == {
         "steps": {"0": [20, 25]},
         "spans": {},
@@ -438,3 +443,23 @@ def test_the_share_to_pass_is_met_exactly(answered: int, hundredths: int) -> Non
     for passed in range(answered + 1):
         enough = 100 * passed >= hundredths * answered
         assert Attention(answered, passed).suffices(hundredths / 100) == enough
+
+
+def test_a_practice_item_may_have_more_outputs_than_there_are_systems(
+    database: Database, tmp_path: Path
+) -> None:
+    practice = {"kind": "tutorial", "systems": [0, 1, 2], "outputs": ["x", "y", "z"], "weight": 0.0}
+    practice |= {"segment_index": -1, "guidance": {"steps": {}, "explanation": "e"}}
+    number = make_campaign(database, [practice, {}, {}], systems=2)
+    rater = add_rater(database)
+    for steps in ([1, 2, 3], [10, 11], [20, 21]):
+        assignment.submit(database, rater, work_for(database, rater).assignment_id, steps)
+    with database.session() as session:
+        answers = read_answers(session, load_ratings(session, session.get_one(Campaign, number)))
+    assert sorted(answers.step.tolist()) == [10, 11, 20, 21]  # practice is not reported
+
+    export_campaign(database, "c", "csv", tmp_path / "out", "test")
+    import_campaign(database, tmp_path / "out", "csv", ImportFacts("again"), "test")
+    before, after = (collect(database, name) for name in ("c", "again"))
+    assert before.items[0].systems == ("plain", "beam", "output 3")
+    assert (after.items, after.answers) == (before.items, before.answers)

@@ -46,12 +46,13 @@ def complete(protocol: str = "da", **given: Any) -> CampaignSettings:
 
 def pages_of(made: list[Line], protocol: str = "da", seed: int = 1, **given: Any) -> list[list[Any]]:
     chosen = complete(protocol, **{"select": "all"} | given)
-    return make_pages(choose(made, chosen, seed)[0], find_protocol(protocol), chosen, 0, seed)
+    return make_pages(choose(made, chosen, seed)[0], find_protocol(protocol), chosen, SYSTEMS, seed)
 
 
 def shown(pages: list[list[Any]]) -> list[tuple[str, tuple[int, ...], list[int]]]:
     return [
-        (page[0].document, tuple(page[0].systems), [item.segment_index for item in page]) for page in pages
+        (page[0].document, tuple(map(SYSTEMS.index, page[0].systems)), [item.segment for item in page])
+        for page in pages
     ]
 
 
@@ -95,8 +96,8 @@ def test_only_a_later_part_begins_with_context() -> None:
     pages = pages_of(lines(5), "contrastive-da", segments_per_page=3)
     assert shown(pages) == [("d0", (0, 1, 2), [0, 1]), ("d0", (0, 1, 2), [2, 3, 4])]
     assert [[item.context for item in page] for page in pages] == [
-        [[], []],
-        [["source 0", "source 1"], [], []],
+        [(), ()],
+        [("source 0", "source 1"), (), ()],
     ]
 
 
@@ -138,14 +139,12 @@ def test_every_output_is_rated_once(lengths: list[int], at_most: int, seed: int)
     for protocol in ("da", "contrastive-da"):
         pages = pages_of(made, protocol, seed, segments_per_page=at_most)
         assert pages == pages_of(made, protocol, seed, segments_per_page=at_most)
-        seen = Counter(
-            (item.segment_index, system) for page in pages for item in page for system in item.systems
-        )
-        assert seen == {(line.index, system): 1 for line in made for system in range(3)}
+        seen = Counter((item.segment, system) for page in pages for item in page for system in item.systems)
+        assert seen == {(line.index, system): 1 for line in made for system in SYSTEMS}
         for page in pages:
             assert 1 <= len(page) <= at_most
-            first = page[0].segment_index
-            assert [item.segment_index for item in page] == list(range(first, first + len(page)))
+            first = page[0].segment
+            assert [item.segment for item in page] == list(range(first, first + len(page)))
             assert len({(item.document, *item.systems) for item in page}) == 1
 
 

@@ -16,10 +16,10 @@ from creamtea.errors import InputError
 from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.record import ItemContent
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import launching
 from creamtea.human.making.campaign_file import Folder, check_campaign
-from creamtea.human.making.choosing import NewItem
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.proposals import (
     OUTCOMES,
@@ -39,7 +39,7 @@ from creamtea.report.model import Table
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign, find_study
-from creamtea.store.tables import Item, ItemKind
+from creamtea.store.tables import Item
 
 # ---------------------------------------------------------------- from a file
 
@@ -86,21 +86,19 @@ def test_items_have_what_was_proposed_for_their_texts(study_database: Database, 
 def test_equal_texts_share_proposals_and_a_spoilt_one_has_none(tmp_path: Path) -> None:
     proposals = read_proposals(written(tmp_path / "p.jsonl", line("beam", 1, MAJOR), line("plain", 1, MINOR)))
     items = [
-        NewItem(
-            kind=ItemKind.RATED, segment_index=0, source="s", systems=[0, 1, 2], outputs=outputs, weight=1.0
-        )
+        ItemContent(segment=0, source="s", systems=("plain", "beam", "scones"), outputs=outputs)
         for outputs in (
-            ["equal", "equal", "other"],
-            ["spoilt", "equal", "other"],
-            ["spoilt", "spoilt", "other"],
+            ("equal", "equal", "other"),
+            ("spoilt", "equal", "other"),
+            ("spoilt", "spoilt", "other"),
         )
     ]
     lines = [Line(0, "source", "", ("equal", "equal", "other"))]
-    add_proposals(items, proposals, find_protocol("esa"), ["plain", "beam", "scones"], lines)
-    assert [item.proposals for item in items] == [{"0": [MINOR], "1": [MINOR]}, {"1": [MINOR]}, None]
+    (made,) = add_proposals([items], proposals, find_protocol("esa"), ["plain", "beam", "scones"], lines)
+    assert [item.proposals for item in made] == [{"plain": [MINOR], "beam": [MINOR]}, {"beam": [MINOR]}, None]
     none = read_proposals(written(tmp_path / "none.jsonl", line("plain", 1), line("beam", 1, MAJOR)))
-    add_proposals(items[:1], none, find_protocol("esa"), ["plain", "beam", "scones"], lines)
-    assert items[0].proposals == {"0": [MAJOR], "1": [MAJOR]}
+    ((first,),) = add_proposals([items[:1]], none, find_protocol("esa"), ["plain", "beam", "scones"], lines)
+    assert first.proposals == {"plain": [MAJOR], "beam": [MAJOR]}
 
 
 @pytest.mark.parametrize(

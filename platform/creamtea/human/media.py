@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -34,11 +33,9 @@ from creamtea.document.document import read_lines
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.files import open_regular, read_text
-from creamtea.human.making.choosing import NewItem
-from creamtea.human.making.outputs import Line
 from creamtea.store.rows import check_text
 from creamtea.store.tables import CampaignMedia, Item
-from creamtea.wording import file_name, key_name
+from creamtea.wording import file_name
 
 # ---------------------------------------------------------------- what a file may be
 # SVG is not among the types, because it can carry scripts; nor is what not every browser plays. A file's
@@ -326,7 +323,7 @@ class GivenFile:
 
 def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
     """Read the lines of a file, check all files that they name, then keep these in the store; without a store
-    they have no digest of their own.
+    they have no digest of their content.
 
     InputError with file and line if one is not allowed; nothing is kept then.
     """
@@ -334,7 +331,8 @@ def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
     checked = [_checked(path.parent, line.file, place) for place, line in lines]
     different = {file.path: file.size for found in checked for file in found}
     check_total(different.values(), path.name)
-    kept = {file: store.put_file(file) if store else "0" * 64 for file in different}  # → SHA-256
+    # → SHA-256; without a store a number each, so that two files beside a source are not the same
+    kept = {file: store.put_file(file) if store else f"{at:064x}" for at, file in enumerate(different)}
     given = []
     for (place, line), found in zip(lines, checked, strict=True):
         digests = [kept[file.path] for file in found]
@@ -358,59 +356,6 @@ def _checked(folder: Path, name: str, place: str) -> list[CheckedFile]:
 
 def _target(line: MediaLine) -> tuple[str, int | str]:
     return next((target, value) for target in TARGETS if (value := getattr(line, target)) is not None)
-
-
-# ---------------------------------------------------------------- into items
-
-
-def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[GivenFile], lines: Sequence[Line]) -> None:
-    """Give the items their `media`: what is a document's with the first item of each page, and
-    before what is a segment's. InputError for a segment or a document that is not there.
-    """
-    segments, documents = {line.index for line in lines}, {line.document for line in lines} - {""}
-    for file in given:
-        if file.target == "segment" and int(file.number) - 1 not in segments:
-            raise InputError(
-                f"{file.place}: there is no segment {file.number}: the test set has {len(segments)}"
-            )
-        if file.target == "document" and file.number not in documents:
-            raise InputError(
-                f"{file.place}: there is no document {str(file.number)!r}: name one of "
-                f"{key_name('documents')}"
-            )
-    files = _by_target(given)
-    for page in pages:
-        for at, item in enumerate(page):
-            of_document = files["document", item.document] if at == 0 else []
-            _give(item, [*of_document, *files["segment", item.segment_index + 1]])
-
-
-def add_to_written(items: Sequence[NewItem], given: Sequence[GivenFile], target: str) -> None:
-    """Add files to practice items (`target` is "tutorial") or attention checks ("attention")."""
-    for file in given:
-        if file.target == target and not int(file.number) <= len(items):
-            raise InputError(f"{file.place}: there is no {target} item {file.number}: there are {len(items)}")
-    files = _by_target(given)
-    for number, item in enumerate(items, start=1):
-        _give(item, files[target, number])
-
-
-def _by_target(given: Iterable[GivenFile]) -> dict[tuple[str, int | str], list[GivenFile]]:
-    found: dict[tuple[str, int | str], list[GivenFile]] = defaultdict(list)
-    for file in given:
-        found[file.target, file.number].append(file)
-    return found
-
-
-def _give(item: NewItem, files: Sequence[GivenFile]) -> None:
-    seen: dict[str, GivenFile] = {}
-    for file in files:
-        first = seen.setdefault(file.media.digest, file)
-        if first is not file:
-            raise InputError(f"{file.place}: the same file as in {first.place}, beside the same source")
-    if len(files) > MAX_PER_ITEM:
-        raise InputError(f"{files[-1].place}: more than {MAX_PER_ITEM} files beside one source: leave it out")
-    item.media = [file.media.stored() for file in files]
 
 
 # ---------------------------------------------------------------- what a campaign shows

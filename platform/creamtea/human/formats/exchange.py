@@ -30,7 +30,6 @@ from creamtea.human.formats.storing import (
     amounts,
     check_free,
     check_kept,
-    check_lengths,
     collect,
     keep_media,
     read_media_folder,
@@ -38,6 +37,7 @@ from creamtea.human.formats.storing import (
     whole_test_set,
     write_media,
 )
+from creamtea.human.making.campaigns import check_length
 from creamtea.human.making.settings import settings_of
 from creamtea.human.media import FileStore
 from creamtea.human.protocols import find_protocol
@@ -45,7 +45,7 @@ from creamtea.plugins import Registry
 from creamtea.printable import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import WRITTEN_KINDS, Rater
+from creamtea.store.tables import MAX_INDEXED, WRITTEN_KINDS, Rater
 from creamtea.wording import file_name, option
 
 # ---------------------------------------------------------------- formats by their names
@@ -175,7 +175,7 @@ def import_campaign(
     if facts.leave_out:
         content, left = without_systems(content, facts.for_systems(content.systems).leave_out)
         not_kept += left
-    check_lengths(content)
+    _check_lengths(content)
     read_otherwise = (part for part in not_kept if part.note)
     notices = (*read_otherwise, *look_alikes(content), *repeats_kept(content), *error_notices(content))
     not_kept = tuple(part for part in not_kept if not part.note)
@@ -188,6 +188,17 @@ def import_campaign(
     keep_media(media, store)
     sizes = {digest: file.size for digest, file in media.items()}
     return store_campaign(database, content, actor, path.resolve().name, not_kept, notices, sizes)
+
+
+def _check_lengths(content: Content) -> None:
+    """Raise InputError if the campaign's name or a pseudonym is too long for an index."""
+    check_length(content.name)
+    for rater in content.raters:
+        if len(rater.pseudonym) > MAX_INDEXED:
+            raise InputError(
+                f"rater {rater.pseudonym[:40]!r}… has a pseudonym of {len(rater.pseudonym):,} characters; "
+                f"allowed: at most {MAX_INDEXED}"
+            )
 
 
 def _check_names(facts: ImportFacts) -> None:

@@ -40,7 +40,14 @@ from creamtea.human.formats.columns import (
     Weight,
     columns_of,
 )
-from creamtea.human.formats.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
+from creamtea.human.formats.record import (
+    AnswerContent,
+    Content,
+    ItemContent,
+    RaterContent,
+    ScoreContent,
+    output_names,
+)
 from creamtea.human.protocols import Protocol, Scale, ScoredAnswer, find_protocol
 from creamtea.human.protocols.base import exact
 from creamtea.human.protocols.scores import Da
@@ -153,7 +160,7 @@ def _rows(
     repeated |= {name: getattr(answer, name) for name in OF_ANSWER}
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     places = [(shown, system) for shown, group in enumerate(answer.order, start=1) for system in group]
-    places.sort(key=lambda place: (place[0], content.systems.index(place[1])))
+    places.sort(key=lambda place: (place[0], content.numbers[place[1]]))
     scores = {(score.revision, score.system): score for score in answer.scores}
     revisions: list[int | None] = [*sorted({score.revision for score in answer.scores})]
     for revision in revisions or [None]:
@@ -198,6 +205,7 @@ def checked_items(
     known = f"the campaign's systems: {', '.join(systems)}"
     seen: set[int] = set()
     for place, item in given:
+        is_written = ItemKind(item.kind).is_written
         checks = (
             ("position", item.position not in seen, "each position once"),
             (
@@ -205,12 +213,8 @@ def checked_items(
                 item.page is None or item.page == pages[item.page],
                 "the position of the first item of its page",
             ),
-            (
-                "segment",
-                item.segment >= 0 or ItemKind(item.kind).is_written,
-                f"0 or more for a {item.kind} item",
-            ),
-            ("systems", set(item.systems) <= set(systems), known),
+            ("segment", item.segment >= 0 or is_written, f"0 or more for a {item.kind} item"),
+            ("systems", set(item.systems) <= {*(output_names(systems) if is_written else systems)}, known),
             ("outputs", len(item.outputs) == len(item.systems), "one text for each of systems"),
             ("output_chances", _one_each(item, item.output_chances), "one for each of systems"),
             ("output_drawn", _one_each(item, item.output_drawn), "one for each of systems"),
@@ -370,13 +374,13 @@ def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: 
     for number, (system, given) in enumerate(revisions[0].items(), start=1):
         shown = number if given.shown is None else given.shown
         places[shown, outputs[system]].append(system)
-    order = [sorted(places[place], key=content.systems.index) for place in sorted(places)]
+    order = [sorted(places[place], key=content.numbers.__getitem__) for place in sorted(places)]
     scores = [
         score
         for number, revision in enumerate(revisions, start=1)
         for score in _scores(number, revision, order, protocol)
     ]
-    scores.sort(key=lambda score: (score.revision, content.systems.index(score.system)))
+    scores.sort(key=lambda score: (score.revision, content.numbers[score.system]))
     first = next(iter(revisions[0].values()))
     return from_row(AnswerContent, first, order=tuple(tuple(group) for group in order), scores=tuple(scores))
 

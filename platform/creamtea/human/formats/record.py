@@ -36,6 +36,7 @@ from creamtea.human.formats.columns import (
 )
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.media import types_of
+from creamtea.human.protocols.base import MAX_SYSTEMS
 from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind, shown_of
 
 
@@ -53,14 +54,30 @@ class RaterContent:
     forgotten_at: Moment | None = None
 
 
+NOT_PLACED = -1  # the position of an item that is made and not yet in its campaign's order
+
+
+def output_names(systems: Sequence[str]) -> tuple[str, ...]:
+    """Return what outputs are called, by their numbers in the database: systems, then "output 3" and so on.
+
+    Outputs of practice items and checks are numbered from 0 as if they were of systems, and may be more.
+    """
+    return (*systems, *(f"output {number}" for number in range(len(systems) + 1, MAX_SYSTEMS + 1)))
+
+
+def output_numbers(systems: Sequence[str]) -> dict[str, int]:
+    """Return the numbers of `output_names`; a system called "output 3" keeps its own."""
+    return {name: number for number, name in reversed([*enumerate(output_names(systems))])}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ItemContent:
-    """An item of the campaign.
+    """An item of the campaign, as it is made, stored, exported and imported.
 
     Systems are named and `original` is a position; the table `item` has their numbers.
     """
 
-    position: Integer
+    position: Integer = NOT_PLACED
     page: Integer | None = None  # the position of the first item that was shown with it
     kind: KindName = ItemKind.RATED
     segment: Segment
@@ -157,6 +174,11 @@ class Content:
         return settings_of(self.settings)
 
     @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Return the numbers of outputs in the database (`output_numbers`), by which they are sorted."""
+        return output_numbers(self.systems)
+
+    @cached_property
     def excluded(self) -> set[str]:
         """Return the raters (pseudonyms) whose ratings do not count."""
         return {rater.pseudonym for rater in self.raters if rater.excluded_at is not None}
@@ -198,7 +220,7 @@ def counted_scores(content: Content, kinds: Collection[str] = SYSTEM_KINDS) -> I
     for answer in sorted(content.answers, key=lambda answer: (answer.item, answer.rater)):
         if answer.item not in items or answer.rater in excluded:
             continue
-        for score in sorted(answer.scores, key=lambda score: content.systems.index(score.system)):
+        for score in sorted(answer.scores, key=lambda score: content.numbers[score.system]):
             if score.revision == answer.last_revision:
                 yield CountedScore(items[answer.item], answer, score)
 

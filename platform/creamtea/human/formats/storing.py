@@ -31,9 +31,10 @@ from creamtea.human.formats.record import (
     document_names,
     known_test_set,
     named,
+    output_names,
+    output_numbers,
     rating_items,
 )
-from creamtea.human.making.campaigns import check_length
 from creamtea.human.making.outputs import first_node, study_texts
 from creamtea.human.media import (
     CAPTIONS,
@@ -50,7 +51,6 @@ from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign, metrics_of, study_nodes
 from creamtea.store.rows import from_row
 from creamtea.store.tables import (
-    MAX_INDEXED,
     Assignment,
     Campaign,
     Item,
@@ -85,7 +85,7 @@ def collect(database: Database, name: str) -> Content:
             select(Rater).where(Rater.campaign_id == campaign.id).order_by(Rater.id)
         ).all()
         positions = {item.id: item.position for item in items}
-        names: dict[Any, str] = dict(enumerate(campaign.systems))
+        names: dict[Any, str] = dict(enumerate(output_names(campaign.systems)))
         names |= {str(number): name for number, name in names.items()}  # as keys of JSON
         pseudonyms = {rater.id: rater.pseudonym for rater in raters}
         return from_row(
@@ -133,7 +133,7 @@ def _answers(
     session: Session, campaign: Campaign, positions: dict[int, int], pseudonyms: dict[int, str]
 ) -> list[AnswerContent]:
     """Return answered and skipped items; what a rater is still on is nobody's answer yet."""
-    names = campaign.systems
+    names = output_names(campaign.systems)
     scores: dict[int, list[ScoreContent]] = defaultdict(list)
     ratings = (
         select(Rating)
@@ -203,17 +203,6 @@ def check_free(session: Session, name: str) -> None:
         raise InputError(f"campaign {name!r} already exists: import under another name", about="name")
 
 
-def check_lengths(content: Content) -> None:
-    """Raise InputError if the campaign's name or a pseudonym is too long for an index."""
-    check_length(content.name)
-    for rater in content.raters:
-        if len(rater.pseudonym) > MAX_INDEXED:
-            raise InputError(
-                f"rater {rater.pseudonym[:40]!r}… has a pseudonym of {len(rater.pseudonym):,} characters; "
-                f"allowed: at most {MAX_INDEXED}"
-            )
-
-
 def store_campaign(
     database: Database,
     content: Content,
@@ -239,7 +228,7 @@ def store_campaign(
             person.pseudonym: Rater(campaign_id=campaign.id, **vars(person)) for person in content.raters
         }
         session.add_all(raters.values())
-        items = _store_items(session, content, campaign)
+        items = store_items(session, campaign, content.items)
         shown = (entry for item in content.items for entry in item.media)
         store_media(session, campaign.id, shown, media_sizes or {})
         ratings = _store_answers(session, content, raters, items)
@@ -254,32 +243,35 @@ def store_campaign(
     return amounts(content, not_kept, notices)
 
 
-def _store_items(session: Session, content: Content, campaign: Campaign) -> dict[int, Item]:
-    """Store items first, then what controls were made from: an original may follow its control."""
-    numbers = {system: number for number, system in enumerate(content.systems)}
-    items = {
+def store_items(session: Session, campaign: Campaign, items: Sequence[ItemContent]) -> dict[int, Item]:
+    """Store items first, then what controls were made from: an original may follow its control.
+
+    Return the rows by position.
+    """
+    numbers = output_numbers(campaign.systems)
+    rows = {
         item.position: Item(
             campaign_id=campaign.id,
             **_without(item, "segment", "systems", "block", "original", "degraded", "proposals"),
             segment_index=item.segment,
             **_of_systems(item, numbers),
         )
-        for item in content.items
+        for item in items
     }
-    session.add_all(items.values())
+    session.add_all(rows.values())
     session.flush()
-    for item in content.items:
+    for item in items:
         if item.original is not None:
-            items[item.position].original_id = items[item.original].id
+            rows[item.position].original_id = rows[item.original].id
     session.flush()
-    return items
+    return rows
 
 
 def _store_answers(
     session: Session, content: Content, raters: dict[str, Rater], items: dict[int, Item]
 ) -> int:
     """Store the answers; return how many scores there were."""
-    numbers = {system: number for number, system in enumerate(content.systems)}
+    numbers = content.numbers
     assignments = [
         Assignment(
             **_without(answer, "item", "rater", "order", "assigned_at", "scores"),

@@ -6,10 +6,10 @@ nothing that was rated.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
 from typing import Any
 
 from sqlalchemy import Select, delete, func, select
@@ -20,11 +20,14 @@ from creamtea.access import audit
 from creamtea.document.mistakes import one_of
 from creamtea.document.mistakes import shown as shown_value
 from creamtea.errors import InputError, about, wrong
-from creamtea.human.making.choosing import PART_CONTEXT, NewItem, choose, draw_blocks, make_items, make_pages
+from creamtea.human.formats.record import ItemContent
+from creamtea.human.formats.storing import store_items
+from creamtea.human.making.choosing import PART_CONTEXT, choose, draw_blocks, make_items, make_pages
 from creamtea.human.making.controls import with_controls
 from creamtea.human.making.known_answers import written_items
 from creamtea.human.making.outputs import (
     Documents,
+    Line,
     Texts,
     check_names,
     domain_settings,
@@ -33,7 +36,7 @@ from creamtea.human.making.outputs import (
 )
 from creamtea.human.making.proposals import FIELD, Proposal, add_proposals
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
-from creamtea.human.media import GivenFile, add_media, add_to_written, store_media
+from creamtea.human.media import MAX_PER_ITEM, GivenFile, store_media
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.rating.page import is_first_of_page
 from creamtea.store.database import Database
@@ -120,7 +123,7 @@ def store_campaign(
     _check(name, request)
     row = _free_name(session, name, replace)
     study = None if request.texts is not None else find_study(session, request.study)
-    texts, settings, pages = plan_campaign(session, study, name, request)
+    texts, settings, items = plan_campaign(session, study, name, request)
     again = row is not None
     if row is None:
         row = Campaign(name=name, state="draft", created_at=database.now(session))
@@ -137,19 +140,19 @@ def store_campaign(
         session.flush()
     except IntegrityError as error:  # somebody else has taken the name since it was found free
         raise _taken(name) from error
-    items = _store_items(session, row.id, pages, together=settings.by_documents)
-    media = (entry for page in pages for item in page for entry in item.media)
+    store_items(session, row, items)
+    media = (entry for item in items for entry in item.media)
     sizes = {digest: size for given in request.media or () for digest, size in given.sizes.items()}
     store_media(session, row.id, media, sizes)
-    detail = {"items": items, "made_anew": again}
+    detail = {"items": len(items), "made_anew": again}
     audit.record(session, row.id, actor, audit.CREATED, detail=detail)
 
 
 def plan_campaign(
     session: Session | None, study: StudyRow | None, name: str, request: CampaignRequest
-) -> tuple[Texts, CampaignSettings, list[list[NewItem]]]:
-    """Return the texts, the complete settings and the items by pages, and store nothing; texts from files
-    need no session. InputError as `store_campaign`."""
+) -> tuple[Texts, CampaignSettings, list[ItemContent]]:
+    """Return the texts, the complete settings and the items, and store nothing; texts from files need no
+    session. InputError as `store_campaign`."""
     protocol = _check(name, request)
     if study is not None:
         assert session is not None
@@ -234,9 +237,8 @@ def _draw(
     request: CampaignRequest,
     protocol: Protocol,
     settings: CampaignSettings,
-) -> tuple[CampaignSettings, list[list[NewItem]]]:
-    """The complete settings with what was drawn from what, and all items in their order, by the pages on
-    which they are shown."""
+) -> tuple[CampaignSettings, list[ItemContent]]:
+    """The complete settings with what was drawn from what, and all items in their order."""
     test_set, systems, seed = request.test_set, request.systems, request.seed
     documents = request.documents
     by_strata = "document" in settings.strata and settings.select == "stratified"
@@ -255,36 +257,34 @@ def _draw(
         metrics = [read_metric(session, study, test_set, systems, metric) for metric in settings.metrics]
     between = [systems.index(system) for system in settings.differ_between]
     choices, drawn = choose(lines, settings, seed, metrics, between)
-    assert settings.baseline is not None  # the settings are complete
-    baseline = systems.index(settings.baseline)
     blocks = draw_blocks(choices, settings, systems, seed)
     if settings.by_documents:
-        rated = make_pages(choices, protocol, settings, baseline, seed, blocks)
+        rated = make_pages(choices, protocol, settings, systems, seed, blocks)
     else:
-        rated = [[item] for item in make_items(choices, protocol, settings.pairs, baseline, seed, blocks)]
+        rated = [[item] for item in make_items(choices, protocol, settings, systems, seed, blocks)]
     if not rated and blocks is not None:
         alike = "the outputs that were drawn for a page differ nowhere: show more"
         raise wrong("sample.systems_per_page", alike)
     if not rated:
         raise wrong("protocol.pairs", "no pair with the baseline differs on the chosen segments: use all")
-    for page in rated:
-        for item in page:
-            item.references = shown[item.segment_index]
+    rated = [
+        [dataclasses.replace(item, references=tuple(shown[item.segment])) for item in page] for page in rated
+    ]
     given = request.media or ()
     with about("media"):
-        add_media(rated, given, lines)
+        rated = _with_media(rated, given, lines)
     with about("practice"):
-        tutorial = written_items(settings.tutorial, protocol)
+        tutorial = written_items(settings.tutorial, protocol, systems)
     first = {line.index: line.reference for line in lines}
     pages = with_controls(rated, first, settings, texts.languages[1], seed, len(tutorial))
     if request.proposals is not None:
         with about("protocol.proposals" if settings.proposed_by is None else FIELD):
-            add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)
+            pages = add_proposals(pages, request.proposals, protocol, systems, lines)
     with about("attention.items"):
-        checks = written_items(settings.attention, protocol)
+        checks = written_items(settings.attention, protocol, systems)
     with about("media"):
-        add_to_written(tutorial, given, "tutorial")
-        add_to_written(checks, given, "attention")
+        tutorial = _written_with_media(tutorial, given, "tutorial")
+        checks = _written_with_media(checks, given, "attention")
     domains = set() if documents is None else set(documents.domains.values())
     for domain in settings.domain_instructions:
         if domain not in domains:
@@ -296,31 +296,75 @@ def _draw(
     if documents is not None:
         known |= domain_settings(documents.domains, test_set)
     every = [*([item] for item in tutorial), *pages, *([item] for item in checks)]
-    return settings.model_copy(update=known), every
-
-
-def _store_items(session: Session, campaign_id: int, pages: list[list[NewItem]], *, together: bool) -> int:
-    """Store the items in their order, and return how many; `original` of a control is the place of its
-    original among them. `together`: the items of a page are shown at once; those that the organiser wrote are
-    alone."""
-    items = [item for page in pages for item in page]
-    first = accumulate(map(len, pages[:-1]), initial=0)  # of each page
-    starts = [start for start, page in zip(first, pages, strict=True) for _ in page]
-    rows = [
-        Item(
-            campaign_id=campaign_id,
-            position=position,
-            page=start if together and not item.kind.is_written else None,
-            **{name: value for name, value in vars(item).items() if name != "original"},
+    items: list[ItemContent] = []
+    for page in every:
+        together = settings.by_documents and not ItemKind(page[0].kind).is_written
+        lead = len(items) if together else None
+        items += (
+            dataclasses.replace(item, position=at, page=lead)
+            for at, item in enumerate(page, start=len(items))
         )
-        for position, (start, item) in enumerate(zip(starts, items, strict=True))
+    return settings.model_copy(update=known), items
+
+
+def _with_media(
+    pages: Sequence[Sequence[ItemContent]], given: Sequence[GivenFile], lines: Sequence[Line]
+) -> list[list[ItemContent]]:
+    """Give items their files: a document's to the first item of each page, before a segment's own.
+
+    InputError for a segment or a document that is not there.
+    """
+    segments, documents = {line.index for line in lines}, {line.document for line in lines} - {""}
+    for file in given:
+        if file.target == "segment" and int(file.number) - 1 not in segments:
+            missing = f"there is no segment {file.number}: the test set has {len(segments)}"
+            raise InputError(f"{file.place}: {missing}")
+        if file.target == "document" and file.number not in documents:
+            missing = f"there is no document {str(file.number)!r}: name one of {key_name('documents')}"
+            raise InputError(f"{file.place}: {missing}")
+    files = _by_target(given)
+    return [
+        [
+            _with_files(
+                item,
+                [
+                    *(files["document", item.document] if at == 0 else ()),
+                    *files["segment", item.segment + 1],
+                ],
+            )
+            for at, item in enumerate(page)
+        ]
+        for page in pages
     ]
-    session.add_all(rows)
-    session.flush()  # gives the originals their ids
-    for row, item in zip(rows, items, strict=True):
-        if item.original is not None:
-            row.original_id = rows[item.original].id
-    return len(rows)
+
+
+def _written_with_media(
+    items: Sequence[ItemContent], given: Sequence[GivenFile], target: str
+) -> list[ItemContent]:
+    """Give practice items (`target` is "tutorial") or attention checks ("attention") their files."""
+    for file in given:
+        if file.target == target and not int(file.number) <= len(items):
+            raise InputError(f"{file.place}: there is no {target} item {file.number}: there are {len(items)}")
+    files = _by_target(given)
+    return [_with_files(item, files[target, number]) for number, item in enumerate(items, start=1)]
+
+
+def _by_target(given: Sequence[GivenFile]) -> dict[tuple[str, int | str], list[GivenFile]]:
+    found: dict[tuple[str, int | str], list[GivenFile]] = defaultdict(list)
+    for file in given:
+        found[file.target, file.number].append(file)
+    return found
+
+
+def _with_files(item: ItemContent, files: Sequence[GivenFile]) -> ItemContent:
+    seen: dict[str, GivenFile] = {}
+    for file in files:
+        first = seen.setdefault(file.media.digest, file)
+        if first is not file:
+            raise InputError(f"{file.place}: the same file as in {first.place}, beside the same source")
+    if len(files) > MAX_PER_ITEM:
+        raise InputError(f"{files[-1].place}: more than {MAX_PER_ITEM} files beside one source: leave it out")
+    return dataclasses.replace(item, media=tuple(file.media.stored() for file in files))
 
 
 def summary(database: Database, name: str) -> CampaignSummary:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heapreplace
 from itertools import combinations, groupby, pairwise
 from statistics import fmean
@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from creamtea.errors import InputError, wrong
+from creamtea.human.formats.record import ItemContent
 from creamtea.human.making.design import balanced_blocks, block_of
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, number_of
@@ -248,28 +249,6 @@ def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) ->
 # ---------------------------------------------------------------- items
 
 
-@dataclass(kw_only=True)
-class NewItem:
-    """The fields are columns of the table `item`, but for `original`: of a control, the place of the item
-    that it was made from. Systems go by their positions; the outputs of written items are numbered from 0."""
-
-    kind: ItemKind
-    segment_index: int
-    document: str = ""
-    source: str
-    context: list[str] = field(default_factory=list)
-    references: list[str] = field(default_factory=list)
-    media: list[dict[str, Any]] = field(default_factory=list)
-    systems: list[int]
-    outputs: list[str]
-    weight: float
-    block: dict[str, Any] | None = None  # of the systems that were drawn for the segment (document)
-    degraded: int | None = None
-    guidance: dict[str, Any] | None = None
-    proposals: dict[str, Any] | None = None
-    original: int | None = None
-
-
 Blocks = Mapping[int, list[int]]  # segment → the systems (positions) that are rated of it
 
 
@@ -300,52 +279,62 @@ def _shuffle(units: list[Piece], seed: int) -> None:
 
 
 def _shown_together(
-    protocol: Protocol, outputs: Sequence[str], pairs: str, baseline: int, block: Sequence[int] | None
+    protocol: Protocol,
+    outputs: Sequence[str],
+    settings: CampaignSettings,
+    systems: Sequence[str],
+    block: Sequence[int] | None,
 ) -> list[tuple[int, ...]]:
-    """Return the groups of systems that share an item, of those in the block."""
+    """Return the groups of systems (positions) that share an item, of those in the block."""
+    baseline = settings.position_of_baseline(systems)
     if block is None:
-        return protocol.shown_together(outputs, pairs, baseline)
+        return protocol.shown_together(outputs, settings.pairs, baseline)
     own = [outputs[system] for system in block]
     # a block without the baseline has no pairs with it
     place = block.index(baseline) if baseline in block else len(block)
-    return [tuple(block[at] for at in group) for group in protocol.shown_together(own, pairs, place)]
+    return [tuple(block[at] for at in group) for group in protocol.shown_together(own, settings.pairs, place)]
 
 
 def make_items(
     choices: Sequence[ChosenSegment],
     protocol: Protocol,
-    pairs: str,
-    baseline: int,
+    settings: CampaignSettings,
+    systems: Sequence[str],
     seed: int,
     blocks: Blocks | None = None,
-) -> list[NewItem]:
+) -> list[ItemContent]:
     """Make an item for everything that is rated, in an order drawn from the seed.
 
-    The protocol says which systems of a segment share an item; `pairs` and the position `baseline` matter to
+    The protocol says which systems of a segment share an item; the settings `pairs` and `baseline` matter to
     those that show pairs.
     """
     items = [
-        new_item(choice, systems, block)
+        new_item(choice, systems, shown, block)
         for choice in choices
         for block in [None if blocks is None else blocks[choice.line.index]]
-        for systems in _shown_together(protocol, choice.line.outputs, pairs, baseline, block)
+        for shown in _shown_together(protocol, choice.line.outputs, settings, systems, block)
     ]
     _shuffle(items, seed)
     return items
 
 
-def new_item(choice: ChosenSegment, systems: Sequence[int], block: Sequence[int] | None = None) -> NewItem:
-    """Return the item that shows the outputs of these systems (positions), all of the segment's `block`."""
-    return NewItem(
+def new_item(
+    choice: ChosenSegment, systems: Sequence[str], shown: Sequence[int], block: Sequence[int] | None = None
+) -> ItemContent:
+    """Return the item that shows the outputs of some `systems` (positions), all of the segment's `block`."""
+    drawn = None
+    if block is not None:
+        drawn = {**block_of(block, len(systems)), "systems": [systems[at] for at in block]}
+    return ItemContent(
         kind=choice.kind,
-        segment_index=choice.line.index,
+        segment=choice.line.index,
         document=choice.line.document,
         source=choice.line.source,
-        context=list(choice.line.context),
-        systems=list(systems),
-        outputs=[choice.line.outputs[system] for system in systems],
+        context=choice.line.context,
+        systems=tuple(systems[at] for at in shown),
+        outputs=tuple(choice.line.outputs[at] for at in shown),
         weight=choice.weight,
-        block=None if block is None else block_of(block, len(choice.line.outputs)),
+        block=drawn,
     )
 
 
@@ -364,10 +353,10 @@ def make_pages(
     choices: Sequence[ChosenSegment],
     protocol: Protocol,
     settings: CampaignSettings,
-    baseline: int,
+    systems: Sequence[str],
     seed: int,
     blocks: Blocks | None = None,
-) -> list[list[NewItem]]:
+) -> list[list[ItemContent]]:
     """Make the items of every page.
 
     The pages of a document follow one another, by systems in an order drawn for the document, then by
@@ -376,26 +365,26 @@ def make_pages(
     """
     documents = [list(part) for _, part in groupby(choices, key=lambda choice: choice.line.document)]
     _shuffle(documents, seed)
-    ordered: list[list[NewItem]] = []
+    ordered: list[list[ItemContent]] = []
     for document in documents:
         first = document[0].line
         block = None if blocks is None else blocks[first.index]
         rank = list(range(len(first.outputs)))
         random.Random(f"{seed}/order/{first.index}").shuffle(rank)
-        pages: list[tuple[tuple[int, ...], int, list[NewItem]]] = []
+        pages: list[tuple[tuple[int, ...], int, list[ItemContent]]] = []
         for number, part in enumerate(parts(document, settings.segments_per_page)):
             read = document if settings.document_score else part  # what has to be equal to share a page
             texts = [
                 _BETWEEN.join(choice.line.outputs[system] for choice in read) for system in range(len(rank))
             ]
-            for systems in _shown_together(protocol, texts, settings.pairs, baseline, block):
-                page = [new_item(choice, systems, block) for choice in part]
-                for at, item in enumerate(page):
-                    if number == 0 or at > 0:  # nothing comes before, or the page has it
-                        item.context = []
+            for shown in _shown_together(protocol, texts, settings, systems, block):
+                first_item, *others = (new_item(choice, systems, shown, block) for choice in part)
+                if number == 0:  # nothing comes before
+                    first_item = replace(first_item, context=())
+                page = [first_item, *(replace(item, context=()) for item in others)]  # the page has theirs
                 # systems that share one part and not the next stand where the first of them does
-                shown = tuple(sorted(rank[system] for system in systems)[: protocol.max_outputs])
-                pages.append((shown, number, page))
+                place = tuple(sorted(rank[system] for system in shown)[: protocol.max_outputs])
+                pages.append((place, number, page))
         ordered += [page for _, _, page in sorted(pages, key=lambda page: page[:2])]
     return ordered
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from creamtea.errors import InputError
-from creamtea.human.making.choosing import NewItem
+from creamtea.human.formats.record import ItemContent
 from creamtea.human.making.settings import CampaignSettings, number_of
 from creamtea.store.tables import Item, ItemKind
 from creamtea.wording import counted, key_name
@@ -27,7 +27,7 @@ from creamtea.words import characters, is_unspaced
 SEGMENTS_PER_SPOILT_ONE = 3
 SPOILT = "spoilt"  # in the guidance of an adaptive design's bad reference
 SPOILT_LENGTHS = ((0, 0), (1, 1), (5, 2), (8, 3), (15, 4), (20, 5))  # up to so many tokens, so many
-Page = Sequence[NewItem]  # items that are shown together, in their order; most often one
+Page = Sequence[ItemContent]  # items that are shown together, in their order; most often one
 
 
 def spoilt_length(tokens: int, *, characters: bool = False) -> int:
@@ -67,7 +67,7 @@ def with_controls(
     language: str,
     seed: int,
     first: int = 0,
-) -> list[list[NewItem]]:
+) -> list[list[ItemContent]]:
     """Return the pages in their order with the controls between them.
 
     `references` are the test set's by segment. A control has `original`, the place of its
@@ -81,7 +81,7 @@ def with_controls(
     hosts = list(range(len(pages) - half))  # what has half a batch behind it
     bad, repeats = (number_of(amount, len(pages)) for amount in (settings.bad_references, settings.repeats))
     draw = random.Random(f"{seed}/controls")
-    behind: dict[int, list[NewItem]] = {}  # original's place among the pages → its control
+    behind: dict[int, list[ItemContent]] = {}  # original's place among the pages → its control
     for at in _spread(hosts, draw):
         if bad == 0:
             break
@@ -100,7 +100,7 @@ def with_controls(
     return _placed(pages, behind, half, first)
 
 
-def _repeat(item: NewItem) -> NewItem:
+def _repeat(item: ItemContent) -> ItemContent:
     return replace(item, kind=ItemKind.REPEAT, weight=0.0)
 
 
@@ -133,12 +133,12 @@ def _spread(places: list[int], draw: random.Random) -> list[int]:
 
 def _spoilt_page(
     page: Page, references: dict[int, str], language: str, draw: random.Random, *, later: bool
-) -> list[NewItem] | None:
+) -> list[ItemContent] | None:
     """Return the page with a third of its items spoilt, at least one, and the others repeated; None where
     none can be spoilt."""
     order = range(len(page)) if len(page) == 1 else draw.sample(range(len(page)), len(page))
     wanted = max(1, len(page) // SEGMENTS_PER_SPOILT_ONE)
-    spoilt: dict[int, NewItem] = {}
+    spoilt: dict[int, ItemContent] = {}
     for at in order:
         if len(spoilt) < wanted and (
             made := _bad_reference(page[at], references, language, draw, later=later)
@@ -150,8 +150,8 @@ def _spoilt_page(
 
 
 def _bad_reference(
-    item: NewItem, references: dict[int, str], language: str, draw: random.Random, *, later: bool
-) -> NewItem | None:
+    item: ItemContent, references: dict[int, str], language: str, draw: random.Random, *, later: bool
+) -> ItemContent | None:
     """Return the item with one of its distinct texts spoilt into one that it lacks, or None where none can
     be.
 
@@ -159,7 +159,7 @@ def _bad_reference(
     in the original. `degraded` is the first of them. `later`: all texts that can be spoilt are the item's
     guidance, {"spoilt": {text: spoilt text}}.
     """
-    own = references.get(item.segment_index)
+    own = references.get(item.segment)
     others = [text for text in references.values() if text not in ("", own)]
     distinct = sorted(set(item.outputs))
     bad = replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0)
@@ -169,7 +169,7 @@ def _bad_reference(
         if spoilt is None or spoilt in distinct:
             continue
         if not later:
-            outputs = [spoilt if output == text else output for output in item.outputs]
+            outputs = tuple(spoilt if output == text else output for output in item.outputs)
             return replace(bad, degraded=item.systems[item.outputs.index(text)], outputs=outputs)
         texts[text] = spoilt
     return replace(bad, guidance={SPOILT: texts}) if texts else None
@@ -189,11 +189,11 @@ def spoil_shown(item: Item, draw: random.Random) -> bool:
 
 
 def _placed(
-    pages: Sequence[Page], behind: dict[int, list[NewItem]], half: int, first: int
-) -> list[list[NewItem]]:
+    pages: Sequence[Page], behind: dict[int, list[ItemContent]], half: int, first: int
+) -> list[list[ItemContent]]:
     """Put pages and controls in one list; a control stands right before the page half a batch further."""
     due = {at + half: at for at in behind}
-    placed: list[list[NewItem]] = []
+    placed: list[list[ItemContent]] = []
     place_of: dict[int, int] = {}  # of a page: its first item's
     place = first
     for at in range(len(pages) + 1):
@@ -203,6 +203,6 @@ def _placed(
             place += len(placed[-1])
         if at < len(pages):
             place_of[at] = place
-            placed.append([replace(item) for item in pages[at]])
+            placed.append([*pages[at]])
             place += len(placed[-1])
     return placed

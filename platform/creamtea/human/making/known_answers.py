@@ -51,7 +51,7 @@ from sqlalchemy.orm import Session
 from creamtea.document.document import read_checked
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
-from creamtea.human.making.choosing import NewItem
+from creamtea.human.formats.record import ItemContent, output_names
 from creamtea.human.making.settings import AttentionItem, AttentionOutput, TutorialItem, TutorialOutput
 from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.protocols.spans import MarksErrors, as_expected, spans_of
@@ -59,7 +59,7 @@ from creamtea.store.tables import Assignment, Item, ItemKind, Rating
 from creamtea.wording import counted
 
 MAX_WARNINGS = 2  # of an attention check
-NO_SEGMENT = -1  # an item's segment_index where it is none of the test set
+NO_SEGMENT = -1  # an item's segment where it is none of the test set
 
 
 class TutorialFile(Strict):
@@ -80,16 +80,20 @@ def read_attention(path: Path) -> list[AttentionItem]:
     return read_checked(path, AttentionFile, "checks", "attention checks (YAML or JSON)").checks
 
 
-def written_items(items: Sequence[TutorialItem | AttentionItem], protocol: Protocol) -> list[NewItem]:
-    """Make an item of each practice item or check; its outputs are numbered from 0 as if they were systems.
+def written_items(
+    items: Sequence[TutorialItem | AttentionItem], protocol: Protocol, systems: Sequence[str]
+) -> list[ItemContent]:
+    """Make an item of each practice item or check; the campaign's first systems stand in for its outputs.
 
     InputError for what no answer of the protocol can meet: a wrong number of outputs, values that the scale
     lacks, equal texts, and a practice item or check that says too little.
     """
-    return [_written_item(number, item, protocol) for number, item in enumerate(items, start=1)]
+    return [_written_item(number, item, protocol, systems) for number, item in enumerate(items, start=1)]
 
 
-def _written_item(number: int, item: TutorialItem | AttentionItem, protocol: Protocol) -> NewItem:
+def _written_item(
+    number: int, item: TutorialItem | AttentionItem, protocol: Protocol, systems: Sequence[str]
+) -> ItemContent:
     is_check = isinstance(item, AttentionItem)
     place = f"{'attention check' if is_check else 'practice item'} {number}"
     texts = [output.text for output in item.outputs]
@@ -123,13 +127,13 @@ def _written_item(number: int, item: TutorialItem | AttentionItem, protocol: Pro
         guidance |= {"spans": spans, "above": above, "warning": item.warning}
     else:
         guidance |= {**({"spans": spans} if spans else {}), "explanation": item.explanation}
-    return NewItem(
+    return ItemContent(
         kind=ItemKind.ATTENTION if is_check else ItemKind.TUTORIAL,
-        segment_index=NO_SEGMENT,
+        segment=NO_SEGMENT,
         source=item.source,
-        context=list(item.context),
-        systems=list(range(len(texts))),
-        outputs=texts,
+        context=tuple(item.context),
+        systems=output_names(systems)[: len(texts)],
+        outputs=tuple(texts),
         weight=0.0,
         guidance=guidance,
     )

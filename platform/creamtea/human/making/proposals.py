@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +27,7 @@ from creamtea.document.document import read_lines
 from creamtea.document.values import Strict
 from creamtea.error_spans import MAX_SPANS, SPANS_FILE
 from creamtea.errors import InputError, wrong
-from creamtea.human.making.choosing import NewItem
+from creamtea.human.formats.record import ItemContent
 from creamtea.human.making.outputs import Line, check_names, metric_names, succeeded_key
 from creamtea.human.making.settings import ProposedBy
 from creamtea.human.protocols import Protocol
@@ -150,13 +150,13 @@ def proposals_of_metric(
 
 
 def add_proposals(
-    items: Iterable[NewItem],
+    pages: Iterable[Iterable[ItemContent]],
     proposals: Sequence[Proposal],
     protocol: Protocol,
     systems: Sequence[str],
     lines: Sequence[Line],
-) -> None:
-    """Give the items their `proposals`: by a system's position (as text, for JSON) a list of spans.
+) -> list[list[ItemContent]]:
+    """Return the pages, their items with the `proposals` that there are: by system a list of spans.
 
     Equal outputs of a segment have those of the first system with some; a spoilt output has none, since
     nobody has looked at it. InputError with file and line for a system, a segment, a place or a category
@@ -187,14 +187,13 @@ def add_proposals(
         if first is not proposal:
             raise InputError(f"{proposal.place}: this output has proposals already ({first.place})")
         known[proposal.segment, text] = known.get((proposal.segment, text)) or spans
-    for item in items:
-        found = {
-            str(system): known[item.segment_index, text]
-            for system, text in zip(item.systems, item.outputs, strict=True)
-            if (item.segment_index, text) in known
-        }
-        if found:
-            item.proposals = found
+
+    def spans_by_system(item: ItemContent) -> dict[str, list[dict[str, Any]]]:
+        texts = zip(item.systems, item.outputs, strict=True)
+        keys = ((system, (item.segment, text)) for system, text in texts)
+        return {system: known[key] for system, key in keys if key in known}
+
+    return [[replace(item, proposals=spans_by_system(item) or None) for item in page] for page in pages]
 
 
 # ---------------------------------------------------------------- in answers

@@ -103,8 +103,8 @@ def read_answers(session: Session, ratings: Ratings) -> Answers:
         for system in sorted(group)
     ]
     answer, place, system, assignment = np.array(shown, dtype=np.int64).reshape(-1, 4).T
-    # `given` is in the order of assignments and systems
-    systems = len(ratings.campaign.systems)
+    # `given` is in the order of assignments and systems; practice items may have more outputs than those
+    systems = 1 + int(given.system.max(initial=0))
     row = np.searchsorted(given.assignment * systems + given.system, assignment * systems + system)
     first = row[np.flatnonzero(np.diff(answer, prepend=NONE))]
     of_item = np.array([items[item] for item in given.item[first].tolist()]).reshape(-1, 3).T
