@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Annotated, Any, Protocol
+from typing import IO, Annotated, Protocol
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from sqlalchemy import delete, func, select
@@ -34,7 +34,7 @@ from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.files import open_regular, read_text
 from creamtea.store.rows import check_text
-from creamtea.store.tables import CampaignMedia, Item
+from creamtea.store.tables import CampaignMedia, Item, MediaEntry
 from creamtea.wording import file_name
 
 # ---------------------------------------------------------------- what a file may be
@@ -140,11 +140,11 @@ class ItemMedia(Strict):
             raise ValueError("captions of an image")
         return self
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> MediaEntry:
         return self.model_dump(mode="json", exclude_none=True)
 
 
-def check_entries(entries: Iterable[Any]) -> None:
+def check_entries(entries: Iterable[object]) -> None:
     """Raise ValueError for what `Item.media` cannot hold."""
     try:
         digests = [ItemMedia.model_validate(entry).digest for entry in entries]
@@ -155,7 +155,7 @@ def check_entries(entries: Iterable[Any]) -> None:
         raise ValueError(f"at most {MAX_PER_ITEM} different files")
 
 
-def types_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def types_of(entries: Iterable[MediaEntry]) -> dict[str, str]:
     """Map the SHA-256 of each file that these entries (`Item.media`) name, captions too, to its type."""
     found: dict[str, str] = {}
     for entry in entries:
@@ -362,7 +362,7 @@ def _target(line: MediaLine) -> tuple[str, int | str]:
 
 
 def store_media(
-    session: Session, campaign_id: int, entries: Iterable[Mapping[str, Any]], sizes: Mapping[str, int]
+    session: Session, campaign_id: int, entries: Iterable[MediaEntry], sizes: Mapping[str, int]
 ) -> None:
     """Note what the items of a campaign show (`Item.media`), in place of what was noted before. `sizes` of
     the files in bytes, by SHA-256."""
@@ -402,7 +402,7 @@ class SourceWithFiles:
 
     kind: str  # of item
     source: str
-    media: list[dict[str, Any]]
+    media: list[MediaEntry]
 
 
 def first_media(session: Session, campaign_id: int, most: int) -> list[SourceWithFiles]:

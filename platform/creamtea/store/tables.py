@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 from sqlalchemy import (
     JSON,
@@ -68,7 +68,9 @@ class Base(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
-    type_annotation_map = {datetime: UtcDateTime(), dict[str, Any]: Json, list[Any]: Json}  # noqa: RUF012
+    type_annotation_map = {datetime: UtcDateTime(), dict[str, Any]: Json} | dict.fromkeys(
+        (list[Any], list[int], list[str], list[list[int]]), Json
+    )
 
 
 class ItemKind(StrEnum):
@@ -296,7 +298,6 @@ class Point(Base):
 
 ROLES = ("reader", "organiser", "rater")
 CAMPAIGN_STATES = ("draft", "launched", "closed")
-Output = TypeVar("Output")
 
 
 class AccessToken(Base):
@@ -366,7 +367,7 @@ class Campaign(Base):
     programme: Mapped[str | None] = mapped_column(index=True)  # that it is a direction of
     test_set: Mapped[str]
     protocol: Mapped[str]  # human/protocols, or a plug-in's
-    systems: Mapped[list[Any]]  # names, in the study's order; never sent to a rater
+    systems: Mapped[list[str]]  # names, in the study's order; never sent to a rater
     source_language: Mapped[str]
     target_language: Mapped[str]
     ratings_per_item: Mapped[int]
@@ -384,6 +385,39 @@ class Campaign(Base):
     def is_planned(self) -> bool:
         """False for ratings made elsewhere: nobody knows how many were planned."""
         return self.registered is not None or self.state != "closed"
+
+
+MediaEntry = dict[str, str]  # a file beside a source: ItemMedia of human/media.py
+StoredSpan = dict[str, Any]  # an error as JSON: Span of human/protocols/spans.py
+Payload = dict[str, Any]  # an answer that is more than a score, as the protocol defines it (human/protocols)
+Output = TypeVar("Output")  # a number of a system in the database, its name in files
+
+
+class Block(TypedDict, Generic[Output]):
+    """The systems that were drawn for a segment or document, where not all are rated."""
+
+    systems: list[Output]
+    chances: list[list[float]]  # a row for each: of being drawn with each of them, by itself on the diagonal
+
+
+class KnownAnswer(TypedDict, total=False):
+    """What an item expects or teaches; keys are numbers of its outputs, as text."""
+
+    steps: dict[str, list[int]]  # the lowest and the highest accepted one
+    spans: dict[str, list[StoredSpan]]  # errors that must be marked: ExpectedSpan of human/protocols/spans.py
+    explanation: str  # of a practice item, shown after the answer
+    above: list[list[int]]  # of a check: pairs of outputs, the better one first
+    warning: str | None  # of a check, after a wrong answer; None: it is silent
+    spoilt: dict[str, str]  # of a bad reference whose systems are drawn later: by text the spoilt one
+
+
+class Draft(TypedDict, total=False):
+    """What a rater has begun and not submitted."""
+
+    answers: list[Any]  # one for each shown output of the item, None without; as the widget gives it
+    comment: str
+    revision: int  # the one that is being prepared
+    document: list[int | None]  # the scores of the whole document, with the first item of its last page
 
 
 class Item(Base):
@@ -414,31 +448,28 @@ class Item(Base):
     segment_index: Mapped[int]
     document: Mapped[str]
     source: Mapped[str]
-    context: Mapped[list[Any]]  # source segments before this one, where asked for
-    references: Mapped[list[Any]] = mapped_column(default=list)  # human translations that raters see
-    media: Mapped[list[Any]] = mapped_column(default=list)  # files beside the source (human/media.py)
-    systems: Mapped[list[Any]]  # positions in Campaign.systems, one for each output
-    outputs: Mapped[list[Any]]
+    context: Mapped[list[str]]  # source segments before this one, where asked for
+    references: Mapped[list[str]] = mapped_column(default=list)  # human translations that raters see
+    media: Mapped[list[MediaEntry]] = mapped_column(Json, default=list)  # files beside the source
+    systems: Mapped[list[int]]  # positions in Campaign.systems, one for each output
+    outputs: Mapped[list[str]]
     weight: Mapped[float]  # of the item in means, for stratified samples
     # of a campaign of 0.2 that aimed: with what probability the item was to be rated when its turn came; of
     # these and of adaptive designs: whether it is. None before that, and in other campaigns
     chance: Mapped[float | None]
     drawn: Mapped[bool | None]
     # the same of each output; `chance` is the highest
-    output_chances: Mapped[list[Any] | None] = mapped_column(JSON_OR_NULL)
-    output_drawn: Mapped[list[Any] | None] = mapped_column(JSON_OR_NULL)
-    # where not all systems are rated of a segment or document: `systems` (positions) that were drawn for it,
-    # and `chances`, a row for each: of being drawn with each of them, and by itself on the diagonal
-    block: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
+    output_chances: Mapped[list[float] | None] = mapped_column(JSON_OR_NULL)
+    output_drawn: Mapped[list[bool] | None] = mapped_column(JSON_OR_NULL)
+    block: Mapped[Block[int] | None] = mapped_column(JSON_OR_NULL)  # None where all systems are rated
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
     # whether as many raters have answered it as are planned, excluded ones not counted; of a control: its
     # original (human/rating/places.py)
     full: Mapped[bool] = mapped_column(default=False)
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
-    # tutorial: accepted steps and an explanation; attention check: human/making/known_answers.py
-    guidance: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
+    guidance: Mapped[KnownAnswer | None] = mapped_column(JSON_OR_NULL)  # human/making/known_answers.py
     # errors marked beforehand, by the system's position (human/making/proposals.py)
-    proposals: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
+    proposals: Mapped[dict[str, list[StoredSpan]] | None] = mapped_column(JSON_OR_NULL)
 
     @property
     def shown(self) -> list[int]:
@@ -507,8 +538,8 @@ class Assignment(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     item_id: Mapped[int] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
     rater_id: Mapped[int] = mapped_column(ForeignKey("rater.id", ondelete="CASCADE"))
-    order: Mapped[list[Any]]  # positions in Campaign.systems, one list of equals per shown output
-    draft: Mapped[dict[str, Any] | None]
+    order: Mapped[list[list[int]]]  # positions in Campaign.systems, one list of equals per shown output
+    draft: Mapped[Draft | None] = mapped_column(Json)
     lease_until: Mapped[datetime]
     created_at: Mapped[datetime]
     submitted_at: Mapped[datetime | None]  # the first revision
@@ -538,7 +569,7 @@ class Rating(Base):
     system: Mapped[int]  # position in Campaign.systems
     revision: Mapped[int]
     step: Mapped[int]
-    payload: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
+    payload: Mapped[Payload | None] = mapped_column(JSON_OR_NULL)
     document_step: Mapped[int | None]  # score of the system's whole document, on its last page, if asked for
     created_at: Mapped[datetime]
 

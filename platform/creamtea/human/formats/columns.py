@@ -24,7 +24,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, Field, PlainValidator, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    GetPydanticSchema,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core.core_schema import no_info_plain_validator_function
 
 from creamtea.document.mistakes import one_of
 from creamtea.document.strict_json import parse_json
@@ -34,7 +43,7 @@ from creamtea.human.media import check_entries
 from creamtea.human.protocols import OWN, PROTOCOLS, protocol_names
 from creamtea.printable import text_from_cell, text_to_cell
 from creamtea.store.rows import check_json, check_text
-from creamtea.store.tables import CAMPAIGN_STATES, ItemKind
+from creamtea.store.tables import CAMPAIGN_STATES, Block, ItemKind, KnownAnswer, MediaEntry, StoredSpan
 from creamtea.wording import counted, file_name
 
 MAX_INTEGER = 2**31 - 1  # of an INTEGER column
@@ -102,9 +111,11 @@ def _json_object(value: Any) -> dict[str, Any]:
     return value
 
 
-def _media(entries: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+def _media(entries: Any) -> tuple[MediaEntry, ...]:
+    if not isinstance(entries, list | tuple):
+        raise ValueError
     check_entries(entries)
-    return entries
+    return tuple(entries)
 
 
 def _different(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -153,14 +164,18 @@ Names = Annotated[
 ]
 
 MediaEntries = Annotated[
-    tuple[dict[str, Any], ...],
-    AfterValidator(_media),
+    tuple[MediaEntry, ...],
+    PlainValidator(_media),
     "a list of files beside the source: digest (SHA-256), type, description",
 ]
 
-JsonObject = Annotated[
-    dict[str, Any], PlainValidator(_json_object), "a JSON object without NUL, NaN or infinity"
-]
+# not PlainValidator, which looks into the type
+_OBJECT = GetPydanticSchema(lambda *_: no_info_plain_validator_function(_json_object))
+_OBJECT_TEXT = "a JSON object without NUL, NaN or infinity"
+JsonObject = Annotated[dict[str, Any], _OBJECT, _OBJECT_TEXT]
+BlockObject = Annotated[Block[str], _OBJECT, _OBJECT_TEXT]  # `checked_items` looks into it
+KnownAnswerObject = Annotated[KnownAnswer, _OBJECT, _OBJECT_TEXT]
+ProposalsObject = Annotated[dict[str, list[StoredSpan]], _OBJECT, _OBJECT_TEXT]  # by system
 
 
 # ---------------------------------------------------------------- columns

@@ -235,7 +235,7 @@ def _items_of_ratings(ratings: Sequence[GivenRating], systems: Sequence[str]) ->
             position=position,
             systems=of_item,
             outputs=tuple(texts[system] for system in of_item),
-            **{column: first.columns[column] for column in OF_ITEM if column in first.columns},
+            **{column: getattr(first, column) for column in OF_ITEM if column in first.columns},
         )
         items.append((first.place, item))
     return checked_items(items, systems)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import select
 
@@ -45,7 +44,7 @@ from creamtea.plugins import Registry
 from creamtea.printable import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import MAX_INDEXED, WRITTEN_KINDS, Rater
+from creamtea.store.tables import MAX_INDEXED, WRITTEN_KINDS, Block, Rater
 from creamtea.wording import file_name, option
 
 # ---------------------------------------------------------------- formats by their names
@@ -322,7 +321,7 @@ def _item(item: ItemContent, gone: Collection[str]) -> ItemContent:
     )
 
 
-def _block(block: Mapping[str, Any], gone: Collection[str]) -> dict[str, Any]:
+def _block(block: Block[str], gone: Collection[str]) -> Block[str]:
     """Return the same draw for the systems that stay."""
     stays = [at for at, system in enumerate(block["systems"]) if system not in gone]
     return {

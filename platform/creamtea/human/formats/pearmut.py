@@ -35,7 +35,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -66,7 +66,15 @@ from creamtea.human.protocols.scores import DaSqm
 from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm, Span, spans_of
 from creamtea.human.protocols.taxonomy import MISSING
 from creamtea.store.rows import check_text
-from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind, shown_of
+from creamtea.store.tables import (
+    CONTROL_KINDS,
+    SYSTEM_KINDS,
+    ItemKind,
+    KnownAnswer,
+    Payload,
+    StoredSpan,
+    shown_of,
+)
 from creamtea.wording import counted, option
 
 PROTOCOLS = {"DA": "da", "ESA": "esa", "cESA": "cesa", "MQM": "mqm"}  # Pearmut's name → creamtea's
@@ -190,6 +198,7 @@ def _not_blank(name: str) -> str:
 Text = Annotated[str, AfterValidator(check_text)]
 Name = Annotated[str, AfterValidator(_not_blank)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+# whole numbers as such; a scale of steps refuses others with their place
 Score = Annotated[Finite, AfterValidator(lambda score: int(score) if score.is_integer() else score)]
 Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
 # version 0 has lists; an empty one says nothing
@@ -643,7 +652,7 @@ class _Import:
 
     def _proposals(
         self, place: Place, item: PearmutItem, outputs: Mapping[str, str]
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, list[StoredSpan]] | None:
         prefilled = {system: spans for system in outputs if (spans := item.error_spans.get(system))}
         if not self.protocol.marks_errors:
             self.left["pre-filled errors"] += sum(map(len, prefilled.values()))
@@ -654,13 +663,13 @@ class _Import:
             found[system] = [self._span(f"{place}: {system}", units, span) for span in spans]
         return found or None
 
-    def _span(self, where: str, units: Units, span: PearmutSpan) -> dict[str, Any]:
+    def _span(self, where: str, units: Units, span: PearmutSpan) -> StoredSpan:
         """Return a span as a payload stores it; InputError for a place outside of the text."""
         try:
             found = units.characters(span.start_i, span.end_i)
         except ValueError as error:
             raise InputError(f"{where}: {error}; allowed: characters of its output") from None
-        placed: dict[str, Any] = {} if found is None else {"start": found[0], "end": found[1]}
+        placed: StoredSpan = {} if found is None else {"start": found[0], "end": found[1]}
         if found is None:
             special = units.behind(span.start_i)
             unnamed = (
@@ -727,14 +736,14 @@ class _Import:
                     submitted_at=first.rated_at,
                     rated_at=moments.rated_at,
                     active_ms=first.active_ms,
-                    step=None if self.protocol.marks_errors else response.score,
+                    step=None if self.protocol.marks_errors else cast(int | None, response.score),
                     payload=self._payload(place, item, pearmut, system, response),
                 )
             )
 
     def _payload(
         self, place: Place, item: ItemContent, pearmut: PearmutItem, system: str, response: Response
-    ) -> dict[str, Any] | None:
+    ) -> Payload | None:
         """Return the payload with the marked errors, if the protocol has some.
 
         A mark at the place of an error that was marked beforehand came from it.
@@ -825,10 +834,13 @@ def guidance_of(
     rules: Mapping[str, Validation],
     protocol: Protocol,
     left: Counter[str],
-) -> dict[str, Any] | None:
+) -> KnownAnswer | None:
     """Return the guidance of an item of these outputs; None if any answer would pass."""
     systems = list(outputs)
-    steps, spans, above, warnings = {}, {}, [], []
+    steps: dict[str, list[int]] = {}
+    spans: dict[str, list[StoredSpan]] = {}
+    above: list[list[int]] = []
+    warnings: list[str] = []
     for at, (system, units) in enumerate(outputs.items()):
         rule = rules.get(system) or Validation()
         warnings += [rule.warning] if rule.warning else []
@@ -841,9 +853,10 @@ def guidance_of(
                     steps[str(at)] = [low, high]
                 else:
                     left["accepted scores of checks, between which no whole number lies"] += 1
-        expected = [_expected(span, units) for span in rule.error_spans or ()]
-        if not protocol.marks_errors or None in expected:
-            left["expected errors of checks"] += len(expected)
+        wanted = rule.error_spans or ()
+        expected = [found for span in wanted if (found := _expected(span, units)) is not None]
+        if not protocol.marks_errors or len(expected) < len(wanted):
+            left["expected errors of checks"] += len(wanted)
         elif expected:
             spans[str(at)] = expected
         if rule.score_greaterthan is not None:
@@ -860,7 +873,7 @@ def guidance_of(
     return {"steps": steps, "spans": spans, "above": above, "warning": said or None}
 
 
-def _expected(written: PearmutExpected, units: Units) -> dict[str, Any] | None:
+def _expected(written: PearmutExpected, units: Units) -> StoredSpan | None:
     """Return an expected error as creamtea stores it; None if it cannot."""
     start, end = (_range(place, len(units)) for place in (written.start_i, written.end_i))
     try:
@@ -1238,7 +1251,7 @@ def validation_of(item: ItemContent, info: dict[str, Any]) -> dict[str, Any]:
 
     It has one comparison of an output at most, and no category of an error.
     """
-    guidance = item.guidance or {}
+    guidance: KnownAnswer = item.guidance or {}
     said = guidance.get("explanation") or guidance.get("warning")
     above = {better: item.systems[worse] for better, worse in reversed(guidance.get("above", []))}
     found: dict[str, dict[str, Any]] = {}
@@ -1254,7 +1267,7 @@ def validation_of(item: ItemContent, info: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _expectation(stored: Mapping[str, Any], units: Units) -> dict[str, Any]:
+def _expectation(stored: StoredSpan, units: Units) -> dict[str, Any]:
     expected = ExpectedSpan.model_validate(stored)
     severity = {"severity": expected.severity} if expected.severity else {}
     if expected.start is None or expected.end is None:

@@ -14,9 +14,8 @@ contradictions between columns or rows are found. What this cannot show is check
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
 from pydantic import ValidationError
@@ -59,36 +58,38 @@ from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, option
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RatingRow:
-    campaign: Name
-    protocol: ProtocolName
+    """A row of an export. What has a default, a file of ratings made elsewhere need not say."""
+
+    campaign: Name = ""
+    protocol: ProtocolName = ""
     rater: Name
-    excluded: Flag
+    excluded: Flag = False
     item: Integer
-    kind: KindName
-    segment: Segment
-    document: Text
-    weight: Weight
-    original: Integer | None
-    degraded: Name | None
-    source: Text
+    kind: KindName = ItemKind.RATED
+    segment: Segment = 0
+    document: Text = ""
+    weight: Weight = 1.0
+    original: Integer | None = None
+    degraded: Name | None = None
+    source: Text = ""
     system: Name
-    output: Text
-    shown: Integer  # the place on the page, 1 for the first
-    step: Integer | None
-    value: Value | None  # as the scale writes the step
-    payload: JsonObject | None
-    document_step: Integer | None
-    revision: Integer | None
-    counts: Flag  # the last revision of a rater who is not excluded
-    comment: Text
-    skip_reason: Text
+    output: Text = ""
+    shown: Integer = 0  # the place on the page, 1 for the first; 0: in the order of the ratings
+    step: Integer | None = None
+    value: Value | None = None  # as the scale writes the step
+    payload: JsonObject | None = None
+    document_step: Integer | None = None
+    revision: Integer | None = 1
+    counts: Flag = True  # the last revision of a rater who is not excluded
+    comment: Text = ""
+    skip_reason: Text = ""
     assigned_at: Moment
-    submitted_at: Moment | None  # the first answer
-    skipped_at: Moment | None
-    rated_at: Moment | None  # this score
-    active_ms: Integer | None
+    submitted_at: Moment | None = None  # the first answer
+    skipped_at: Moment | None = None
+    rated_at: Moment | None = None  # this score
+    active_ms: Integer | None = None
     warned: Integer = 0  # wrong answers to a loud attention check that were not stored
 
 
@@ -96,48 +97,22 @@ COLUMNS = columns_of(RatingRow)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenRating:
-    """A rating as an import has it; the fields mean what those of a RatingRow do. Of `step`, `value` and
-    `payload` one is enough; where an item was skipped there is none."""
+class GivenRating(RatingRow):
+    """A rating as an import has it. Of `step`, `value` and `payload` one is enough; where an item was skipped
+    there is none."""
 
     place: Place
-    rater: str
-    item: int
-    system: str
-    output: str = ""
-    shown: int | None = None  # None: in the order of the ratings
-    step: float | None = None  # the protocol's scale says which there are
-    value: str | None = None
-    payload: dict[str, Any] | None = None
-    document_step: int | None = None
-    revision: int | None = 1
-    comment: str = ""
-    skip_reason: str = ""
-    assigned_at: datetime
-    submitted_at: datetime | None = None
-    skipped_at: datetime | None = None
-    rated_at: datetime | None = None
-    active_ms: int | None = None
-    warned: int = 0
-    excluded: bool = False
-    columns: Mapping[str, Any] = field(default_factory=dict)  # all of a row of an export, to be compared
+    columns: Collection[str] = ()  # that a row of an export says, to be compared
     answer: ScoredAnswer | None = None  # what the protocol makes of it; None where an item was skipped
 
     def refuse(self, column: str, allowed: str) -> InputError:
         """What is wrong with the value of a column."""
-        return self.place.refuse(column, self.found(column), allowed)
-
-    def found(self, column: str) -> Any:
-        return getattr(self, column) if column in _GIVEN else self.columns[column]
-
-
-_GIVEN = {field.name for field in fields(GivenRating)} & COLUMNS.keys()
+        return self.place.refuse(column, getattr(self, column), allowed)
 
 
 def given_rating(record: Record, **others: Any) -> GivenRating:
     """Return a line with columns of an export as a rating; `others` are what it lacks."""
-    values = {name: value for name, value in record.values.items() if name in _GIVEN} | others
-    return GivenRating(place=record.place, columns=record.values, **values)
+    return GivenRating(place=record.place, columns=record.values.keys(), **record.values | others)
 
 
 # fields of the item and of the answer that a row repeats
@@ -372,7 +347,7 @@ def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: 
     places: dict[tuple[int, str], list[str]] = defaultdict(list)
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     for number, (system, given) in enumerate(revisions[0].items(), start=1):
-        shown = number if given.shown is None else given.shown
+        shown = given.shown or number
         places[shown, outputs[system]].append(system)
     order = [sorted(places[place], key=content.numbers.__getitem__) for place in sorted(places)]
     scores = [
@@ -425,7 +400,7 @@ def _check_same(given: GivenRating, row: RatingRow, protocol: Protocol) -> None:
     # scores follow from the errors by weights that the campaign may have had otherwise
     by_usual_weights = isinstance(protocol, MarksErrors) and not protocol.scored and not protocol.taxonomy
     for column in given.columns:
-        found, expected = given.found(column), getattr(row, column)
+        found, expected = getattr(given, column), getattr(row, column)
         one_is_enough = found is None and column in ("step", "value")
         if found != expected and not one_is_enough:
             allowed = "nothing" if expected is None else repr(expected)
@@ -476,7 +451,7 @@ def made_elsewhere(
         planned["decimals"] = _decimals(ratings)
     source, target = pair or (UNKNOWN, UNKNOWN)
     content = Content(
-        name=ratings[0].columns.get("campaign", facts.name),  # rows of an export keep its name
+        name=ratings[0].campaign or facts.name,  # rows of an export keep its name
         test_set=facts.test_set or facts.name,
         protocol=protocol,
         systems=tuple(systems),

@@ -12,20 +12,22 @@ from datetime import datetime
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.human.formats.columns import (
+    BlockObject,
     Flag,
     Flags,
     Integer,
     JsonObject,
     KindName,
+    KnownAnswerObject,
     Long,
     MediaEntries,
     Moment,
     Name,
     Names,
+    ProposalsObject,
     ProtocolName,
     Segment,
     State,
@@ -37,7 +39,7 @@ from creamtea.human.formats.columns import (
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.media import types_of
 from creamtea.human.protocols.base import MAX_SYSTEMS
-from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind, shown_of
+from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind, Payload, shown_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,12 +95,11 @@ class ItemContent:
     drawn: Flag | None = None
     output_chances: Weights | None = None  # of each output, where they stood side by side
     output_drawn: Flags | None = None
-    # the `systems` that were drawn for the segment or document, and their `chances`, a row for each
-    block: JsonObject | None = None
+    block: BlockObject | None = None  # the systems that were drawn for the segment or document
     original: Integer | None = None  # the position of the item that a control was made from
     degraded: Name | None = None  # the system whose text was spoilt
-    guidance: JsonObject | None = None
-    proposals: JsonObject | None = None  # errors that were marked beforehand, by system
+    guidance: KnownAnswerObject | None = None  # of practice items and checks
+    proposals: ProposalsObject | None = None  # errors that were marked beforehand
 
     @property
     def shown(self) -> list[str]:
@@ -112,7 +113,7 @@ class ScoreContent:
     revision: int
     step: int
     at: datetime
-    payload: dict[str, Any] | None
+    payload: Payload | None
     document_step: int | None = None  # of the whole document, with the first item of its last page
 
 

@@ -25,7 +25,7 @@ from creamtea.human.making.design import balanced_blocks, block_of
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, number_of
 from creamtea.human.protocols import Protocol
-from creamtea.store.tables import ItemKind
+from creamtea.store.tables import Block, ItemKind
 from creamtea.wording import counted, key_name
 
 PART_CONTEXT = 3  # sources at least that a later part of a document begins with
@@ -322,9 +322,10 @@ def new_item(
     choice: ChosenSegment, systems: Sequence[str], shown: Sequence[int], block: Sequence[int] | None = None
 ) -> ItemContent:
     """Return the item that shows the outputs of some `systems` (positions), all of the segment's `block`."""
-    drawn = None
+    drawn: Block[str] | None = None
     if block is not None:
-        drawn = {**block_of(block, len(systems)), "systems": [systems[at] for at in block]}
+        chances = block_of(block, len(systems))["chances"]
+        drawn = {"systems": [systems[at] for at in block], "chances": chances}
     return ItemContent(
         kind=choice.kind,
         segment=choice.line.index,

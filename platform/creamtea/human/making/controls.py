@@ -25,7 +25,6 @@ from creamtea.wording import counted, key_name
 from creamtea.words import characters, is_unspaced
 
 SEGMENTS_PER_SPOILT_ONE = 3
-SPOILT = "spoilt"  # in the guidance of an adaptive design's bad reference
 SPOILT_LENGTHS = ((0, 0), (1, 1), (5, 2), (8, 3), (15, 4), (20, 5))  # up to so many tokens, so many
 Page = Sequence[ItemContent]  # items that are shown together, in their order; most often one
 
@@ -172,12 +171,12 @@ def _bad_reference(
             outputs = tuple(spoilt if output == text else output for output in item.outputs)
             return replace(bad, degraded=item.systems[item.outputs.index(text)], outputs=outputs)
         texts[text] = spoilt
-    return replace(bad, guidance={SPOILT: texts}) if texts else None
+    return replace(bad, guidance={"spoilt": texts}) if texts else None
 
 
 def spoil_shown(item: Item, draw: random.Random) -> bool:
     """Spoil one of the texts that a bad reference of an adaptive design shows; False where none can be."""
-    texts: dict[str, str] = (item.guidance or {}).get(SPOILT, {})
+    texts = item.guidance["spoilt"] if item.guidance else {}
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     shown = sorted({outputs[system] for system in item.shown} & texts.keys())
     if not shown:

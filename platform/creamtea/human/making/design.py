@@ -27,7 +27,8 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any
+
+from creamtea.store.tables import Block
 
 MAX_EXCHANGES = 100_000  # tried: a second or two, for designs that are not reached before
 AHEAD = 100  # blocks, of which the next one is taken
@@ -128,7 +129,7 @@ def _exchange(
 
 def adaptive_blocks(
     blocks: int, systems: int, size: int, open_ones: Sequence[int], seed: str
-) -> list[dict[str, Any]]:
+) -> list[Block[int]]:
     """Draw the next part of an adaptive design: what is stored of each block (`block_of`).
 
     `open_ones` are at least `size` systems, or none: then all are.
@@ -148,7 +149,7 @@ def adaptive_blocks(
 
 def block_of(
     block: Sequence[int], systems: int, open_ones: Sequence[int] = (), share_of_all: float = 1.0
-) -> dict[str, Any]:
+) -> Block[int]:
     """Return what is stored of a block (`Item.block`): its systems, and the probabilities with which they
     were drawn, of each on the diagonal, of each pair beside it: from all systems with `share_of_all`,
     otherwise from the open ones."""

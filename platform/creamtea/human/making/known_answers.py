@@ -42,7 +42,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 from sqlalchemy import select
@@ -55,7 +55,7 @@ from creamtea.human.formats.record import ItemContent, output_names
 from creamtea.human.making.settings import AttentionItem, AttentionOutput, TutorialItem, TutorialOutput
 from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.protocols.spans import MarksErrors, as_expected, spans_of
-from creamtea.store.tables import Assignment, Item, ItemKind, Rating
+from creamtea.store.tables import Assignment, Item, ItemKind, KnownAnswer, Rating, StoredSpan
 from creamtea.wording import counted
 
 MAX_WARNINGS = 2  # of an attention check
@@ -99,7 +99,7 @@ def _written_item(
     texts = [output.text for output in item.outputs]
     _check_outputs(place, texts, protocol)
     steps: dict[str, list[int]] = {}
-    spans: dict[str, list[dict[str, Any]]] = {}
+    spans: dict[str, list[StoredSpan]] = {}
     above: list[list[int]] = []
     for at, output in enumerate(item.outputs):
         where = f"{place}, output {at + 1}"
@@ -114,7 +114,7 @@ def _written_item(
                 others = f"this item has no other output {other}, only outputs 1 to {len(texts)}"
                 raise InputError(f"{where}: above: {others}")
             above.append([at, other - 1])
-    guidance: dict[str, Any] = {"steps": steps}
+    guidance: KnownAnswer = {"steps": steps}
     try:
         if len(steps) == len(texts):
             protocol.check_accepted(list(steps.values()))
@@ -124,9 +124,9 @@ def _written_item(
     if isinstance(item, AttentionItem):
         if not above and not steps and not spans:
             raise InputError(f"{place}: any answer would pass: give an output `accepted`, `above` or `spans`")
-        guidance |= {"spans": spans, "above": above, "warning": item.warning}
+        guidance = {"steps": steps, "spans": spans, "above": above, "warning": item.warning}
     else:
-        guidance |= {**({"spans": spans} if spans else {}), "explanation": item.explanation}
+        guidance = {"steps": steps, **({"spans": spans} if spans else {}), "explanation": item.explanation}
     return ItemContent(
         kind=ItemKind.ATTENTION if is_check else ItemKind.TUTORIAL,
         segment=NO_SEGMENT,
@@ -153,7 +153,7 @@ def _check_says_enough(place: str, output: TutorialOutput, protocol: Protocol) -
         raise InputError(f"{place}: any answer would be right: give {wanted}")
 
 
-def _expected_spans(place: str, output: TutorialOutput, protocol: Protocol) -> list[dict[str, Any]]:
+def _expected_spans(place: str, output: TutorialOutput, protocol: Protocol) -> list[StoredSpan]:
     """Return the errors that must be marked, as they are stored; InputError for those that nobody can
     mark."""
     if not isinstance(protocol, MarksErrors):
@@ -207,7 +207,7 @@ def _check_order(steps: Mapping[str, Sequence[int]], above: Sequence[Sequence[in
 # ---------------------------------------------------------------- answers
 
 
-def is_right(guidance: Mapping[str, Any], answers: Mapping[int, ScoredAnswer]) -> bool:
+def is_right(guidance: KnownAnswer, answers: Mapping[int, ScoredAnswer]) -> bool:
     """Whether answers (by an output's number from 0) are as a check's item says."""
     return (
         all(low <= answers[int(at)].step <= high for at, (low, high) in guidance["steps"].items())
@@ -247,15 +247,15 @@ def attention_of(session: Session, campaign_id: int, rater_id: int | None = None
             *([] if rater_id is None else [Assignment.rater_id == rater_id]),
         )
     )
-    checks: dict[tuple[int, int], tuple[bool, dict[str, Any], dict[int, ScoredAnswer]]] = {}
+    checks: dict[tuple[int, int], tuple[bool, KnownAnswer, dict[int, ScoredAnswer]]] = {}
     for assignment_id, rater_id, warned, guidance, system, step, payload in rows:
         if guidance is None:
             continue  # ratings made elsewhere do not say what was expected
         answers = checks.setdefault((rater_id, assignment_id), (warned > 0, guidance, {}))[2]
         answers[system] = ScoredAnswer(step, payload)
     found: dict[int, Attention] = {}
-    for (rater_id, _), (warned_before, guidance, answers) in checks.items():
+    for (rater_id, _), (warned_before, expected, answers) in checks.items():
         so_far = found.get(rater_id, Attention())
-        passed = not warned_before and is_right(guidance, answers)
+        passed = not warned_before and is_right(expected, answers)
         found[rater_id] = Attention(so_far.answered + 1, so_far.passed + passed)
     return found

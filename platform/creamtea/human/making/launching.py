@@ -18,7 +18,6 @@ from creamtea.access import audit
 from creamtea.document.strict_json import digest
 from creamtea.errors import InputError
 from creamtea.human.making.campaigns import item_kinds
-from creamtea.human.making.controls import SPOILT
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import origin_of
 from creamtea.stats.incomplete import LOOKS as LOOKS_IN_BLOCKS
@@ -186,7 +185,7 @@ def items_digest(session: Session, campaign_id: int) -> str:
                 **({"media": item.media} if item.media else {}),
                 **({} if item.proposals is None else {"proposals": item.proposals}),
                 # an adaptive design draws it later
-                **({"outputs": [], "degraded": None} if SPOILT in (item.guidance or {}) else {}),
+                **({"outputs": [], "degraded": None} if "spoilt" in (item.guidance or {}) else {}),
                 **({} if item.block is None or item.output_drawn is not None else {"block": item.block}),
                 "segment": item.segment_index,
                 "original": None if item.original_id is None else position_of[item.original_id],

@@ -33,7 +33,7 @@ from creamtea.human.making.settings import ProposedBy
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import MarksErrors, Span
 from creamtea.store.queries import find_study, study_nodes
-from creamtea.store.tables import StepFile, StepRow, StudyRow
+from creamtea.store.tables import StepFile, StepRow, StoredSpan, StudyRow
 from creamtea.wording import key_name
 
 FIELD = "protocol.proposals_from"
@@ -164,7 +164,7 @@ def add_proposals(
     """
     if not isinstance(protocol, MarksErrors):
         raise wrong("protocol.proposals", f"is for marked errors, and {protocol.name} has none: leave it out")
-    known: dict[tuple[int, str], list[dict[str, Any]]] = {}  # segment, text → spans
+    known: dict[tuple[int, str], list[StoredSpan]] = {}  # segment, text → spans
     outputs = {line.index: line.outputs for line in lines}
     seen: dict[tuple[int, str], Proposal] = {}
     for proposal in proposals:
@@ -188,7 +188,7 @@ def add_proposals(
             raise InputError(f"{proposal.place}: this output has proposals already ({first.place})")
         known[proposal.segment, text] = known.get((proposal.segment, text)) or spans
 
-    def spans_by_system(item: ItemContent) -> dict[str, list[dict[str, Any]]]:
+    def spans_by_system(item: ItemContent) -> dict[str, list[StoredSpan]]:
         texts = zip(item.systems, item.outputs, strict=True)
         keys = ((system, (item.segment, text)) for system, text in texts)
         return {system: known[key] for system, key in keys if key in known}
@@ -199,7 +199,7 @@ def add_proposals(
 # ---------------------------------------------------------------- in answers
 
 
-def outcomes(proposed: Sequence[dict[str, Any]], spans: Sequence[Span]) -> Counter[str]:
+def outcomes(proposed: Sequence[StoredSpan], spans: Sequence[Span]) -> Counter[str]:
     """Count what became of the proposals of an output in a rater's answer, by OUTCOMES. A changed one has
     another severity or category; one at another place is a deleted and an added one."""
     came_from = {span.proposed: span for span in spans if span.proposed is not None}
@@ -213,7 +213,7 @@ def outcomes(proposed: Sequence[dict[str, Any]], spans: Sequence[Span]) -> Count
     return found
 
 
-def check_proposed(answer: Any, proposed: Sequence[Any]) -> None:
+def check_proposed(answer: Any, proposed: Sequence[StoredSpan]) -> None:
     """Raise ValueError for an answer (which its protocol has checked) with an error from a proposal that its
     output does not have, or with a cost, which no rater sets."""
     spans = answer.get("spans") if isinstance(answer, dict) else None

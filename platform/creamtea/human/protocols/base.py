@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from creamtea.human.protocols.taxonomy import Taxonomy
+from creamtea.store.tables import Payload
 
 Selection = Literal["all", "differing", "stratified", "disagreement"]
 SELECTIONS: tuple[Selection, ...] = ("all", "differing", "stratified", "disagreement")
@@ -94,7 +95,7 @@ class ScoredAnswer:
     """
 
     step: int
-    payload: dict[str, Any] | None = None
+    payload: Payload | None = None
 
     @property
     def answer(self) -> Any:
@@ -220,7 +221,7 @@ class Protocol:
         """Read the answer that a file of ratings writes as a value of the scale; ValueError for others."""
         return ScoredAnswer(self.scale.step_of(value))
 
-    def value(self, step: int, payload: Mapping[str, Any] | None) -> Fraction:
+    def value(self, step: int, payload: Payload | None) -> Fraction:
         """Return a stored score, exactly. The statistics use the step's value, which is next to it."""
         return self.scale.value(step)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, ClassVar
@@ -19,6 +19,7 @@ from creamtea.human.protocols.base import (
     exact,
 )
 from creamtea.human.words import words
+from creamtea.store.tables import Payload
 
 MAX_TEXT = 10_000  # characters of a corrected output
 WORSE, SAME, BETTER = range(3)  # steps of a preference
@@ -232,7 +233,7 @@ class SegmentScores(Protocol):
             raise ValueError(f"{float(score):g} is beyond the scores that can be kept, -1000 to 1000")
         return round((score - self.scale.lowest) / self.scale.size)
 
-    def value(self, step: int, payload: Mapping[str, Any] | None) -> Fraction:
+    def value(self, step: int, payload: Payload | None) -> Fraction:
         return self.scale.value(step) if payload is None else exact(payload["score"])
 
     @property

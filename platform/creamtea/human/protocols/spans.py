@@ -23,6 +23,7 @@ from creamtea.errors import InputError
 from creamtea.human.protocols.base import MAX_OUTPUTS, MIN_SYSTEMS, Protocol, Scale, ScoredAnswer, exact
 from creamtea.human.protocols.scores import Da, DaSqm
 from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Taxonomy, usual_tenths
+from creamtea.store.tables import Payload, StoredSpan
 from creamtea.wording import counted
 
 MAX_DECIMALS = 6  # of a score of MQM; beyond these it is rounded
@@ -53,7 +54,7 @@ class MarkedErrors(Strict):
             raise ValueError("has two errors from one proposal")
         return self
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self) -> Payload:
         """Return them in one way of writing."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
@@ -286,7 +287,7 @@ class Mqm(MarksErrors, Protocol):
         return None
 
 
-def spans_of(payload: Mapping[str, Any] | None) -> Sequence[Span]:
+def spans_of(payload: Payload | None) -> Sequence[Span]:
     """Return the errors of a stored answer; none of an answer without them."""
     return [] if payload is None else MarkedErrors.model_validate(payload).spans
 
@@ -345,8 +346,8 @@ class ExpectedSpan(Strict):
         return severe and span.category[: len(self.category)] == self.category
 
 
-def as_expected(expected: Sequence[Mapping[str, Any]], spans: Sequence[Span]) -> bool:
-    """Whether all of these are marked, or nothing is where no error is expected. `expected`: as stored."""
+def as_expected(expected: Sequence[StoredSpan], spans: Sequence[Span]) -> bool:
+    """Whether all of these are marked, or nothing is where no error is expected."""
     wanted = [ExpectedSpan.model_validate(span) for span in expected]
     return all(which_are_marked(wanted, spans)) if wanted else not spans
 

@@ -25,7 +25,16 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from creamtea.errors import CreamteaError, InputError
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.rating.orders import Order, groups_of, joint_order
-from creamtea.store.tables import SYSTEM_KINDS, Assignment, Campaign, Item, Rater, Rating
+from creamtea.store.tables import (
+    SYSTEM_KINDS,
+    Assignment,
+    Campaign,
+    Item,
+    MediaEntry,
+    Rater,
+    Rating,
+    StoredSpan,
+)
 from creamtea.wording import counted
 
 LEASE = timedelta(hours=2)
@@ -58,9 +67,9 @@ class ShownSegment:
     context: list[str]  # source segments before this one that the page does not show, oldest first
     outputs: list[str]
     letters: list[str]  # one for each output; "" where the page shows one output at a time
-    proposals: list[list[dict[str, Any]]]  # of each output the errors that are marked beforehand
+    proposals: list[list[StoredSpan]]  # of each output the errors that are marked beforehand
     references: list[str] = field(default_factory=list)  # human translations of the source
-    media: list[dict[str, Any]] = field(default_factory=list)  # files beside the source (human/media.py)
+    media: list[MediaEntry] = field(default_factory=list)  # files beside the source
 
 
 @dataclass(frozen=True)
@@ -126,7 +135,7 @@ class Guidance:
     right: list[bool]  # whether the stored step is accepted
     explanation: str
     # of each output the errors that were expected (None: any), and which of them were marked
-    spans: list[list[dict[str, Any]] | None] = field(default_factory=list)
+    spans: list[list[StoredSpan] | None] = field(default_factory=list)
     found: list[list[bool]] = field(default_factory=list)
     marked: list[bool] = field(default_factory=list)  # whether all were marked, and none where there is none
 
@@ -241,7 +250,7 @@ def shown_outputs(item: Item, order: Order) -> list[str]:
     return [texts[group[0]] for group in order]
 
 
-def shown_proposals(item: Item, order: Order) -> list[list[dict[str, Any]]]:
+def shown_proposals(item: Item, order: Order) -> list[list[StoredSpan]]:
     """Return the errors that are marked beforehand, in a drawn order of the item's distinct texts."""
     return [(item.proposals or {}).get(str(group[0]), []) for group in order]
 

@@ -52,6 +52,10 @@ THIRD_PLACES = 1  # raters of a third rating
 _PACE = 20  # answers that the pace is the median of
 
 
+OpenPage = Row[int, str, list[int], int, list[bool] | None]  # id, document, systems, position, output_drawn
+RatedOutput = tuple[int, int | frozenset[int]]  # segment and system; of pairs segment and both systems
+
+
 @dataclass(frozen=True)
 class Past:
     """One assignment of a rater."""
@@ -207,7 +211,7 @@ def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[
         {row.id for row in items if row.kind == kind} for kind in (ItemKind.TUTORIAL, ItemKind.ATTENTION)
     )
     controls = [(row.id, row.original_id) for row in items if row.kind in CONTROL_KINDS]
-    past: dict[int, list[Any]] = {}
+    past: dict[int, list[Row[int, int, str, datetime | None, datetime | None]]] = {}
     for row in session.execute(
         select(
             *(Assignment.rater_id, Assignment.item_id, Item.kind),
@@ -276,11 +280,11 @@ def _open_items(
         "items": SHORTLIST * (settings.get("segments_per_page", MAX_PER_PAGE) if as_documents else 1),
     }
     values["busy"] = _busy(session, campaign, values)
-    present: Sequence[Row[Any]] = []
+    present: Sequence[OpenPage] = []
     if values["document"]:
         present = session.execute(_open_pages(adaptive, present=True), values).all()
-    free: list[Row[Any]] = []
-    begun: list[Row[Any]] = []  # by others
+    free: list[OpenPage] = []
+    begun: list[OpenPage] = []  # by others
     last = -1
     while len(free) < SHORTLIST and (
         rows := session.execute(_open_pages(adaptive, present=False), {**values, "after": last}).all()
@@ -303,8 +307,8 @@ def _open_items(
 
 
 def _by_least_seen(
-    systems: int, past: list[Past], rows: Sequence[Row[Any]], as_documents: bool
-) -> list[Row[Any]]:
+    systems: int, past: list[Past], rows: Sequence[OpenPage], as_documents: bool
+) -> list[OpenPage]:
     """Put first, of as many pages (documents) as there are systems, those whose systems this rater has seen
     least, so that each rater sees all systems about equally often."""
     seen = Counter(
@@ -317,7 +321,7 @@ def _by_least_seen(
     parts = groupby(rows, key=lambda row: row.document if as_documents else row.id)
     units = [list(pages) for _, pages in parts]
 
-    def often(pages: list[Row[Any]]) -> float:
+    def often(pages: list[OpenPage]) -> float:
         shown = {system for row in pages for system in shown_of(row.systems, row.output_drawn)}
         return sum(seen[system] for system in shown) / max(1, len(shown))
 
@@ -325,11 +329,13 @@ def _by_least_seen(
     return [row for pages in (*ahead, *units[systems:]) for row in pages]
 
 
-def _by_own_order(campaign: Campaign, rater: Rater, rows: Sequence[Row[Any]]) -> list[Row[Any]]:
-    """Pages of documents (with `document`, `systems` and `position`) with each document's systems in an order
-    of this rater's own: if all read them in one order, what comes first or last would count for or against
-    the same system. Documents stay where they are, and so do the parts of one system's text."""
-    ordered: list[Row[Any]] = []
+def _by_own_order(campaign: Campaign, rater: Rater, rows: Sequence[OpenPage]) -> list[OpenPage]:
+    """Put each document's systems in an order of this rater's own.
+
+    If all read them in one order, what comes first or last would count for or against the same system.
+    Documents stay where they are, and so do the parts of one system's text.
+    """
+    ordered: list[OpenPage] = []
     for document, pages in groupby(rows, key=lambda row: row.document):
         if len(own := list(pages)) == 1:
             ordered += own
@@ -429,7 +435,7 @@ def _places_taken() -> Select[int, int]:
 
 
 @cache
-def _assignments() -> Select[Any]:
+def _assignments() -> Select[*tuple[Any, ...]]:
     """The columns of `Past`."""
     return (
         select(
@@ -534,7 +540,7 @@ def _open_count() -> Select[int]:
 
 
 @cache
-def _open_pages(adaptive: bool, present: bool) -> Select[Any]:
+def _open_pages(adaptive: bool, present: bool) -> Select[int, str, list[int], int, list[bool] | None]:
     """Open pages by position: of the present document, or the next ones of others."""
     same = Item.document == bindparam("document")
     items = select(Item.id).where(_open(Item.id), Item.kind.in_(SYSTEM_KINDS))
@@ -582,28 +588,29 @@ class ThirdPage:
 
     id: int
     items: int
-    outputs: frozenset[Any]  # (segment, system); of pairs (segment, both systems)
+    outputs: frozenset[RatedOutput]
 
 
 def _free_thirds(session: Session, campaign: Campaign, now: datetime) -> list[ThirdPage]:
     """The third ratings that nobody gives yet, by position."""
-    pages: dict[int, list[Row[Any]]] = {}
-    for row in session.execute(_thirds(), {"campaign": campaign.id, "now": now}):
-        pages.setdefault(row.position if row.page is None else row.page, []).append(row)
-    return [
-        ThirdPage(rows[0].id, len(rows), frozenset().union(*(_outputs_of(campaign, row) for row in rows)))
-        for rows in pages.values()
-    ]
+    pages: dict[int, tuple[list[int], set[RatedOutput]]] = {}
+    rows = session.execute(_thirds(), {"campaign": campaign.id, "now": now})
+    for number, position, page, segment, systems, drawn in rows:
+        items, outputs = pages.setdefault(position if page is None else page, ([], set()))
+        items.append(number)
+        outputs |= _rated_outputs(campaign, segment, shown_of(systems, drawn))
+    return [ThirdPage(items[0], len(items), frozenset(outputs)) for items, outputs in pages.values()]
 
 
-def _outputs_of(campaign: Campaign, item: Row[Any]) -> frozenset[Any]:
-    shown = shown_of(item.systems, item.output_drawn)
+def _rated_outputs(campaign: Campaign, segment: int, shown: Sequence[int]) -> set[RatedOutput]:
     if find_protocol(campaign.protocol, campaign.settings).relative:
-        return frozenset([(item.segment_index, frozenset(shown))])
-    return frozenset((item.segment_index, system) for system in shown)
+        return {(segment, frozenset(shown))}
+    return {(segment, system) for system in shown}
 
 
-def _outputs_had(session: Session, campaign: Campaign, rater_id: int | None = None) -> dict[int, set[Any]]:
+def _outputs_had(
+    session: Session, campaign: Campaign, rater_id: int | None = None
+) -> dict[int, set[RatedOutput]]:
     """By rater, of all or of one, the outputs that they were given on any item, skipped ones included, of the
     segments that have a third rating."""
     rows = select(Assignment.rater_id, Item.segment_index, Item.systems, Item.output_drawn)
@@ -616,9 +623,9 @@ def _outputs_had(session: Session, campaign: Campaign, rater_id: int | None = No
     )
     if rater_id is not None:
         rows = rows.where(Assignment.rater_id == rater_id)
-    had: dict[int, set[Any]] = {}
-    for row in session.execute(rows):
-        had.setdefault(row.rater_id, set()).update(_outputs_of(campaign, row))
+    had: dict[int, set[RatedOutput]] = {}
+    for rater, segment, systems, drawn in session.execute(rows):
+        had.setdefault(rater, set()).update(_rated_outputs(campaign, segment, shown_of(systems, drawn)))
     return had
 
 
@@ -630,7 +637,7 @@ def _open_thirds(session: Session, campaign: Campaign, rater_id: int, now: datet
 
 
 @cache
-def _thirds() -> Select[Any]:
+def _thirds() -> Select[int, int, int | None, int, list[int], list[bool] | None]:
     columns = (Item.id, Item.position, Item.page, Item.segment_index, Item.systems, Item.output_drawn)
     taken = select(Assignment.id).where(Assignment.item_id == Item.id, takes_place())
     return (

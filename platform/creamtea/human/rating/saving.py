@@ -46,7 +46,7 @@ from creamtea.human.rating.page import (
 from creamtea.human.rating.places import keeps_place, load_outlook, mark_full
 from creamtea.store.database import Database
 from creamtea.store.rows import check_size, check_text
-from creamtea.store.tables import Assignment, Item, ItemKind, Rating
+from creamtea.store.tables import Assignment, Item, ItemKind, Payload, Rating
 from creamtea.wording import counted
 
 GIVEN_AWAY = "this item was given to someone else while the page was open; go on with the next one"
@@ -229,7 +229,7 @@ def stored_answers(session: Session, page: RaterPage) -> list[Stored]:
 
 
 @cache
-def _ratings_of() -> Select[Any]:
+def _ratings_of() -> Select[int, int, int, int, Payload | None]:
     return select(Rating.assignment_id, Rating.revision, Rating.system, Rating.step, Rating.payload).where(
         Rating.assignment_id.in_(bindparam("assignments", expanding=True))
     )
@@ -328,8 +328,7 @@ def _warning(page: RaterPage, scored: Sequence[ScoredAnswer]) -> str | None:
     ):
         return None
     answers = {group[0]: answer for group, answer in zip(page.first_assignment.order, scored, strict=True)}
-    warning: str | None = guidance["warning"]
-    return None if is_right(guidance, answers) else warning
+    return None if is_right(guidance, answers) else guidance["warning"]
 
 
 def _shared(page: RaterPage, active_ms: int | None) -> list[int | None]:

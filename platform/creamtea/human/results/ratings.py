@@ -32,9 +32,11 @@ from creamtea.store.tables import (
     Assignment,
     AuditEvent,
     Blame,
+    Block,
     Campaign,
     Item,
     ItemKind,
+    Payload,
     Rater,
     Rating,
 )
@@ -122,8 +124,7 @@ class Ratings(Scores):
     weight: Array
     document: Integers  # numbers of documents; a segment that has none is one of its own, below 0
     random: Booleans  # from the part that was drawn at random beside a choice by disagreement
-    # (units,) `Item.block` of each: the systems that were drawn for it; None where all are rated
-    blocks: Sequence[Mapping[str, Any] | None]
+    blocks: Sequence[Block[int] | None]  # (units,): the systems that were drawn for it; None: all are rated
     chance: Array  # (units, systems): how probably an output was rated at all; 1 but where campaigns aimed
     # (units,) the number of the segment (document, where it is rated as one) in the order of first items
     turn: Integers
@@ -425,7 +426,7 @@ def estimate_over_pages(
         return None
 
 
-def payloads(session: Session, ratings: Ratings) -> list[dict[str, Any] | None]:
+def payloads(session: Session, ratings: Ratings) -> list[Payload | None]:
     """Return what each answer holds beside its number (scores,); None for a score alone."""
     known = {
         row.id: row.payload

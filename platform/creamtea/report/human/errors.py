@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 import numpy as np
 from sqlalchemy import select
@@ -39,7 +38,7 @@ from creamtea.report.human.tables import RatedCampaign, count, estimate, number,
 from creamtea.report.model import Cell, Entry, Passage, Row, Table, Texts
 from creamtea.stats.estimate import clustered_interval
 from creamtea.stats.paired import compare_paired
-from creamtea.store.tables import Blame, Item
+from creamtea.store.tables import Blame, Item, Payload, StoredSpan
 
 GOOD = 85  # points: with no marked error an output is called free of errors (WMT 2026)
 MARKED = (
@@ -65,7 +64,7 @@ PROPOSED = (
 SEVERITIES = ("minor", "major", "critical")
 
 
-def marked_errors(judged: RatedCampaign, given: Sequence[dict[str, Any] | None]) -> Table:
+def marked_errors(judged: RatedCampaign, given: Sequence[Payload | None]) -> Table:
     """Build the table of errors that raters marked: means over the ratings that count.
 
     Every rating weighs the same. `given`: the ratings' payloads.
@@ -103,22 +102,17 @@ def marked_errors(judged: RatedCampaign, given: Sequence[dict[str, Any] | None])
     return table("marked", "Marked errors", about, "system", (*MARKED, *special), rows)
 
 
-def proposed_errors(
-    session: Session, judged: RatedCampaign, given: Sequence[dict[str, Any] | None]
-) -> Table | None:
+def proposed_errors(session: Session, judged: RatedCampaign, given: Sequence[Payload | None]) -> Table | None:
     """Build the table of what became of errors that were marked beforehand; None if there were none."""
     ratings, settings = judged.ratings, judged.ratings.campaign.settings
-    proposals: dict[int, Any] = dict(
-        session.execute(
-            select(Item.id, Item.proposals).where(
-                Item.campaign_id == ratings.campaign.id, Item.proposals.is_not(None)
-            )
-        ).all()
+    rows_of_items = select(Item.id, Item.proposals).where(
+        Item.campaign_id == ratings.campaign.id, Item.proposals.is_not(None)
     )
+    proposals: dict[int, dict[str, list[StoredSpan]] | None] = dict(session.execute(rows_of_items).all())
     found = [Counter[str]() for _ in judged.systems]
     for item, system, payload in zip(ratings.item.tolist(), ratings.system.tolist(), given, strict=True):
-        if item in proposals:
-            proposed = proposals[item].get(str(system), [])
+        if (of_item := proposals.get(item)) is not None:
+            proposed = of_item.get(str(system), [])
             found[system].update(
                 {**outcomes(proposed, spans_of(payload)), "answers": 1, "proposed": len(proposed)}
             )
