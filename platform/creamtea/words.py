@@ -233,3 +233,14 @@ def _pieces(text: str, spans: Sequence[tuple[int, int]], same: Sequence[bool]) -
         position, before = end, not matched
     add(text[position:], False)
     return pieces
+
+
+def split_words(text: str) -> list[str]:
+    """Split a text at blanks, with the punctuation at its words.
+
+    Each character of Chinese, Japanese, Thai, Lao, Khmer and Burmese is on its own, with its marks.
+    """
+    if not UNSPACED.search(text):
+        return text.split()
+    pieces = (f" {piece} " if UNSPACED.match(piece) else piece for piece in characters(text))
+    return "".join(pieces).split()

@@ -19,9 +19,9 @@ from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.protocols import OWN, Protocol, Scale, ScoredAnswer, find_protocol, usable_protocols
 from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, SELECTIONS
 from creamtea.human.protocols.spans import Esa, Mqm, Span, spans_of
-from creamtea.human.words import words
 from creamtea.store.database import Database
 from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
+from creamtea.words import split_words
 from creamtea_webapp.board import HERE, SCRIPTS
 
 PROTOCOLS = list(OWN.values())
@@ -221,8 +221,8 @@ def test_nothing_is_no_correction_but_may_be_a_draft() -> None:
 
 
 def test_words_of_scripts_without_spaces_are_characters() -> None:
-    assert words("猫 cat犬") == ["猫", "cat", "犬"]
-    assert words("ที่นี่ tea ខ្ញុំ") == ["ที่", "นี่", "tea", "ខ្ញុំ"]  # with their marks
+    assert split_words("猫 cat犬") == ["猫", "cat", "犬"]
+    assert split_words("ที่นี่ tea ខ្ញុំ") == ["ที่", "นี่", "tea", "ខ្ញុំ"]  # with their marks
 
 
 # ---------------------------------------------------------------- marked errors

@@ -13,7 +13,7 @@ from creamtea.errors import InputError
 from creamtea.human.formats.base import FOREIGN, NotKept
 from creamtea.human.formats.exchange import export_campaign
 from creamtea.human.formats.losses import PARTS, not_held, table
-from creamtea.human.formats.storing import collect, store_campaign
+from creamtea.human.formats.storing import collect, store_import
 from creamtea.store.database import Database
 
 DOCUMENT = Path(__file__).parents[3] / "docs/exchange.md"
@@ -63,7 +63,7 @@ def test_the_documents_show_the_table() -> None:
 
 @pytest.mark.parametrize("kind", ["appraise", "mqm"])
 def test_an_export_says_what_it_leaves_behind(other: Database, tmp_path: Path, kind: str) -> None:
-    store_campaign(other, everything(), "test", "here", media_sizes=SIZES)
+    store_import(other, everything(), "test", "here", media_sizes=SIZES)
     done = export_campaign(other, "all", kind, tmp_path / "out", "test")
     assert done.not_kept == not_held(collect(other, "all"), kind)
     assert NotKept(1, "skipped items") in done.not_kept
@@ -72,7 +72,7 @@ def test_an_export_says_what_it_leaves_behind(other: Database, tmp_path: Path, k
 
 
 def test_formats_without_a_protocol_refuse_it(other: Database, tmp_path: Path) -> None:
-    store_campaign(
+    store_import(
         other,
         dataclasses.replace(everything(), protocol="preference", answers=()),
         "test",
@@ -99,7 +99,7 @@ def test_what_a_format_would_take_for_something_else(
 ) -> None:
     content = everything()
     first = dataclasses.replace(content.items[0], **change)
-    store_campaign(
+    store_import(
         other,
         dataclasses.replace(content, items=(first, *content.items[1:])),
         "test",

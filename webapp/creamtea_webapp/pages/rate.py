@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from creamtea.human import rating as assignment
+from creamtea.human import rating
 from creamtea.human.making.questions import MAX_ANSWER, Question, WrongAnswers
 from creamtea.human.rating import ConsentMissing, Guidance, RatingRefused, TryAgain, Work, raters
 from creamtea.human.rating.raters import Welcome, Workload
@@ -158,7 +158,7 @@ def page() -> None:
 
 def _rating(known: Welcome, rater_id: int) -> None:
     database = session.database()
-    saved = assignment.earlier(database, rater_id)
+    saved = rating.earlier(database, rater_id)
     if st.query_params.get(VIEW) == "earlier":
         earlier_items(saved, known.languages[0], on_act=_act)
         instructions(known)
@@ -174,12 +174,12 @@ def _rating(known: Welcome, rater_id: int) -> None:
             number = next((item.number for item in saved if item.assignment_id == again.assignment_id), 1)
             domain_instructions(above, again)
             board(again, BoardState(number, notice, revising=True), on_draft=_draft, on_act=_act)
-        elif (item := assignment.next_item(database, rater_id)) is not None:
+        elif (item := rating.next_item(database, rater_id)) is not None:
             domain_instructions(above, item)
             shown = BoardState(item.done + 1, notice, earlier=bool(saved))
             board(item, shown, on_draft=_draft, on_act=_act)
         else:
-            away = not saved and assignment.others_have_items(database, rater_id)
+            away = not saved and rating.others_have_items(database, rater_id)
             all_done(known, len(saved), away, on_earlier=lambda: _go(VIEW, "earlier"))
     instructions(known)
 
@@ -189,7 +189,7 @@ def _answered(rater_id: int) -> tuple[Work, Guidance] | None:
     answered = _asked_for(ANSWER, rater_id)
     if answered is None:
         return None
-    guidance = assignment.practice_guidance(
+    guidance = rating.practice_guidance(
         session.database(), rater_id, answered.assignment_id, answered.revision - 1
     )
     return None if guidance is None else (answered, guidance)
@@ -201,7 +201,7 @@ def _asked_for(name: str, rater_id: int) -> Work | None:
     if asked is None:
         return None
     try:
-        return assignment.reopen(session.database(), rater_id, asked)
+        return rating.reopen(session.database(), rater_id, asked)
     except RatingRefused:
         return None
 
@@ -232,7 +232,7 @@ def _draft(sent: Any) -> None:
         answers, comment, revision = sent.get("answers"), sent.get("comment"), sent.get("revision")
         document = sent.get("document", [])
         if isinstance(answers, list) and isinstance(document, list) and type(revision) is int:
-            assignment.save_draft(
+            rating.save_draft(
                 session.database(), rater_id, assignment_id, answers, comment, revision, document
             )
 
@@ -247,7 +247,7 @@ def _act(sent: Any) -> None:
         _do(sent, lambda rater_id, assignment_id: _go(AGAIN, str(assignment_id)))
     elif kind == "current":  # from a saved item, which stays as it was, or from the list of them
         _go()
-        _do(sent, partial(assignment.discard_draft, session.database()))
+        _do(sent, partial(rating.discard_draft, session.database()))
     elif kind == "continue":
         _go()
     elif kind == "skip":
@@ -259,7 +259,7 @@ def _act(sent: Any) -> None:
 def _skip(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
     reason = sent.get("reason")
     if isinstance(reason, str):
-        assignment.skip(session.database(), rater_id, assignment_id, reason)
+        rating.skip(session.database(), rater_id, assignment_id, reason)
 
 
 def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> str | None:
@@ -268,7 +268,7 @@ def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> str | None
     document = sent.get("document", [])
     if not isinstance(answers, list) or not isinstance(document, list) or type(revision) is not int:
         return None
-    stored = assignment.submit(
+    stored = rating.submit(
         session.database(),
         rater_id,
         assignment_id,

@@ -294,8 +294,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Record:
-    """The checked values of a line."""
+class CheckedLine:
+    """The checked values of a line, by column."""
 
     place: Place
     values: dict[str, Any]
@@ -335,7 +335,7 @@ def encoded(columns: Mapping[str, Column], row: object, place: str) -> dict[str,
 
 # ---------------------------------------------------------------- reading
 def read_text(path: Path) -> str:
-    """Read a file's text as `regular.decode` does. InputError: no such file, not text, not UTF-8."""
+    """Read a file's text as `creamtea.files.decode` does. InputError: no such file, not text, not UTF-8."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -352,7 +352,7 @@ def text_lines(path: Path) -> list[str]:
 
 def read_records(
     path: Path, kind: str, columns: Mapping[str, Column], required: Collection[str]
-) -> list[Record]:
+) -> list[CheckedLine]:
     """Read every record of a file; `kind` is csv or jsonl.
 
     `required` names the columns that must be there. InputError with file, line, column, what was found and
@@ -361,7 +361,7 @@ def read_records(
     return (_read_csv if kind == "csv" else _read_jsonl)(path, columns, required)
 
 
-def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[str]) -> list[Record]:
+def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[str]) -> list[CheckedLine]:
     records = csv_records(path)
     try:
         line, header = next(records)
@@ -383,7 +383,7 @@ def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[st
             name: columns[name].decode_cell(cell, place.column(name))
             for name, cell in zip(header, cells, strict=True)
         }
-        read.append(Record(place, values))
+        read.append(CheckedLine(place, values))
     return read
 
 
@@ -451,13 +451,13 @@ def _not_csv(text: str, error: csv.Error) -> str:
     return f"not CSV: {error}; put the cell into quotes, and double those in it"
 
 
-def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[str]) -> list[Record]:
+def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[str]) -> list[CheckedLine]:
     lines = ((Place(path.name, number), line) for number, line in enumerate(text_lines(path), start=1))
     objects = [(place, parse_json(line, str(place))) for place, line in lines if line.strip()]
     if len(objects) == 1 and isinstance(objects[0][1], list):  # as pandas writes records, by default
         entries = enumerate(objects[0][1], start=1)
         objects = [(Place(f"{path.name}, entry {number}", 1), value) for number, value in entries]
-    return [Record(place, decoded(str(place), value, columns, required)) for place, value in objects]
+    return [CheckedLine(place, decoded(str(place), value, columns, required)) for place, value in objects]
 
 
 def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:

@@ -34,8 +34,8 @@ from creamtea.human.formats.base import (
     repeats,
 )
 from creamtea.human.formats.columns import (
+    CheckedLine,
     JsonObject,
-    Record,
     allowed_values,
     column_name,
     columns_of,
@@ -161,7 +161,7 @@ def read_ratings(
     what is allowed.
     """
     rows = read_records(path, kind, COLUMNS, REQUIRED)
-    different: dict[str, Record] = {}
+    different: dict[str, CheckedLine] = {}
     again = [row.place.line for row in rows if different.setdefault(repr(row.values), row) is not row]
     records = list(different.values())
     if not records:
@@ -184,7 +184,7 @@ def read_ratings(
     return made_elsewhere(facts, name, facts.pair, systems, items, ratings, settings), repeats(again)
 
 
-def _item_numbers(records: Sequence[Record], protocol: Protocol) -> Iterator[int]:
+def _item_numbers(records: Sequence[CheckedLine], protocol: Protocol) -> Iterator[int]:
     """Yield each row's item; without a column, items are numbered as they appear."""
     numbers: dict[tuple[Any, ...], int] = {}
     documents: dict[int, str] = {}
@@ -203,7 +203,7 @@ def _item_numbers(records: Sequence[Record], protocol: Protocol) -> Iterator[int
         yield values.get("item", numbers.setdefault(tuple(key), len(numbers)))
 
 
-def _rating(record: Record, item: int, now: datetime) -> GivenRating:
+def _rating(record: CheckedLine, item: int, now: datetime) -> GivenRating:
     """Return a row as a rating, with what follows from its columns.
 
     A score without a revision is the first; a missing moment is the nearest one given.

@@ -23,7 +23,7 @@ from creamtea.human.formats.mqm_tsv import MqmTsv
 from creamtea.human.formats.mt_metrics_eval import MtMetricsEval
 from creamtea.human.formats.pearmut import Pearmut
 from creamtea.human.formats.rating_rows import error_notices
-from creamtea.human.formats.record import FOLDER, AnswerContent, Content, ItemContent, named
+from creamtea.human.formats.record import MEDIA_FOLDER, AnswerContent, Content, ItemContent, media_types
 from creamtea.human.formats.storing import (
     Imported,
     amounts,
@@ -32,7 +32,7 @@ from creamtea.human.formats.storing import (
     collect,
     keep_media,
     read_media_folder,
-    store_campaign,
+    store_import,
     whole_test_set,
     write_media,
 )
@@ -117,7 +117,7 @@ def export_campaign(
         if isinstance(found, CampaignExport):
             files += _write_answers(database, name, path)
         if found.has_media:
-            files += write_media(content, store, path / FOLDER)
+            files += write_media(content, store, path / MEDIA_FOLDER)
         with database.transaction() as session:
             campaign = find_campaign(session, name)
             audit.record(session, campaign.id, actor, audit.EXPORTED, detail={"format": kind})
@@ -179,14 +179,14 @@ def import_campaign(
     notices = (*read_otherwise, *look_alikes(content), *repeats_kept(content), *error_notices(content))
     not_kept = tuple(part for part in not_kept if not part.note)
     media = {}
-    if named(content):
+    if media_types(content):
         beside = facts.campaign_file.parent if facts.campaign_file and not path.is_dir() else path
-        media = read_media_folder(content, beside / FOLDER, content.files)
+        media = read_media_folder(content, beside / MEDIA_FOLDER, content.files)
     if dry_run:
         return amounts(content, not_kept, notices)
     keep_media(media, store)
     sizes = {digest: file.size for digest, file in media.items()}
-    return store_campaign(database, content, actor, path.resolve().name, not_kept, notices, sizes)
+    return store_import(database, content, actor, path.resolve().name, not_kept, notices, sizes)
 
 
 def _check_lengths(content: Content) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from creamtea.errors import InputError
-from creamtea.human.formats.record import FOLDER, Content, ItemContent, named
+from creamtea.human.formats.record import MEDIA_FOLDER, Content, ItemContent, media_types
 from creamtea.human.media import (
     CAPTIONS,
     MAX_DESCRIPTION,
@@ -207,10 +207,10 @@ def assets(content: Content) -> dict[str, Any]:
 
     Two campaigns may not have one destination.
     """
-    if not named(content):
+    if not media_types(content):
         return {}
     name = hashlib.sha256(content.name.encode()).hexdigest()[:12]
-    return {"assets": {"source": FOLDER, "destination": f"assets/creamtea-{name}"}}
+    return {"assets": {"source": MEDIA_FOLDER, "destination": f"assets/creamtea-{name}"}}
 
 
 def shown_source(item: ItemContent, given: dict[str, Any]) -> str:

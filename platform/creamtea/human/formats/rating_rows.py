@@ -24,6 +24,7 @@ from creamtea.error_spans import SEVERITIES, as_severity, is_no_error
 from creamtea.errors import InputError
 from creamtea.human.formats.base import FIRST_SEGMENT, ImportFacts, NotKept, counts
 from creamtea.human.formats.columns import (
+    CheckedLine,
     Flag,
     Integer,
     JsonObject,
@@ -32,7 +33,6 @@ from creamtea.human.formats.columns import (
     Name,
     Place,
     ProtocolName,
-    Record,
     Segment,
     Text,
     Value,
@@ -110,7 +110,7 @@ class GivenRating(RatingRow):
         return self.place.refuse(column, getattr(self, column), allowed)
 
 
-def given_rating(record: Record, **others: Any) -> GivenRating:
+def given_rating(record: CheckedLine, **others: Any) -> GivenRating:
     """Return a line with columns of an export as a rating; `others` are what it lacks."""
     return GivenRating(place=record.place, columns=record.values.keys(), **record.values | others)
 

@@ -316,10 +316,10 @@ def document_names(content: Content, indices: Sequence[int]) -> list[str]:
     ]
 
 
-FOLDER = "media"
+MEDIA_FOLDER = "media"
 
 
-def named(content: Content) -> dict[str, str]:
+def media_types(content: Content) -> dict[str, str]:
     """Return the MIME type of every file that the items name, by SHA-256."""
     items = sorted(content.items, key=lambda item: item.position)
     return types_of(entry for item in items for entry in item.media)

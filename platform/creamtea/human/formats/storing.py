@@ -30,7 +30,7 @@ from creamtea.human.formats.record import (
     WholeTestSet,
     document_names,
     known_test_set,
-    named,
+    media_types,
     output_names,
     output_numbers,
     rating_items,
@@ -118,7 +118,11 @@ def _item(item: Item, names: dict[Any, str], positions: dict[int, int]) -> ItemC
 
 
 def _of_systems(item: Item | ItemContent, called: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the fields of an item that name systems, by what these are called where it goes."""
+    """Return the fields of an item that name systems, translated by `called`.
+
+    For a row it leads from numbers to names (JSON has numbers as text, too), for a record from names to
+    numbers.
+    """
     return {
         "systems": tuple(called[system] for system in item.systems),
         "block": item.block
@@ -203,7 +207,7 @@ def check_free(session: Session, name: str) -> None:
         raise InputError(f"campaign {name!r} already exists: import under another name", about="name")
 
 
-def store_campaign(
+def store_import(
     database: Database,
     content: Content,
     actor: str,
@@ -314,12 +318,12 @@ def whole_test_set(database: Database, content: Content) -> WholeTestSet:
             TestLine(line.index, document, line.source, line.reference, line.outputs)
             for line, document in zip(lines, documents, strict=True)
         )
-        _check_same(content, test_lines)
+        _check_rated_texts(content, test_lines)
         metrics, left_out = _metrics(session, study_id, content, [line.index for line in lines])
     return WholeTestSet(test_lines, tuple(metrics), tuple(left_out))
 
 
-def _check_same(content: Content, lines: Sequence[TestLine]) -> None:
+def _check_rated_texts(content: Content, lines: Sequence[TestLine]) -> None:
     """Raise InputError if the study's outputs are not those that were rated.
 
     The study may have run again since: scores of other texts must not stand beside these.
@@ -382,13 +386,13 @@ def _segment_scores(session: Session, key: str, indices: Sequence[int]) -> tuple
 
 def check_kept(content: Content, store: FileStore | None) -> None:
     """Raise InputError unless the store has the files that the items name."""
-    for digest, media in named(content).items():
+    for digest, media in media_types(content).items():
         check_stored(_needed(store), digest, media)
 
 
 def write_media(content: Content, store: FileStore | None, folder: Path) -> list[Path]:
     """Write the files into a new folder; none if no item names one."""
-    wanted = named(content)
+    wanted = media_types(content)
     if not wanted:
         return []
     store = _needed(store)
@@ -412,7 +416,7 @@ def read_media_folder(
     changed, or not allowed.
     """
     found: dict[str, CheckedFile] = {}
-    for digest, media in named(content).items():
+    for digest, media in media_types(content).items():
         path = elsewhere.get(digest, folder / export_name(digest, media))
         place = f"{path.parent.name}/{path.name}"
         if not path.is_file():

@@ -34,7 +34,7 @@ from creamtea.document.mistakes import (
 from creamtea.document.values import descriptions
 from creamtea.errors import InputError, about, wrong
 from creamtea.files import read_storable
-from creamtea.human.making.campaigns import CampaignRequest, mistakes_of, plan_campaign, store_campaign
+from creamtea.human.making.campaigns import CampaignRequest, mistakes_of, plan_campaign, store_draft
 from creamtea.human.making.known_answers import read_attention, read_tutorial
 from creamtea.human.making.outputs import Documents, Texts, read_documents
 from creamtea.human.making.proposals import FIELD, proposals_of_metric, read_proposals
@@ -188,7 +188,7 @@ def create_campaigns(
     actor: str = audit.COMMAND_LINE,
     programme: str | None = None,
 ) -> dict[str, CampaignRequest]:
-    """Make drafts, all or none; return by name what they were made of. InputError as `store_campaign`."""
+    """Make drafts, all or none; return by name what they were made of. InputError as `store_draft`."""
     requests = {}
     for each in loaded:
         with each.naming_places():
@@ -198,7 +198,7 @@ def create_campaigns(
         for each in loaded:
             name = each.campaign.name
             with each.naming_places():
-                store_campaign(session, database, name, requests[name], **more)
+                store_draft(session, database, name, requests[name], **more)
     return requests
 
 

@@ -104,7 +104,7 @@ class CampaignRequest:
     texts: Texts | None = None  # of files, instead of a study's
 
 
-def store_campaign(
+def store_draft(
     session: Session,
     database: Database,
     name: str,
@@ -152,7 +152,7 @@ def plan_campaign(
     session: Session | None, study: StudyRow | None, name: str, request: CampaignRequest
 ) -> tuple[Texts, CampaignSettings, list[ItemContent]]:
     """Return the texts, the complete settings and the items, and store nothing; texts from files need no
-    session. InputError as `store_campaign`."""
+    session. InputError as `store_draft`."""
     protocol = _check(name, request)
     if study is not None:
         assert session is not None

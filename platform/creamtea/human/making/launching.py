@@ -163,7 +163,7 @@ def _stored_content(session: Session, campaign: Campaign) -> dict[str, Any]:
     }
 
 
-OF_ITEM = (
+REGISTERED = (
     *("position", "kind", "document", "source", "context"),
     *("systems", "outputs", "weight", "degraded", "guidance"),
 )
@@ -178,7 +178,7 @@ def items_digest(session: Session, campaign_id: int) -> str:
     return digest(
         [
             {
-                **{column: getattr(item, column) for column in OF_ITEM},
+                **{column: getattr(item, column) for column in REGISTERED},
                 # without one as before there were pages, so that what was registered then stays as it was
                 **({} if item.page is None else {"page": item.page}),
                 **({"references": item.references} if item.references else {}),

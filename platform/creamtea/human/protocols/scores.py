@@ -18,8 +18,8 @@ from creamtea.human.protocols.base import (
     ScoredAnswer,
     exact,
 )
-from creamtea.human.words import words
 from creamtea.store.tables import Payload
+from creamtea.words import split_words
 
 MAX_TEXT = 10_000  # characters of a corrected output
 WORSE, SAME, BETTER = range(3)  # steps of a preference
@@ -181,8 +181,8 @@ class PostEdit(Protocol):
         _text_of(answer, output)
 
     def _step(self, output: str, text: str) -> int:
-        corrected = words(text)
-        changes = Levenshtein.distance(words(output), corrected)
+        corrected = split_words(text)
+        changes = Levenshtein.distance(split_words(output), corrected)
         last = self.scale.steps - 1
         return last - min(last, round(last * changes / max(len(corrected), 1)))
 

@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 
 from creamtea.human.protocols import Protocol
 from creamtea.human.results.ratings import Array, Integers, Ratings, Words
-from creamtea.human.words import words
 from creamtea.stats.agreement import RaterAgreement, one_rating_each, rater_agreement
 from creamtea.stats.estimate import Estimate
 from creamtea.stats.rater_checks import RatersScores, Reading, expected_scores, longest_runs, reading
@@ -25,7 +24,7 @@ from creamtea.store.tables import (
     ItemKind,
     shown_of,
 )
-from creamtea.words import KANA_OR_HAN, UNSPACED, WORDS_PER_CHARACTER, WORDS_PER_LETTER
+from creamtea.words import KANA_OR_HAN, UNSPACED, WORDS_PER_CHARACTER, WORDS_PER_LETTER, split_words
 
 RUN_BY_CHANCE = 0.001  # runs that chance makes more seldom are the rater's
 MIN_ITEMS = 10  # for times, equal scores and runs
@@ -66,8 +65,8 @@ def reading_words(source: str, context: Sequence[str], outputs: Sequence[str]) -
     whoever compares translations reads what they share once."""
     most: Counter[str] = Counter()
     for text in outputs:
-        most |= Counter(words(text))
-    read = [*(piece for text in (*context, source) for piece in words(text)), *most.elements()]
+        most |= Counter(split_words(text))
+    read = [*(piece for text in (*context, source) for piece in split_words(text)), *most.elements()]
     return sum(map(_in_words, read))
 
 

@@ -218,7 +218,7 @@ def as_work(
     done = outlook.done(tutorial=tutorial)
     left = len(outlook.tutorial) if tutorial else outlook.at_most + in_work
     if page.first_assignment.submitted_at is None:  # what was drawn before is not among those to come
-        drawn = any(past.assignment_id == page.first_assignment.id for past in outlook.past)
+        drawn = any(past.id == page.first_assignment.id for past in outlook.past)
         left += len(page.items) if drawn else 0
     return Work(
         assignment_id=page.first_assignment.id,
@@ -280,7 +280,7 @@ def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None
         for item, of_item in zip(items, groups, strict=True)
     ]
     page = RaterPage(assignments, items)
-    outlook = Outlook([], [], [], [], [], [], 0, items_in_all(session, campaign))
+    outlook = Outlook(items_at_start=items_in_all(session, campaign))
     work = as_work(campaign, page, outlook, document_score_of(session, campaign, page))
     practice = sum(row.kind == ItemKind.TUTORIAL for row in rows)
     done, total = (at, practice) if work.tutorial else (at - practice, work.total)

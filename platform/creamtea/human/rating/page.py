@@ -131,9 +131,9 @@ class Work:
 class Guidance:
     """What a tutorial item teaches, shown after the answer; lists are in the order of the shown outputs."""
 
-    accepted: list[tuple[int, int] | None]  # lowest and highest step; None: any
-    right: list[bool]  # whether the stored step is accepted
     explanation: str
+    accepted: list[tuple[int, int] | None] = field(default_factory=list)  # lowest, highest step; None: any
+    right: list[bool] = field(default_factory=list)  # whether the stored step is accepted
     # of each output the errors that were expected (None: any), and which of them were marked
     spans: list[list[StoredSpan] | None] = field(default_factory=list)
     found: list[list[bool]] = field(default_factory=list)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cache
 from itertools import groupby
@@ -58,11 +58,11 @@ RatedOutput = tuple[int, int | frozenset[int]]  # segment and system; of pairs s
 
 @dataclass(frozen=True)
 class Past:
-    """One assignment of a rater."""
+    """One assignment of a rater, with columns of its item (`_assignments`)."""
 
-    assignment_id: int
+    id: int
     item_id: int
-    position: int  # of the item
+    position: int
     page: int | None
     kind: str  # of ItemKind
     document: str
@@ -73,17 +73,20 @@ class Past:
     active_ms: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outlook:
     """What a rater has done and what is to come; pages by their first items' ids, in the order to come."""
 
-    past: list[Past]
-    tutorial: list[int]
-    due: list[int]  # controls that lie far enough behind their originals, and attention checks
-    shortlist: list[int]  # the first open items
-    third: list[int]  # third ratings that nobody gives yet, of outputs that this rater never had
-    later: list[int]  # controls that come when nothing else is left
-    at_most: int  # items beside the tutorial that may still come, attention checks and controls among them
+    past: list[Past] = field(default_factory=list)
+    tutorial: list[int] = field(default_factory=list)
+    # controls that lie far enough behind their originals, and attention checks
+    due: list[int] = field(default_factory=list)
+    shortlist: list[int] = field(default_factory=list)  # the first open items
+    # third ratings that nobody gives yet, of outputs that this rater never had
+    third: list[int] = field(default_factory=list)
+    later: list[int] = field(default_factory=list)  # controls that come when nothing else is left
+    # items beside the tutorial that may still come, attention checks and controls among them
+    at_most: int = 0
     items_at_start: int  # the same at the beginning, as if nobody else rated
 
     def done(self, *, tutorial: bool) -> int:
@@ -164,7 +167,7 @@ def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int,
 
 def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> Outlook:
     """Find what lies before a rater; call it without the lock."""
-    past = _past(session, rater_id)
+    past = [Past(*row) for row in session.execute(_assignments(), {"rater": rater_id})]
     shortlist, open_items = _open_items(session, campaign, rater_id, past, now)
     due, later, their_items = _controls(session, campaign, rater_id, past)
     thirds = _open_thirds(session, campaign, rater_id, now)
@@ -251,10 +254,6 @@ def items_in_all(session: Session, campaign: Campaign) -> int:
     checks = sizes.pop(ItemKind.ATTENTION, 0)
     items = sum(sizes.values())
     return items + min(checks, items // attention_every(campaign))
-
-
-def _past(session: Session, rater_id: int) -> list[Past]:
-    return [Past(*row) for row in session.execute(_assignments(), {"rater": rater_id})]
 
 
 def _open_items(
@@ -436,21 +435,10 @@ def _places_taken() -> Select[int, int]:
 
 @cache
 def _assignments() -> Select[*tuple[Any, ...]]:
-    """The columns of `Past`."""
+    """The columns that are called as the fields of `Past`, in their order."""
+    names = [field.name for field in fields(Past)]
     return (
-        select(
-            Assignment.id,
-            Assignment.item_id,
-            Item.position,
-            Item.page,
-            Item.kind,
-            Item.document,
-            Assignment.order,
-            Assignment.lease_until,
-            Assignment.submitted_at,
-            Assignment.skipped_at,
-            Assignment.active_ms,
-        )
+        select(*(getattr(Assignment if hasattr(Assignment, name) else Item, name) for name in names))
         .join(Item, Item.id == Assignment.item_id)
         .where(Assignment.rater_id == bindparam("rater"))
         .order_by(Assignment.id)

@@ -518,15 +518,15 @@ def guidance_of(page: RaterPage, answers: Mapping[int, ScoredAnswer]) -> Guidanc
     guidance = page.first_item.guidance
     if guidance is None or page.first_item.kind != ItemKind.TUTORIAL:
         return None
-    told = Guidance([], [], guidance["explanation"], [], [], [])
+    lesson = Guidance(guidance["explanation"])
     for group in page.first_assignment.order:
         system, answer = str(group[0]), answers[group[0]]
         steps, expected = guidance["steps"].get(system), guidance.get("spans", {}).get(system)
-        told.accepted.append(None if steps is None else (steps[0], steps[1]))
-        told.right.append(steps is None or steps[0] <= answer.step <= steps[1])
+        lesson.accepted.append(None if steps is None else (steps[0], steps[1]))
+        lesson.right.append(steps is None or steps[0] <= answer.step <= steps[1])
         spans = [] if expected is None else spans_of(answer.payload)
         hits = which_are_marked([ExpectedSpan.model_validate(span) for span in expected or ()], spans)
-        told.spans.append(expected)
-        told.found.append(hits)
-        told.marked.append(expected is None or as_expected(expected, spans))
-    return told
+        lesson.spans.append(expected)
+        lesson.found.append(hits)
+        lesson.marked.append(expected is None or as_expected(expected, spans))
+    return lesson
