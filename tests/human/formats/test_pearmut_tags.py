@@ -17,7 +17,7 @@ from small_campaigns import add_rater, make_campaign, rate_all
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.pearmut_media import Assets, TaggedFile, assets_of, parse, shown_source
-from creamtea.human.formats.record import Content, ItemContent, named
+from creamtea.human.formats.record import Content, ItemContent, media_types
 from creamtea.human.formats.storing import collect
 from creamtea.human.media import store_media
 from creamtea.store.artefacts import ArtefactStore
@@ -165,7 +165,7 @@ def test_a_campaign_of_others_comes_with_its_files(
     found = collect(other, "c")
     assert not any("tags" in part.what for part in done.not_kept)
     assert sources(found) == sources(content)
-    assert {theirs.read(one) for one in named(found)} == set(FILES.values())
+    assert {theirs.read(one) for one in media_types(found)} == set(FILES.values())
     steps = [
         sorted(score.step for answer in one.answers for score in answer.scores) for one in (content, found)
     ]
