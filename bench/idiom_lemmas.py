@@ -1,6 +1,6 @@
 """Idioms of IdiomTranslationDS found by `corpora/idioms.py` and by simplemma.
 
-`pip install simplemma==2.0.0; python bench/idiom_idioms.py DATA`, where DATA holds itds-en-de and itds-de-en.
+`pip install simplemma==2.0.0; python bench/idiom_lemmas.py DATA`, where DATA holds itds-en-de and itds-de-en.
 
 For each file: lines in which all words of the stated idiom are found; those of them where some choice of
 places has the spread that the `.info` file states; lines in which an idiom drawn from the others is found,

@@ -20,7 +20,7 @@ equally variable (`stats.sequential.weights_at_the_end`).
 The error of a difference is by clusters: documents, whose pages go together. Each cluster's score is adjusted
 for its leverage (CR2: Bell and McCaffrey 2002), and a difference has the degrees of freedom of the effective
 number of clusters behind it. Raters are a sample, too: what their clusters add to those of documents
-(Cameron, Gelbach and Miller 2011) has the degrees of freedom of raters, as in `stats.crossed`, and the
+(Cameron, Gelbach and Miller 2011) has the degrees of freedom of raters, as in `stats.paired`, and the
 critical value is Cochran and Cox's.
 
 Over all pairs of systems the family-wise error is 5 %: the two-sided level of one difference is the one at
