@@ -369,7 +369,7 @@ def _of_bin(path: Path) -> Iterator[Member]:
                 found = (
                     f"{name} in {path.name} has numbers of Marian's type {type_:#06x}, packed for a processor"
                 )
-                raise UnusableModel(found, "a file of marian-conv with --gemm-type float32 or intgemm8")
+                raise UnusableModel(found, "a file of marian-conv of the gemm type float32 or intgemm8")
             needed = math.prod(shape) * KINDS[type_].itemsize + (4 if KINDS[type_] == QUANTISED else 0)
             if min(shape, default=0) < 0 or needed > length:
                 raise ValueError

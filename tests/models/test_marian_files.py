@@ -534,7 +534,7 @@ HOSTILE: dict[str, tuple[Callable[[Path, Arrays, dict[str, Any]], None], str]] =
     ),
     "packed for a processor": (
         as_bin(lambda content: content.replace(struct.pack("<Q", 0x4101), struct.pack("<Q", 0x1801), 1)),
-        "type 0x1801, packed for .* --gemm-type float32 or intgemm8",
+        "type 0x1801, packed for .* gemm type float32 or intgemm8",
     ),
     "a .bin file that is none": (as_bin(lambda content: b"\x80\x04" + content), "no config.json in"),
     "a vocabulary elsewhere": (outside, "in decoder.yml, a part that does not map"),

@@ -36,7 +36,7 @@ def test_the_answer_says_what_the_tables_show(tasted: Database) -> None:
         "+2.0 BLEU [1.0, 3.0] against the baseline softmax-greedy.",
         f"Not told apart from it ({reason}): all others.",
         "Also better than the baseline softmax-greedy: softmax-nvs.",
-        "Scores are means over 1 to 3 trainings each.",
+        "Scores are means over 1 to 3 trainings, as many as a variant has.",
         "People, against softmax-greedy: undecided: softmax-nvs; worse: softmax-lexicon "
         "(120 of 120 item ratings (100 %) by 2 raters).",
         "Fastest: softmax-nvs (10.0 ms per sentence; 33 % [31, 36] of softmax-greedy); its quality is "

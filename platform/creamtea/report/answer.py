@@ -197,9 +197,10 @@ class _Answer(_Quality):
         counts = {len(spec.variants[name].seeds) for name in names if name in spec.variants}
         if len(names) > 1 and counts == {1}:
             yield REVERSIBLE
+        elif counts and min(counts) == max(counts) > 1:
+            yield f"Scores are means over {max(counts)} trainings each."
         elif counts and max(counts) > 1:
-            number = " to ".join(map(str, sorted({min(counts), max(counts)})))
-            yield f"Scores are means over {number} trainings each."
+            yield f"Scores are means over {min(counts)} to {max(counts)} trainings, as many as a variant has."
 
     # ---------------------------------------------------------------- speed
 
