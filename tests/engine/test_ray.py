@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -55,9 +56,10 @@ def looked_at(others: set[psutil.Process]) -> tuple[set[str], set[str]]:
     addresses: set[str] = set()
     variables: set[str] = set()
     for process in descendants() - others:
-        listening = [socket for socket in process.net_connections("tcp") if socket.status == "LISTEN"]
-        addresses.update(str(socket.laddr.ip).removeprefix("::ffff:") for socket in listening)
-        variables.update(process.environ())
+        with suppress(psutil.NoSuchProcess):  # it has ended since, or is a zombie
+            listening = [socket for socket in process.net_connections("tcp") if socket.status == "LISTEN"]
+            addresses.update(str(socket.laddr.ip).removeprefix("::ffff:") for socket in listening)
+            variables.update(process.environ())
     return addresses, variables
 
 
