@@ -1,6 +1,6 @@
 """Take the screenshots of a report in docs/images, from a database with a finished study.
 
-    CREAMTEA_DATABASE_URL=… python tests/webapp/take_screenshots.py STUDY OUTPUT_FOLDER
+    PYTHONPATH=tests CREAMTEA_DATABASE_URL=… python tests/webapp/take_screenshots.py STUDY OUTPUT_FOLDER
 
 Serves the app and photographs the study's report at the widths of a desktop and a phone. The rater's pages
 are in take_rating_screenshots.py.
