@@ -342,7 +342,7 @@ TABLE = "Wemb"  # ends the names of embeddings, which intgemm8 stores by rows
 
 
 def _of_bin(path: Path) -> Iterator[Member]:
-    """As marian-dev, src/common/binary.cpp writes it; ValueError if the file is not whole."""
+    """Yield the arrays of a .bin file (marian-dev, src/common/binary.cpp); ValueError if it is not whole."""
     size = path.stat().st_size
     with open_regular(path) as file:
 

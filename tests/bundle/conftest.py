@@ -104,7 +104,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 
 def with_a_file_beside_outputs(database: Database) -> None:
-    """As exact search leaves one, which no bundle holds."""
+    """Add the file that exact search leaves beside its outputs, which no bundle holds."""
     with database.transaction() as session:
         (outputs, _) = session.query(StepRow).where(StepRow.kind == "outputs").all()
         session.add(StepFile(step_key=outputs.key, name="exact.jsonl", digest="0" * 64, size=1))

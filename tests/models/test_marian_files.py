@@ -122,7 +122,7 @@ def make_marian(root: Path, **changes: Any) -> tuple[Path, Arrays, dict[str, Any
 
 
 def save_bin(path: Path, arrays: Arrays, settings: dict[str, Any], bits: int) -> None:
-    """As marian-conv does, matrices in 32 or 8 bits (marian-dev: src/common/binary.cpp,
+    """Write a .bin file as marian-conv does, matrices in 32 or 8 bits (marian-dev: src/common/binary.cpp,
     src/tensors/cpu/expression_graph_packable.h)."""
     text = yaml.safe_dump(settings).encode() + b"\0"
     items = [("special:model.yml", 0x0101, (len(text),), text)]

@@ -401,7 +401,7 @@ class Block(TypedDict, Generic[Output]):
 
 
 class KnownAnswer(TypedDict, total=False):
-    """What an item expects or teaches; keys are numbers of its outputs, as text."""
+    """The answer that an item expects, and its lesson; outputs go by their numbers, as text."""
 
     steps: dict[str, list[int]]  # the lowest and the highest accepted one
     spans: dict[str, list[StoredSpan]]  # errors that must be marked: ExpectedSpan of human/protocols/spans.py
@@ -412,7 +412,7 @@ class KnownAnswer(TypedDict, total=False):
 
 
 class Draft(TypedDict, total=False):
-    """What a rater has begun and not submitted."""
+    """An answer that a rater has begun and not submitted."""
 
     answers: list[Any]  # one for each shown output of the item, None without; as the widget gives it
     comment: str

@@ -15,7 +15,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from creamtea.errors import StepError
-from creamtea.marian import BIAS, MarianFolder, embedding_names, order
+from creamtea.marian import BIAS, WEIGHTS, MarianFolder, embedding_names, order
 from creamtea.marian_files import load_array
 from creamtea.methods.objectives import Softmax
 from creamtea_workers.corpora.marian_subwords import MarianSubwords
@@ -48,9 +48,7 @@ def load_marian(marian: MarianFolder) -> tuple[Model, ModelConfig, MarianSubword
     model = build_model(config)
     with ExitStack() as stack:
         path = marian.folder / marian.file
-        file = (
-            None if path.suffix in (".npz", ".bin") else stack.enter_context(safe_open(path, framework="pt"))
-        )
+        file = stack.enter_context(safe_open(path, framework="pt")) if path.name == WEIGHTS else None
 
         def read(name: str) -> Tensor:
             weight = torch.from_numpy(load_array(path, name)) if file is None else file.get_tensor(name)

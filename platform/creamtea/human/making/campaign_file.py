@@ -332,7 +332,7 @@ def _read_named(
 
 
 def names_file(declared: Declaration, value: Any) -> bool:
-    """Whether a value of a campaign file is the name of a file that stands for the value."""
+    """Return whether a setting's value names a file that holds the setting."""
     kind = declared.setting.file
     is_text = kind in ("text", "questions")
     return bool(kind) and isinstance(value, str) and (not is_text or bool(TEXT_FILE.fullmatch(value)))

@@ -347,7 +347,7 @@ class ExpectedSpan(Strict):
 
 
 def as_expected(expected: Sequence[StoredSpan], spans: Sequence[Span]) -> bool:
-    """Whether all of these are marked, or nothing is where no error is expected."""
+    """Return whether all expected errors are marked; if none is expected, whether nothing is."""
     wanted = [ExpectedSpan.model_validate(span) for span in expected]
     return all(which_are_marked(wanted, spans)) if wanted else not spans
 
