@@ -22,7 +22,13 @@ from creamtea.cli.campaign.shared import ACTOR, Force, Surplus, Why, Yes, show, 
 from creamtea.cli.printing import say
 from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
 from creamtea.cli.serve import PORT, Address
-from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
+from creamtea.cli.workplace import (
+    AsJson,
+    artefact_store,
+    existing_database,
+    mistakes_as_json,
+    opened_database,
+)
 from creamtea.document.mistakes import StudyErrors, one_of, shown
 from creamtea.errors import InputError
 from creamtea.files import lines_of, new_folder
@@ -76,7 +82,7 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     """
     systems: dict[str, list[str]] = {}
     mistakes: list[str] = []
-    try:
+    with mistakes_as_json(json_output):
         programme = load_programme(file, override or [])
         for direction, loaded in programme.directions.items():
             try:
@@ -85,12 +91,6 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
                 mistakes.append(str(error))
         if mistakes:
             raise StudyErrors(mistakes, str(file))
-    except InputError as error:
-        if not json_output:
-            raise
-        lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
-        say(json.dumps({"valid": False, "mistakes": lines}, ensure_ascii=False))
-        raise typer.Exit(error.exit_code) from None
     lines = [f"{file} is valid: {counted(len(systems), 'direction')}"]
     lines += [f"  {direction}: {counted(len(found), 'system')}" for direction, found in systems.items()]
     show(json_output, {"valid": True, "name": programme.name, "directions": systems}, lines)

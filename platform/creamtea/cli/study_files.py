@@ -13,8 +13,6 @@ from rich.table import Table
 
 from creamtea.cli import workplace
 from creamtea.cli.printing import say
-from creamtea.document.mistakes import StudyErrors
-from creamtea.errors import InputError
 from creamtea.report.configuration import describe_imported, describe_system
 from creamtea.report.terminal import PrintingConsole
 from creamtea.study.loader import load_study
@@ -157,18 +155,12 @@ def validate(
     from creamtea.study.warnings import warnings_of  # NumPy takes long to import
 
     folder = None if no_files else workplace.data_folder(study, data)
-    try:
+    with workplace.mistakes_as_json(as_json):
         loaded = load_study(study, override or [])
         for campaign in workplace.load_campaigns(loaded).values():
             if not no_files:
                 campaign.check()
         planned = plan(loaded.study, folder, loaded.errors)
-    except InputError as error:
-        if not as_json:
-            raise
-        lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
-        say(json.dumps({"valid": False, "mistakes": lines}, ensure_ascii=False))
-        raise typer.Exit(error.exit_code) from None
     warnings = warnings_of(loaded.study, planned, folder, loaded.place_of)
     summary = _summary(loaded.study, planned)
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -55,6 +56,19 @@ Address = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
+
+
+@contextmanager
+def mistakes_as_json(wanted: bool) -> Iterator[None]:
+    """If `wanted`, print the mistakes of a file as JSON instead of as an error, and exit as it would."""
+    try:
+        yield
+    except InputError as error:
+        if not wanted:
+            raise
+        lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
+        say(json.dumps({"valid": False, "mistakes": lines}, ensure_ascii=False))
+        raise typer.Exit(error.exit_code) from None
 
 
 @contextmanager

@@ -150,7 +150,7 @@ def differences(
     ]
     if compared:
         samples = " or ".join(f"{n:,}" for n in sorted({step.node.params["samples"] for step in steps}))
-        seeds = max((len(variant.seeds) for variant in results.spec.variants.values()), default=1) > 1
+        seeds = results.spec.has_several_seeds
         allow, sentence = (SEEDS_ALLOW, f" {text.sentence(WITH_SEEDS)}") if seeds else ("", "")
         about = ABOUT.format(samples=samples, allow=allow, seeds=sentence)
         return compared, [Notes("differences", (about,))]

@@ -216,7 +216,7 @@ def _significance(spec: Study) -> str:
     chosen = spec.significance
     other_baselines = any({*spec.comparisons(name)} - {spec.baseline} for name in spec.systems)
     baseline = f"{spec.baseline}, or from what the row names" if other_baselines else spec.baseline
-    seeds = max((len(variant.seeds) for variant in spec.variants.values()), default=1) > 1
+    seeds = spec.has_several_seeds
     allow = SEEDS_ALLOW if seeds else ""
     reach = (
         "Where a variant has several seeds, values are means over them, and ± is their sample standard "

@@ -190,6 +190,11 @@ class Study(Strict):
         object.__setattr__(self, "metrics", metrics)  # the model is frozen
         return self
 
+    @property
+    def has_several_seeds(self) -> bool:
+        """Whether some variant is trained more than once."""
+        return any(len(variant.seeds) > 1 for variant in self.variants.values())
+
     def test_sets_of(self, system: str) -> list[str]:
         spec = self.systems[system]
         return list(spec.outputs) or spec.test_sets or list(self.test_sets)

@@ -16,10 +16,11 @@ from creamtea.cli.workplace import (
     artefact_store,
     existing_database,
     load_campaigns,
+    mistakes_as_json,
     opened_database,
 )
 from creamtea.document.document import YamlDocument, read_document
-from creamtea.document.mistakes import Place, StudyErrors
+from creamtea.document.mistakes import Place
 from creamtea.errors import InputError
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import (
@@ -118,18 +119,12 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
 
     `create` also checks it against the study's outputs. Exit code 2: there are mistakes.
     """
-    try:
+    with mistakes_as_json(json_output):
         if _is_study(file):
             remedy = f"`creamtea validate {quote(str(file))}` checks it with its campaigns"
             raise InputError(f"{file} is a study: {remedy}")
         loaded = load_campaign(file, override or [])
         systems = loaded.check()
-    except InputError as error:
-        if not json_output:
-            raise
-        mistakes = error.lines if isinstance(error, StudyErrors) else [str(error)]
-        say(json.dumps({"valid": False, "mistakes": mistakes}, ensure_ascii=False))
-        raise typer.Exit(error.exit_code) from None
     document: dict[str, Any] = loaded.campaign.model_dump(mode="json", by_alias=True)
     asked = loaded.campaign
     lines = [

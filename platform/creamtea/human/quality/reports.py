@@ -8,7 +8,6 @@ suggests; it never decides.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -219,7 +218,7 @@ def reading(own: Measures, comparison: Comparison) -> Check:
         "20 of them have more",
         weak,
     )
-    if few := _few(own.clues, MIN_CLUES, "clues", "no controls, and nobody else's scores"):
+    if few := _few(own.clues, MIN_CLUES, "clue", "no controls, and nobody else's scores"):
         return check.unknown(few)
     p, strength = own.reading.reads or 1.0, own.reading.strength or 0.0
     shown = f"p = {p:.3f} by {own.clues} clues, {strength:+.1f} deviations above chance"
@@ -237,7 +236,7 @@ def bad_references(own: Measures) -> Check:
         NOT_LOWER,
     )
     differences = own.bad_differences
-    if few := _few(len(differences), MIN_BAD, "pairs", "no controls"):
+    if few := _few(len(differences), MIN_BAD, "pair", "no controls"):
         return check.unknown(few)
     flips = sign_flip(differences)
     # the sign patterns are symmetric: half of the two-sided p lies on the observed side
@@ -259,7 +258,7 @@ def repeats(own: Measures, comparison: Comparison) -> Check:
         "a rater who reads scores a repeated text more consistently than that",
     )
     mean, chance = own.repeat_difference, own.repeat_by_chance
-    few = _few(len(own.repeat_differences), MIN_REPEATS, "repeated outputs", "no controls")
+    few = _few(len(own.repeat_differences), MIN_REPEATS, "repeated output", "no controls")
     if few or mean is None:
         return check.unknown(few)
     shown = f"{mean:.2f} points" + _others(comparison.usual("repeat_difference"), ".2f")
@@ -280,7 +279,7 @@ def speed(own: Measures, comparison: Comparison) -> Check:
     )
     speeds, value = own.words_per_minute, own.speed
     if value is None:
-        return check.unknown(_few(len(speeds), MIN_ITEMS, "timed items", "no times"))
+        return check.unknown(_few(len(speeds), MIN_ITEMS, "timed item", "no times"))
     usual = comparison.usual("speed")
     if usual is not None and usual > MAX_SPEED:
         short = f"the others' times are too short for reading ({usual:.0f} words per minute)"
@@ -303,7 +302,7 @@ def equal_scores(own: Measures, comparison: Comparison) -> Check:
         f"half of the items, or {ABOVE_OTHERS * 100:.0f} percentage points above the others if that is more",
         threshold,
     )
-    if few := _few(own.several, MIN_ITEMS, "items with different outputs", "no such items"):
+    if few := _few(own.several, MIN_ITEMS, "item", "no such items", " with different outputs"):
         return check.unknown(few)
     share = own.equal / own.several
     return check.judged(share, share > threshold, _share(share, own.several, usual))
@@ -321,7 +320,7 @@ def one_answer(own: Measures, comparison: Comparison) -> Check:
         "where most outputs are good, raters who read score three of four alike",
         threshold,
     )
-    if few := _few(own.answers, MIN_ITEMS, "items", "no items"):
+    if few := _few(own.answers, MIN_ITEMS, "item", "no items"):
         return check.unknown(few)
     return check.judged(own.commonest, own.commonest >= threshold, _share(own.commonest, own.answers, usual))
 
@@ -335,7 +334,7 @@ def longest_run(own: Measures) -> Check:
         "by chance: among random orders of the rater's own answers, so giving many alike raises no flag",
         RUN_BY_CHANCE,
     )
-    if few := _few(own.answers, MIN_ITEMS, "items", "no items"):
+    if few := _few(own.answers, MIN_ITEMS, "item", "no items"):
         return check.unknown(few)
     run, p = own.longest_run, own.run_by_chance
     chance = f"{100 * p:.0f}" if p >= 0.1 else f"{100 * p:.2g}"
@@ -355,7 +354,7 @@ def spread(own: Measures, comparison: Comparison) -> Check:
         "a twentieth of the scale's range" if usual is None else "a third of what is usual among the others",
         threshold,
     )
-    if few := _few(own.rated, MIN_ITEMS, "scores", "no scores"):
+    if few := _few(own.rated, MIN_ITEMS, "score", "no scores"):
         return check.unknown(few)
     value = own.spread or 0.0
     shown = f"standard deviation {value:.2f} points" + _others(usual, ".2f")
@@ -415,17 +414,17 @@ def _others(usual: float | None, digits: str) -> str:
     return "" if usual is None else f"; others {usual:{digits}}"
 
 
-def _few(count: int, needed: int, of: str, none: str) -> str:
+def _few(count: int, needed: int, noun: str, none: str, which: str = "") -> str:
     """Say why a check cannot judge; empty where it can."""
     if count == 0:
         return none
-    of = re.sub(r"s\b", "", of, count=1) if count == 1 else of
-    return f"only {count} {of}, {needed} are needed" if count < needed else ""
+    return f"only {counted(count, noun)}{which}, {needed} are needed" if count < needed else ""
 
 
 def _few_shared(own: Measures, comparison: Comparison) -> str:
-    what = f"{comparison.protocol.judged} that others rated too"
-    return _few(own.shared, MIN_SHARED, what, "nobody else rated the same items")
+    noun = "pair" if comparison.protocol.relative else "output"
+    nobody = "nobody else rated the same items"
+    return _few(own.shared, MIN_SHARED, noun, nobody, " that others rated too")
 
 
 # ---------------------------------------------------------------- reports
