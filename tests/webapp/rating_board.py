@@ -145,6 +145,8 @@ def shown_texts(page: Any) -> list[str]:
 
 
 def shown_source(page: Any) -> str:
+    at_rest(page)
+    expect(page.locator(".board")).to_have_count(1)
     return page.locator(".board .source > .text").text_content()
 
 
