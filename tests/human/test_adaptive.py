@@ -142,6 +142,17 @@ def test_pages_are_drawn_a_tenth_at_a_time(many: Database) -> None:
     assert all(item.drawn for item in items_of(many))
 
 
+@pytest.mark.parametrize(("pages", "documents"), [(2, 0), (7, 0), (2, 30)])
+def test_the_first_pages_show_every_system(many: Database, pages: int, documents: int) -> None:
+    """A tenth of so few pages would show three systems, and the next ones might show them again."""
+    pages_of = {"segments_per_page": 30} if documents else {}
+    make(many, items=pages, documents=documents, **pages_of)
+    rate(many, people=1, stop=2)
+    turned = [item for item in items_of(many) if item.drawn]
+    assert {system for item in turned for system in item.shown} == set(range(6))
+    assert len({item.document or item.id for item in turned}) == 2
+
+
 def test_open_systems_come_more_often_and_raters_see_only_what_was_drawn(many: Database) -> None:
     make(many)
     rate(many, people=3)

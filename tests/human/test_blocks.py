@@ -141,6 +141,17 @@ def test_more_outputs_than_a_page_holds_are_refused(many: Database) -> None:
         make(many, systems_per_page=None)
 
 
+@pytest.mark.parametrize("design", ["balanced", "adaptive"])
+def test_too_few_pages_for_all_systems_are_refused(many: Database, design: str) -> None:
+    short = r"systems_per_page: 3 segments with 3 of 12 systems each .* at least 4 segments \(sample\.items\)"
+    with pytest.raises(InputError, match=short):
+        make(many, items=3, design=design)
+    documents = Documents(tuple(f"d{segment // 20}" for segment in range(SEGMENTS)))
+    with pytest.raises(InputError, match="3 documents with 3 of 12 systems each"):
+        make(many, documents=documents, unit="document", design=design)
+    make(many, items=4, design=design)
+
+
 # ---------------------------------------------------------------- rating
 
 

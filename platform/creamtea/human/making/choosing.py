@@ -21,7 +21,7 @@ import numpy as np
 
 from creamtea.errors import InputError, wrong
 from creamtea.human.formats.record import ItemContent
-from creamtea.human.making.design import balanced_blocks, block_of
+from creamtea.human.making.design import balanced_blocks, block_of, min_blocks
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, number_of
 from creamtea.human.protocols import Protocol
@@ -256,14 +256,23 @@ def draw_blocks(
     choices: Sequence[ChosenSegment], settings: CampaignSettings, systems: Sequence[str], seed: int
 ) -> Blocks | None:
     """Draw the systems of each segment, the same for all of a document that is rated as such; None where all
-    are rated, or an adaptive design draws them later. How the systems are ordered does not matter."""
+    are rated, or an adaptive design draws them later. How the systems are ordered does not matter.
+
+    InputError if the segments (documents) are too few to show every system.
+    """
     size = settings.block_size(len(systems))
-    if size is None or settings.design == "adaptive":
+    if size is None:
         return None
     units = [[choice.line.index] for choice in choices]
     if settings.by_documents:
         parts = groupby(choices, key=lambda choice: choice.line.document)
         units = [[choice.line.index for choice in part] for _, part in parts]
+    if len(units) < (needed := min_blocks(len(systems), size)):
+        shown = f"{counted(len(units), settings.unit)} with {size} of {len(systems)} systems each"
+        more = f"take at least {needed} {settings.unit}s ({key_name('sample.items')}), or show more systems"
+        raise wrong("sample.systems_per_page", f"{shown} cannot show every system: {more}")
+    if settings.design == "adaptive":
+        return None
     _shuffle(units, seed)  # as they will be rated: then what is rated first is balanced, too
     by_name = sorted(range(len(systems)), key=lambda at: systems[at])
     drawn = balanced_blocks(len(units), len(systems), size, f"{seed}/blocks")

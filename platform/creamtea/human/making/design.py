@@ -13,12 +13,13 @@ last the systems are put in the places of the design at random. So on each page 
 probability k/v, and a pair with k(k − 1)/(v(v − 1)), exactly, whatever the search has found: weights by
 inverse probabilities are then equal, and plain means are unbiased.
 
-An adaptive design draws the blocks of a campaign in `STEPS` parts, each when its turn comes. Between parts it
-is known which of the systems are still worth comparing, the open ones (`stats.incomplete.open_systems`). Of a
-part's pages a share `EVERYONE` shows balanced blocks of all systems, the others balanced blocks of the open
-ones, and which page gets which is drawn at random. A page so has block B with probability
-EVERYONE/C(v, k) + (1 − EVERYONE)·[B open]/C(m, k), m open systems, given everything that was rated before:
-each pair of systems can meet on each page, and how probably it does is known exactly.
+An adaptive design draws the blocks of a campaign in `STEPS` parts, each when its turn comes. Before the
+second and every later part it is known which of the systems are still worth comparing, the open ones
+(`stats.incomplete.open_systems`). Of a part's pages a share `EVERYONE` shows balanced blocks of all systems,
+the others balanced blocks of the open ones, and which page gets which is drawn at random. A page so has block
+B with probability EVERYONE/C(v, k) + (1 − EVERYONE)·[B open]/C(m, k), m open systems, given everything that
+was rated before: each pair of systems can meet on each page, and how probably it does is known exactly. In
+the first part all systems are open, and it has at least as many pages as show each of them (`min_blocks`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from creamtea.store.tables import Block
 
 MAX_EXCHANGES = 100_000  # tried: a second or two, for designs that are not reached before
 AHEAD = 100  # blocks, of which the next one is taken
-STEPS = 10  # of an adaptive design: parts that are drawn one after the other
+STEPS = 10  # of an adaptive design: parts that are drawn one after the other; fewer if the first is longer
 EVERYONE = 0.2  # share of their pages, about, whose systems are drawn from all
 
 
@@ -125,6 +126,11 @@ def _exchange(
         for system, old, new in ((leaving, at, source), (guest, source, at)):
             holding[system].remove(old)
             holding[system].append(new)
+
+
+def min_blocks(systems: int, size: int) -> int:
+    """Return how many balanced blocks it takes to show every system."""
+    return math.ceil(systems / size)
 
 
 def adaptive_blocks(

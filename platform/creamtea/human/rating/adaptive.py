@@ -1,11 +1,11 @@
 """Adaptive designs: the systems of the next segments, or documents, are drawn when their turn comes.
 
 Segments (documents, where they are rated as one) have their turns in the order of their first items, which
-was drawn from the campaign's seed, a tenth of them at a time. Before each part it is known which systems are
-still worth comparing (`stats.incomplete.open_systems`), and `making.design.adaptive_blocks` draws the part's
-blocks: their probabilities depend on earlier ratings only, and are stored with each item. Until its turn an
-item has the outputs of all systems; then it shows those of its block, or is passed over if they are too few.
-Controls show what their originals do.
+was drawn from the campaign's seed, a tenth of them at a time (the first time, as many as show every system).
+Before each part it is known which systems are still worth comparing (`stats.incomplete.open_systems`), and
+`making.design.adaptive_blocks` draws the part's blocks: their probabilities depend on earlier ratings only,
+and are stored with each item. Until its turn an item has the outputs of all systems; then it shows those of
+its block, or is passed over if they are too few. Controls show what their originals do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sqlalchemy import Integer, func, select
 from sqlalchemy.orm import Session
 
 from creamtea.human.making.controls import spoil_shown
-from creamtea.human.making.design import STEPS, adaptive_blocks
+from creamtea.human.making.design import STEPS, adaptive_blocks, min_blocks
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results.ratings import estimate_over_pages, load_ratings
@@ -90,7 +90,8 @@ def take_turns(session: Session, campaign: Campaign, part: NextPart | None) -> b
     size = settings.block_size(len(campaign.systems))
     assert size is not None  # `CampaignSettings.complete` has seen to it
     key = _unit_of(campaign)
-    turned = waiting[: math.ceil((done + len(waiting)) / STEPS)]
+    every_system = 0 if done else min_blocks(len(campaign.systems), size)
+    turned = waiting[: max(math.ceil((done + len(waiting)) / STEPS), every_system)]
     blocks = adaptive_blocks(
         len(turned), len(campaign.systems), size, part.open_ones, f"{campaign.seed}/blocks/{done}"
     )
