@@ -96,20 +96,20 @@ def fill_campaign(database: Database, options: argparse.Namespace, design: str) 
     if design == "adaptive":
         turned = rated + 60 * options.segments  # these are drawn and not rated
         blocks = balanced_blocks(1000, options.systems, options.shown, "adaptive")
+        shown = [
+            {
+                "block": block_of(block, options.systems),
+                "output_drawn": [system in block for system in range(options.systems)],
+                "drawn": True,
+            }
+            for block in blocks
+        ]
         with database.transaction() as session:
-            for number, block in enumerate(blocks):
-                session.execute(
-                    update(Item)
-                    .where(
-                        Item.position < turned,
-                        Item.position // options.segments % len(blocks) == number,
-                    )
-                    .values(
-                        block=block_of(block, options.systems),
-                        output_drawn=[system in block for system in range(options.systems)],
-                        drawn=True,
-                    )
-                )
+            rows = session.execute(select(Item.id, Item.position).where(Item.position < turned)).all()
+            session.execute(
+                update(Item),
+                [{"id": item, **shown[position // options.segments % len(shown)]} for item, position in rows],
+            )
     now = datetime.now(UTC)
     for start in range(0, rated, AT_ONCE):
         with database.transaction() as session:

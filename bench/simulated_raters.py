@@ -209,6 +209,9 @@ def fill(
             seed=1,
             instructions="",
             settings=settings,
+            registered={
+                "items": {"kinds": {"rated": items}}
+            },  # of what a launch registers, what is read here
             state="launched",
             created_at=now,
             launched_at=now,

@@ -147,9 +147,9 @@ class People:
             campaign, now = session.get_one(Campaign, self.campaign), self.database.now(session)
             found = finished_raters(session, campaign, now)
             for rater in self.ids:
-                ahead = load_outlook(session, campaign, rater, now)
+                ahead = load_outlook(session, campaign, session.get_one(Rater, rater), now)
                 to_come = ahead.tutorial or ahead.due or ahead.shortlist or ahead.later or ahead.at_most
-                begun = any(past.submitted_at is None and past.skipped_at is None for past in ahead.past)
+                begun = any(not past.submitted and not past.skipped for past in ahead.past)
                 over = not to_come and not begun and ahead.done(tutorial=False) > 0
                 assert (rater in found) == over, rater
 

@@ -41,6 +41,8 @@ from creamtea.human.rating.places import (
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Item, ItemKind, Rater
 
+FEW = 8  # candidates that are looked at first
+
 
 def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Work | None:
     """Return the page this rater is on, or draw a new one; None once nothing is left for them.
@@ -61,8 +63,8 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
     with database.session() as session:
         now = database.now(session)
         campaign = campaign_of(session, rater_id)
-        active_rater(session, campaign, rater_id)
-        outlook = load_outlook(session, campaign, rater_id, now)
+        rater = active_rater(session, campaign, rater_id)
+        outlook = load_outlook(session, campaign, rater, now)
         held = _held(session, campaign, rater_id, now)
         if held is not None and held.first_assignment.lease_until > now + lease / 2:
             return as_work(campaign, held, outlook, document_score_of(session, campaign, held))
@@ -72,14 +74,14 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         campaign = lock_campaign(session, rater_id)
         rater = active_rater(session, campaign, rater_id)
         now = database.now(session)
-        held = _held(session, campaign, rater_id, now) or _draw(session, campaign, rater, outlook, now)
+        held = _held(session, campaign, rater_id, now) or _draw(session, campaign, rater, outlook, now, lease)
         if held is None and (outlook.shortlist or outlook.third):  # all of them went to others meanwhile
-            outlook = load_outlook(session, campaign, rater_id, now)
-            held = _draw(session, campaign, rater, outlook, now)
+            outlook = load_outlook(session, campaign, rater, now)
+            held = _draw(session, campaign, rater, outlook, now, lease)
         while held is None and is_adaptive(campaign) and take_turns(session, campaign, part):
             part = None
-            outlook = load_outlook(session, campaign, rater_id, now)
-            held = _draw(session, campaign, rater, outlook, now)
+            outlook = load_outlook(session, campaign, rater, now)
+            held = _draw(session, campaign, rater, outlook, now, lease)
         if held is None:
             return None
         for assignment in held.assignments:
@@ -125,7 +127,7 @@ def _unfinished() -> Select[Assignment, Item]:
 
 
 def _draw(
-    session: Session, campaign: Campaign, rater: Rater, outlook: Outlook, now: datetime
+    session: Session, campaign: Campaign, rater: Rater, outlook: Outlook, now: datetime, lease: timedelta
 ) -> RaterPage | None:
     """New assignments of the first candidate that this rater can have at this moment."""
     lead_id = _choose(session, campaign, rater.id, outlook, now)
@@ -144,7 +146,7 @@ def _draw(
             item_id=item.id,
             rater_id=rater.id,
             order=order_on(order, of_item),
-            lease_until=now,
+            lease_until=now + lease,
             created_at=now,
             skip_reason="",
             comment="",
@@ -180,13 +182,15 @@ def _choose(
     shared = dict.fromkeys(outlook.shortlist, campaign.ratings_per_item)
     shared |= dict.fromkeys(outlook.third, THIRD_PLACES)
     candidates = [*outlook.tutorial[:1], *outlook.due[:1], *shared, *outlook.later[:1]]
-    # another tab of this rater may have drawn since the look
-    had = set(session.scalars(_had(), {"rater": rater_id, "items": candidates}))
-    taken = places_taken(session, campaign, shared, now, rater_id)
-    for item_id in candidates:
-        full = item_id in shared and taken.get(item_id, 0) >= shared[item_id]
-        if item_id not in had and not full:
-            return item_id
+    # most often one of a few is free, and a short list keeps the campaign locked for less time
+    for some in filter(None, (candidates[:FEW], candidates[FEW:])):
+        # another tab of this rater may have drawn since the look
+        had = set(session.scalars(_had(), {"rater": rater_id, "items": some}))
+        taken = places_taken(session, campaign, shared.keys() & some, now, rater_id)
+        for item_id in some:
+            full = item_id in shared and taken.get(item_id, 0) >= shared[item_id]
+            if item_id not in had and not full:
+                return item_id
     return None
 
 

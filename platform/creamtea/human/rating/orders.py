@@ -63,7 +63,7 @@ def joint_order(orders: Sequence[Order]) -> Order:
     that has been seen. Taking one that qualifies never disqualifies another, so this finds an order
     wherever there is one. ValueError where there is none.
     """
-    if all(order == orders[0] for order in orders):
+    if orders.count(orders[0]) == len(orders):
         return list(orders[0])
     column = [{system: at for at, group in enumerate(order) for system in group} for order in orders]
     left, page = together(orders), []
@@ -98,11 +98,12 @@ def draw_order(
         for column, group in enumerate(order):
             cost[row_of[group[0]], column] += _ITEM
     # how much more often than its fair share a system has stood in a column before this rater
+    shown = {system for group in groups for system in group}
     excess: dict[tuple[int, int], float] = {}
     for order in of_rater:
         share = 1 / len(order)
         for column, group in enumerate(order):
-            for system in group:
+            for system in shown.intersection(group):
                 for other in range(len(order)):
                     excess[system, other] = excess.get((system, other), 0.0) + (other == column) - share
     for row, group in enumerate(groups):

@@ -18,17 +18,18 @@ one takes SQLAlchemy longer than most of them take the database.
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, Text, and_, bindparam, cast, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from creamtea.human.making.settings import MAX_PER_PAGE
@@ -39,6 +40,7 @@ from creamtea.store.tables import (
     CONTROL_KINDS,
     PLANNED_KINDS,
     SYSTEM_KINDS,
+    WRITTEN_KINDS,
     Assignment,
     Campaign,
     Item,
@@ -56,28 +58,29 @@ OpenPage = Row[int, str, list[int], int, list[bool] | None]  # id, document, sys
 RatedOutput = tuple[int, int | frozenset[int]]  # segment and system; of pairs segment and both systems
 
 
-@dataclass(frozen=True)
-class Past:
-    """One assignment of a rater, with columns of its item (`_assignments`)."""
+class Past(NamedTuple):
+    """One assignment of a rater, with what matters of its item.
+
+    A rater has thousands of them, and each page reads all: so there are no times, and no dataclass.
+    """
 
     id: int
     item_id: int
-    position: int
-    page: int | None
+    page: int  # the position of its first item
     kind: str  # of ItemKind
     document: str
-    order: Order
-    lease_until: datetime
-    submitted_at: datetime | None
-    skipped_at: datetime | None
+    submitted: bool
+    skipped: bool
+    leased: bool  # its lease is running
     active_ms: int | None
+    order: Order
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
     """What a rater has done and what is to come; pages by their first items' ids, in the order to come."""
 
-    past: list[Past] = field(default_factory=list)
+    past: list[Past] = field(default_factory=list)  # what was submitted in the order of its submission
     tutorial: list[int] = field(default_factory=list)
     # controls that lie far enough behind their originals, and attention checks
     due: list[int] = field(default_factory=list)
@@ -91,38 +94,30 @@ class Outlook:
 
     def done(self, *, tutorial: bool) -> int:
         """Count the items of the tutorial, or beside it, that the rater has submitted."""
-        return sum(
-            past.submitted_at is not None and (past.kind == ItemKind.TUTORIAL) == tutorial
-            for past in self.past
-        )
+        return sum(past.submitted and (past.kind == ItemKind.TUTORIAL) == tutorial for past in self.past)
 
-    def in_work(self, now: datetime) -> int:
+    def in_work(self) -> int:
         """Count the items beside the tutorial that the rater has been given and has not answered."""
         return sum(
-            past.submitted_at is None
-            and past.skipped_at is None
-            and past.lease_until > now
-            and past.kind != ItemKind.TUTORIAL
+            past.leased and not past.submitted and not past.skipped and past.kind != ItemKind.TUTORIAL
             for past in self.past
         )
 
     def seconds_left(self, items: int) -> int | None:
         """Estimate the time that `items` more take, by the median of the newest answers; None without one."""
-        answered = sorted(
-            (past.submitted_at, past.active_ms)
+        spent = [
+            past.active_ms
             for past in self.past
-            if past.submitted_at is not None and past.active_ms is not None and past.kind != ItemKind.TUTORIAL
-        )
-        if not answered:
-            return None
-        return round(items * median(spent for _, spent in answered[-_PACE:]) / 1000)
+            if past.submitted and past.active_ms is not None and past.kind != ItemKind.TUTORIAL
+        ]
+        return round(items * median(spent[-_PACE:]) / 1000) if spent else None
 
     def orders(self) -> list[Order]:
         """Return the orders that the rater has seen, one for each page, without the tutorial."""
         pages: dict[int, list[Order]] = {}
         for past in self.past:
-            if past.skipped_at is None and past.kind != ItemKind.TUTORIAL:
-                pages.setdefault(past.position if past.page is None else past.page, []).append(past.order)
+            if not past.skipped and past.kind != ItemKind.TUTORIAL:
+                pages.setdefault(past.page, []).append(past.order)
         return [joint_order(orders) for orders in pages.values()]
 
 
@@ -165,18 +160,18 @@ def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int,
     return taken < (THIRD_PLACES if third else campaign.ratings_per_item)
 
 
-def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> Outlook:
+def load_outlook(session: Session, campaign: Campaign, rater: Rater, now: datetime) -> Outlook:
     """Find what lies before a rater; call it without the lock."""
-    past = [Past(*row) for row in session.execute(_assignments(), {"rater": rater_id})]
-    shortlist, open_items = _open_items(session, campaign, rater_id, past, now)
-    due, later, their_items = _controls(session, campaign, rater_id, past)
-    thirds = _open_thirds(session, campaign, rater_id, now)
+    past = _load_past(session, rater.id, now)
+    shortlist, open_items = _open_items(session, campaign, rater, past, now)
+    due, later, their_items = _controls(session, campaign, rater.id, past)
+    thirds = _open_thirds(session, campaign, rater.id, now)
     to_come = open_items + their_items + sum(page.items for page in thirds)
-    attention = _attention(session, campaign, rater_id, past)
+    attention = _attention(session, campaign, rater.id, past)
     every = attention_every(campaign)
     if attention and _answers(past) // every > _checks_had(past):
         due = [attention[0], *due]
-    tutorial = session.scalars(_tutorial(), {"campaign": campaign.id, "rater": rater_id})
+    tutorial = session.scalars(_tutorial(), {"campaign": campaign.id, "rater": rater.id})
     return Outlook(
         past=past,
         tutorial=list(tutorial),
@@ -187,6 +182,14 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
         at_most=to_come + min(len(attention), to_come // every),
         items_at_start=items_in_all(session, campaign),
     )
+
+
+def _load_past(session: Session, rater_id: int, now: datetime) -> list[Past]:
+    rows = session.execute(_assignments(), {"rater": rater_id, "now": now}).all()
+    orders = json.loads(
+        f"[{','.join(row[-1] for row in rows)}]"
+    )  # at once: a call takes longer than an order
+    return [Past._make((*row[:-1], order)) for row, order in zip(rows, orders, strict=True)]
 
 
 def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[int]:
@@ -250,14 +253,16 @@ def is_adaptive(campaign: Campaign) -> bool:
 
 def items_in_all(session: Session, campaign: Campaign) -> int:
     """Count what a rater may get beside the tutorial: items, attention checks and controls."""
-    sizes: dict[str, int] = {row[0]: row[1] for row in session.execute(_sizes(), {"campaign": campaign.id})}
-    checks = sizes.pop(ItemKind.ATTENTION, 0)
-    items = sum(sizes.values())
+    sizes: dict[str, int] | None = (campaign.registered or {}).get("items", {}).get("kinds")
+    if sizes is None:  # not launched yet
+        sizes = {row[0]: row[1] for row in session.execute(_sizes(), {"campaign": campaign.id})}
+    checks = sizes.get(ItemKind.ATTENTION, 0)
+    items = sum(sizes.get(kind, 0) for kind in PLANNED_KINDS)
     return items + min(checks, items // attention_every(campaign))
 
 
 def _open_items(
-    session: Session, campaign: Campaign, rater_id: int, past: list[Past], now: datetime
+    session: Session, campaign: Campaign, rater: Rater, past: list[Past], now: datetime
 ) -> tuple[list[int], int]:
     """The first pages with a place that this rater never had; how many items they and their controls are.
 
@@ -268,12 +273,12 @@ def _open_items(
     document's systems in an order of their own. Where a page shows some of the systems, those of the next
     pages (documents) come first whose systems this rater has seen least.
     """
-    settings, document = campaign.settings, _present_document(past, now)
+    settings, document = campaign.settings, _present_document(past)
     adaptive, as_documents = is_adaptive(campaign), settings.get("unit") == "document"
     values = {
         "campaign": campaign.id,
         "k": campaign.ratings_per_item,
-        "rater": rater_id,
+        "rater": rater.id,
         "now": now,
         "document": document if as_documents or settings.get("context") else "",
         "items": SHORTLIST * (settings.get("segments_per_page", MAX_PER_PAGE) if as_documents else 1),
@@ -301,7 +306,7 @@ def _open_items(
         begun = []  # those whose turn is to come are before them
     shortlist = [*present, *free, *begun][:SHORTLIST]
     if as_documents:
-        shortlist = _by_own_order(campaign, session.get_one(Rater, rater_id), shortlist)
+        shortlist = _by_own_order(campaign, rater, shortlist)
     return [row.id for row in shortlist], session.scalar(_open_count(), values) or 0
 
 
@@ -310,13 +315,8 @@ def _by_least_seen(
 ) -> list[OpenPage]:
     """Put first, of as many pages (documents) as there are systems, those whose systems this rater has seen
     least, so that each rater sees all systems about equally often."""
-    seen = Counter(
-        system
-        for assignment in past
-        if ItemKind(assignment.kind).rates_systems and assignment.skipped_at is None
-        for group in assignment.order
-        for system in group
-    )
+    orders = (page.order for page in past if page.kind in SYSTEM_KINDS and not page.skipped)
+    seen = Counter(chain.from_iterable(chain.from_iterable(orders)))
     parts = groupby(rows, key=lambda row: row.document if as_documents else row.id)
     units = [list(pages) for _, pages in parts]
 
@@ -345,16 +345,16 @@ def _by_own_order(campaign: Campaign, rater: Rater, rows: Sequence[OpenPage]) ->
     return ordered
 
 
-def _present_document(past: list[Past], now: datetime) -> str:
+def _present_document(past: list[Past]) -> str:
     """The one that the rater is on; "" where there is none."""
     rated = (
-        assignment.document
-        for assignment in reversed(past)
-        if ItemKind(assignment.kind).rates_systems
-        and assignment.skipped_at is None
-        and (assignment.submitted_at is not None or assignment.lease_until > now)
+        (assignment.id, assignment.document)
+        for assignment in past
+        if assignment.kind in SYSTEM_KINDS
+        and not assignment.skipped
+        and (assignment.submitted or assignment.leased)
     )
-    return next(rated, "")
+    return max(rated, default=(0, ""))[1]
 
 
 def attention_every(campaign: Campaign) -> int:
@@ -376,10 +376,7 @@ def _checks_had(past: list[Past]) -> int:
 
 def _answers(past: list[Past]) -> int:
     """How many items the rater has submitted that the organiser did not write."""
-    return sum(
-        assignment.submitted_at is not None and not ItemKind(assignment.kind).is_written
-        for assignment in past
-    )
+    return sum(assignment.submitted and assignment.kind not in WRITTEN_KINDS for assignment in past)
 
 
 def _controls(
@@ -391,13 +388,9 @@ def _controls(
     A control lies some positions after its original (half a batch, as the campaign was made). It is due
     after as many answers of the rater's own, so that it comes no sooner where others rate items between.
     """
-    submitted = sorted(
-        (assignment.submitted_at, assignment.position, assignment.item_id)
-        for assignment in past
-        if assignment.submitted_at is not None and not ItemKind(assignment.kind).is_written
-    )
+    submitted = [page.item_id for page in past if page.submitted and page.kind not in WRITTEN_KINDS]
     # of a page's first item with the rest of its page, as its distance from the control has them
-    answers_since = {item_id: len(submitted) - 1 - rank for rank, (_, _, item_id) in enumerate(submitted)}
+    answers_since = {item_id: number for number, item_id in enumerate(reversed(submitted))}
     rows = session.execute(_open_controls(), {"rater": rater_id}).all()
     due: list[int] = []
     later: list[int] = []
@@ -435,13 +428,17 @@ def _places_taken() -> Select[int, int]:
 
 @cache
 def _assignments() -> Select[*tuple[Any, ...]]:
-    """The columns that are called as the fields of `Past`, in their order."""
-    names = [field.name for field in fields(Past)]
+    """The fields of `Past`, in their order; `order` as the text that is stored."""
     return (
-        select(*(getattr(Assignment if hasattr(Assignment, name) else Item, name) for name in names))
+        select(
+            *(Assignment.id, Assignment.item_id, func.coalesce(Item.page, Item.position)),
+            *(Item.kind, Item.document, Assignment.submitted_at.is_not(None)),
+            *(Assignment.skipped_at.is_not(None), Assignment.lease_until > bindparam("now")),
+            *(Assignment.active_ms, cast(Assignment.order, Text)),
+        )
         .join(Item, Item.id == Assignment.item_id)
         .where(Assignment.rater_id == bindparam("rater"))
-        .order_by(Assignment.id)
+        .order_by(Assignment.submitted_at, Item.position)
     )
 
 

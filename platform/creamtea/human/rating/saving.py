@@ -472,7 +472,7 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
     """
     with database.session() as session:
         campaign = campaign_of(session, rater_id)
-        active_rater(session, campaign, rater_id)
+        rater = active_rater(session, campaign, rater_id)
         page = load_page(session, rater_id, assignment_id)
         stored = stored_answers(session, page)
         if page.first_assignment.submitted_at is None or not stored[0]:
@@ -489,7 +489,7 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
             document = None if document_score is None else document_score.stored(session, page, revision)
             comment = page.first_assignment.comment
         now = database.now(session)
-        outlook = load_outlook(session, campaign, rater_id, now)
+        outlook = load_outlook(session, campaign, rater, now)
     return as_work(
         campaign,
         page,
@@ -499,7 +499,7 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
         document=document,
         comment=comment,
         revision=revision + 1,
-        in_work=outlook.in_work(now),
+        in_work=outlook.in_work(),
     )
 
 
