@@ -159,6 +159,19 @@ def test_a_test_set_that_chooses_the_checkpoint(write_texts: Write) -> None:
     assert "test_sets.test" in warning.place
 
 
+@pytest.mark.parametrize(("copied", "told"), [(1, False), (2, True)])
+def test_development_text_that_training_text_has(copied: int, told: bool, write_texts: Write) -> None:
+    path = write_texts(trained(GOOD))
+    for side in ("en", "de"):
+        lines = Path(f"train.{side}").read_text(encoding="utf-8").splitlines()[:copied]
+        spaced = [f"  {line.replace(' ', '  ')} " for line in lines]  # the same sentences for the study
+        own = [f"{side} of my own {n}" for n in range(10 - copied)]
+        Path(f"dev.{side}").write_text("".join(f"{line}\n" for line in [*spaced, *own, ""]), encoding="utf-8")
+    found = [(warning.kind, warning.place, warning.found.partition(":")[0]) for warning in warned(path)]
+    text = "2 of 10 source sentences of the development text are in the training text"
+    assert found == [("development-in-training", "study.yaml:8: corpora.text.dev", text)] * told
+
+
 def test_no_vocabulary_is_advised_that_few_words_cannot_fill(write_texts: Write) -> None:
     for side, words in (("en", "a cat sees"), ("de", "die Katze sieht")):
         Path(f"train.{side}").write_text(f"{words}\n" * PAIRS, encoding="utf-8")
@@ -177,7 +190,7 @@ def test_the_same_text_on_both_sides_is_no_translation(write_texts: Write) -> No
 
 def test_an_adaptation_may_be_to_little_text(write_texts: Write) -> None:
     """Its subwords are those of the variant that it starts from."""
-    for side, words in (("en", "four\nfive\n"), ("de", "vier\nfünf\n")):
+    for side, words in (("en", "seven\neight\n"), ("de", "sieben\nacht\n")):
         Path(f"little.{side}").write_text(words, encoding="utf-8")
     dev = "{source: dev.en, target: dev.de}"
     corpus = f"  little: {{kind: files, train: [{{source: little.en, target: little.de}}], dev: {dev}}}"

@@ -32,7 +32,8 @@ MIN_WORDS = 30  # of running text for each subword
 MARGIN = 1.3  # on the estimated number of updates
 SURVEYED = 100_000  # pairs of a text
 MAX_LINE = 1000  # words of a line to translate
-MAX_SEEN = 0.1  # of a test set that development text has, too: some sentences everybody says
+# of a test set in development text, and of development text in training text: some sentences everybody says
+MAX_SEEN = 0.1
 
 
 def warnings_of(
@@ -390,13 +391,24 @@ def _seen_in_training(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterato
         if not isinstance(corpus, FilesCorpus):
             continue
         checked = {test: lines for test, lines in sentences.items() if test not in corpus.filters.held_out}
-        wanted = {line for lines in checked.values() for line in lines if line}
+        development = [line for line in map(normalise, lines_of(root / corpus.dev.source)) if line]
+        wanted = {line for lines in (development, *checked.values()) for line in lines if line}
         seen: set[str] = set()
         for text in corpus.train if wanted else ():
             seen.update(line for line in map(normalise, lines_of(root / text.source)) if line in wanted)
         for test, lines in checked.items():
             if count := sum(line in seen for line in lines):
                 yield seen_warning(place_of(("test_sets", test)), test, name, count, len(lines))
+        count = sum(line in seen for line in development)
+        if count > MAX_SEEN * len(development):
+            yield StudyWarning(
+                "development-in-training",
+                place_of(("corpora", name, "dev")),
+                f"{count:,} of {len(development):,} source sentences of the development text are in the "
+                "training text: a training that has learnt them by heart looks good, so that the wrong "
+                "checkpoint may be chosen",
+                "Take other sentences as development text.",
+            )
 
 
 def _seen_in_development(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
