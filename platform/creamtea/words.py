@@ -28,6 +28,7 @@ _OTHER_CODES = {
 _KANA_AND_HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _THAI_LAO_MYANMAR_KHMER = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 KANA_OR_HAN = re.compile(f"[{_KANA_AND_HAN}]")
+THAI_LAO_MYANMAR_OR_KHMER = re.compile(f"[{_THAI_LAO_MYANMAR_KHMER}]")
 UNSPACED = re.compile(f"[{_KANA_AND_HAN}{_THAI_LAO_MYANMAR_KHMER}]")  # a character of their scripts
 # Of these scripts' characters, how much of a word each is. Kana and Han: 255 characters are 158 words a
 # minute in Chinese, 357 are 193 in Japanese (IReST norms, Trauzettel-Klosinski and Dietz 2012). No such
@@ -106,10 +107,10 @@ def is_unspaced(language: str) -> bool:
     return main_language(language) in UNSPACED_LANGUAGES
 
 
-def looks_unspaced(texts: Iterable[str]) -> bool:
-    """Return True if most characters, except blanks, are of scripts written without blanks."""
+def looks_unspaced(texts: Iterable[str], scripts: re.Pattern[str] = UNSPACED) -> bool:
+    """Return True if most characters, except blanks, are of these scripts, written without blanks."""
     together = "".join("".join(text.split()) for text in texts)
-    return 2 * len(UNSPACED.findall(together)) > len(together)
+    return 2 * len(scripts.findall(together)) > len(together)
 
 
 def any_unspaced(*languages: str) -> bool:

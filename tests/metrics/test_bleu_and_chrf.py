@@ -138,6 +138,24 @@ def test_ter_splits_chinese_by_characters_and_says_where_it_cannot_split() -> No
 
 
 @pytest.mark.parametrize(
+    ("target", "settings", "hypothesis", "reference"),
+    [
+        ("th", {}, "วันนี้อากาศดี", "วันนี้อากาศดีมาก"),  # sacreBLEU splits Chinese and Japanese alone
+        ("km", {}, "ខ្ញុំទៅសាលា", "ខ្ញុំទៅសាលារៀន"),
+        ("xx", {"normalized": True}, "我看书", "我看报"),  # as it would not know this language
+    ],
+)
+def test_ter_says_that_it_cannot_split_a_language(
+    target: str, settings: dict[str, bool], hypothesis: str, reference: str
+) -> None:
+    metric = TerMetric(Ter(kind="ter", **settings), Languages(source="en", target=target))
+    scores = metric.segment_scores(metric.statistics(texts([hypothesis], [reference])))
+    theirs = TER(normalized=True, asian_support=target != "xx").sentence_score(hypothesis, [reference])
+    assert (scores.tolist(), theirs.score) == ([100.0], 100.0)
+    assert "use chrf" in metric.note
+
+
+@pytest.mark.parametrize(
     ("tokenize", "lowercase"),
     [("13a", False), ("13a", True), ("intl", False), ("char", True), ("none", False), ("zh", False)],
 )

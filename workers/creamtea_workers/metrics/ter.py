@@ -11,7 +11,7 @@ from sacrebleu.metrics import TER
 from creamtea.contract.step import StepContext
 from creamtea.methods.metrics import Ter
 from creamtea.methods.texts import Languages
-from creamtea.words import is_unspaced, looks_unspaced
+from creamtea.words import THAI_LAO_MYANMAR_OR_KHMER, UNSPACED, is_unspaced, looks_unspaced
 from creamtea_workers.metrics.base import Array, Texts
 from creamtea_workers.metrics.sacrebleu_statistics import corpus_statistics
 
@@ -27,12 +27,13 @@ class TerMetric:
         self.note = ""
         self._scorer = TER(
             normalized=unspaced if spec.normalized is None else spec.normalized,
-            asian_support=unspaced,  # acts on normalised text only
+            asian_support=unspaced,  # acts on normalised text, and on Chinese and Japanese alone
             case_sensitive=spec.case_sensitive,
         )
 
     def statistics(self, texts: Texts) -> Array:
-        if not self._scorer.normalized and looks_unspaced(texts.references):
+        splits = self._scorer.normalized and self._scorer.asian_support
+        if looks_unspaced(texts.references, THAI_LAO_MYANMAR_OR_KHMER if splits else UNSPACED):
             self.note = "TER counts each of these texts, which have no blanks, as few words; use chrf"
         return corpus_statistics(self._scorer, texts)
 
