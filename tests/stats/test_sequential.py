@@ -145,7 +145,7 @@ SHAPES = {
 def test_five_per_cent_are_for_all_looks_together(shape: str, most: float) -> None:
     """A fixed-sample test looked at as often cries wolf in more than 20 % of campaigns of equal systems."""
     rng = np.random.default_rng(3)
-    values = SHAPES[shape](rng, (1500, 80))
+    values = SHAPES[shape](rng, (500, 80))
     found = [course(one, np.ones(80), 80) for one in values]
     alarms = np.mean([one.p_value[-1] < 0.05 for one in found])
     covered = np.mean([(np.abs(one.mean) <= one.half_width()).all() for one in found])
@@ -284,10 +284,10 @@ def test_a_campaign_that_looks_often_cries_wolf_in_five_per_cent() -> None:
     """Three equal systems beside the baseline, every look taken, the end included."""
     rng = np.random.default_rng(7)
     wrong = 0
-    for _ in range(300):
+    for _ in range(150):
         units = rng.normal(0, 1, (4, UNITS))
         wrong += look_at_all(list(units[1:] - units[0]))
-    assert wrong <= 0.07 * 300
+    assert wrong <= 0.07 * 150
 
 
 def look_at_all(values: list[np.ndarray]) -> bool:
@@ -310,7 +310,7 @@ def test_means_after_aiming(difference: float) -> None:
     """Version 0.2.0 still rated a system with a stated verdict on a twentieth of the units."""
     rng = np.random.default_rng(4)
     unbiased, intervals = [], []
-    for _ in range(1000):
+    for _ in range(400):
         d = rng.normal(difference, 1, UNITS)
         end, _ = stopping(d, 0.3)
         q = np.where(np.arange(UNITS) < end, 1.0, 0.05)
