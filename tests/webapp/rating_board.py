@@ -189,7 +189,7 @@ def draft_is(database: Database, rater_id: int, page: Any, wanted: dict[str, Any
 
 def draft_on(page: Any, state: str) -> None:
     """Wait until what the rater set is "changed" (and not yet sent), "sent" or "saved"."""
-    expect(page.locator(".board")).to_have_attribute("data-draft", state)
+    expect(page.locator(f".board[data-draft={state}]")).to_have_count(1)
 
 
 def serious(page: Any) -> list[str]:

@@ -21,7 +21,6 @@ from marked_text import (
 )
 from playwright.sync_api import expect
 from rating_board import (
-    draft_is,
     draft_on,
     item_on,
     own_campaign,
@@ -32,7 +31,7 @@ from rating_board import (
     wait_for_scores,
     wait_for_width,
 )
-from watched import at_rest, press
+from watched import at_rest
 
 from creamtea.human.protocols.taxonomy import ESA
 
@@ -291,52 +290,6 @@ def test_a_finger_that_scrolls_marks_nothing(site, open_page) -> None:
     expect(page.locator(".board .passage mark.begun")).to_have_count(1)
 
 
-def test_reload_second_tab_and_revision_lose_no_span(site, open_page) -> None:
-    text = "die rote Tasse 👍🏽 und der Topf"
-    own_campaign(site.database, "pangolin-keeps", [("keep", [text])], protocol="esa")
-    link, rater_id = site.rater_link("pangolin-keeps", "keeps")
-    page = open_page(link, slow_clock=True)
-    item_on(page, 1, 1)
-    cup, pot = span(text, "rote Tasse", "major"), span(text, "Topf", "undecided")
-    drag_over(page, "rote", "Tasse")
-    page.keyboard.press("2")
-    draft_is(site.database, rater_id, page, {"answers": [{"spans": [cup]}]})
-    page.reload()
-    item_on(page, 1, 1)
-    errors_are(page, ["rote Tasse: major"])
-
-    other = page.context.new_page()
-    other.goto(site.url)
-    item_on(other, 1, 1)
-    errors_are(other, ["rote Tasse: major"])
-    click_on(page, "Topf", "Topf")
-    draft_is(site.database, rater_id, page, {"answers": [{"spans": [cup, pot]}]})
-
-    press_at(page, 0, 42, steps=101)
-    draft_is(site.database, rater_id, page, {"answers": [{"spans": [cup, pot], "score": 42}]})
-    other.reload()
-    item_on(other, 1, 1)
-    errors_are(other, ["rote Tasse: major", "Topf: ?"])
-    wait_for_scores(other, ["42"])
-    other.locator(".board .error .minor").nth(1).click()
-    save(other)
-    expect(other.get_by_role("heading", name="All done")).to_have_count(1)
-    first = {"score": 42, "spans": [cup, pot | {"severity": "minor"}]}
-    assert payloads(site.database, rater_id, "keep") == {text: first}
-
-    press(other.get_by_role("button", name="Look at earlier items"))
-    expect(other.locator(".earlier li button")).to_be_focused()
-    other.keyboard.press("Enter")
-    expect(other.get_by_text("Saved before", exact=True)).to_have_count(1)
-    at_rest(other)
-    errors_are(other, ["rote Tasse: major", "Topf: minor"])
-    other.get_by_role("button", name="Delete the error “Topf”", exact=True).click()
-    save(other)
-    expect(other.get_by_role("heading", name="All done")).to_have_count(1)
-    assert payloads(site.database, rater_id, "keep") == {text: first}
-    assert payloads(site.database, rater_id, "keep", revision=2) == {text: {"score": 42, "spans": [cup]}}
-
-
 # ---------------------------------------------------------------- errors marked beforehand
 
 
@@ -408,7 +361,8 @@ def test_a_practice_item_says_which_errors_were_expected(site, open_page) -> Non
     expect(page.get_by_role("heading", name="Not quite as expected")).to_have_count(1)
     rows = page.get_by_role("list", name="Expected errors").get_by_role("listitem")
     expect(rows).to_have_text(["✓ “mourning”, major", "✗ [missing], minor", f"✓ [{FAULT}], minor"])
-    expect(page.locator(".board .verdict:visible")).to_have_text("✗ expected 0 to 60")
-    expect(page.get_by_text("It mourns.")).to_be_visible()
+    expect(page.locator(".board .verdict:visible")).to_have_text(["✗ expected 0 to 60"])
+    expect(page.get_by_text("It mourns.")).to_have_count(1)
+    at_rest(page)
     drag_over(page, "Good", "Good")
     errors_are(page, ["mourning: major", f"[{FAULT}]: minor"])  # what is saved stays

@@ -302,25 +302,6 @@ def test_on_a_phone_the_source_stays_in_view(site, open_page) -> None:
     expect(source).not_to_be_in_viewport()  # it would leave the outputs no room
 
 
-def test_a_second_link_goes_on_where_the_first_device_is(site, open_page) -> None:
-    own_campaign(site.database, "pangolin-devices", THREE)
-    link, rater_id = site.rater_link("pangolin-devices", "traveller")
-    desk = open_page(link)
-    item_on(desk, 1, 3)
-    press_at(desk, 0, 5)
-    press_at(desk, 1, 6)
-    save(desk)
-    item_on(desk, 2, 3)
-    source, texts = shown_source(desk), shown_texts(desk)
-    press_at(desk, 1, 9)
-    draft_is(site.database, rater_id, desk, {"answers": [None, 9]})
-    phone = open_page(site.rater_link("pangolin-devices", "traveller")[0], phone=True)
-    item_on(phone, 2, 3)
-    assert (shown_source(phone), shown_texts(phone)) == (source, texts)
-    wait_for_scores(phone, ["–", "2.8"])
-    expect(phone.get_by_role("button", name="Earlier items")).to_be_visible()
-
-
 def test_who_has_rated_nothing_gets_no_completion_code(site, open_page) -> None:
     """The last item may come back while somebody else is on it."""
     own_campaign(
