@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from command_line import Run, runner
-from faulty_study import Trained, train, trained_in
 from made_once import made_once
+from trained_study import Trained, train, trained_in
 
 
 @pytest.fixture(scope="session")

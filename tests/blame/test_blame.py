@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from blame_by_rule import REFERENCE, campaign_by_rule, disturbed, proved
 from command_line import Run
-from faulty_study import SEARCHES, Trained
 from sqlalchemy import select, update
+from trained_study import SEARCHES, Trained
 
 from creamtea.blame.gathering import gather
 from creamtea.blame.labels import Evidence, Origin, label, marks_of

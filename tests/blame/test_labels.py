@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rated_campaigns import rated_campaign
+from sqlalchemy import select
 
+from creamtea.blame.gathering import Settings, _key, _Work, references_of, why_none
 from creamtea.blame.labels import (
     FULL,
     OUTPUT,
@@ -18,6 +24,12 @@ from creamtea.blame.labels import (
     label,
     marks_of_edit,
 )
+from creamtea.contract.step import StepResult
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.ingest import ingest, read_texts
+from creamtea.store.tables import Campaign, Item, StepRow
+from creamtea.study.spec import Study
 
 
 def candidate(names: str, text: str, score: float | None, **more: Any) -> dict[str, Any]:
@@ -238,3 +250,94 @@ def test_a_large_campaigns_outputs_are_found_by_their_segments() -> None:
     assert marked.beside((7, 9)) == {system: f"{system}" for system in range(9)}
     assert sum(len(marked.beside(output)) for output in marked.texts) == 2000 * 10 * 9
     assert marked.beside((2000, 0)) == {}
+
+
+# ---------------------------------------------------------------- the key of evidence
+
+
+KEYED = (3, 0)
+
+
+def step(key: str) -> Any:
+    return SimpleNamespace(task=SimpleNamespace(key=key))
+
+
+def key(own: str = "own", **others: str) -> str:
+    models = {name: step(model) for name, model in others.items()}
+    work = _Work(0, "greedy", step(own), {KEYED: "a dog"}, {KEYED: {"reference": "ein Hund"}}, models)
+    return _key(work, KEYED, Settings())
+
+
+@pytest.mark.parametrize(
+    ("own", "others"),
+    [
+        ("other", {"scones": "first"}),
+        ("own", {"scones": "trained anew"}),
+        ("own", {}),
+        ("own", {"scones": "first", "entmax": "x"}),
+    ],
+)
+def test_evidence_is_gathered_anew_where_a_model_is_another(own: str, others: dict[str, str]) -> None:
+    assert key(scones="first") == key(scones="first")
+    assert key(own, **others) != key(scones="first")
+
+
+# ---------------------------------------------------------------- no model of the study
+
+
+STUDY = {
+    "name": "given",
+    "languages": {"source": "en", "target": "de"},
+    "test_sets": {"test": {"kind": "files", "source": "test.en", "target": "test.de"}},
+    "systems": {"gpt": {"outputs": {"test": "gpt.de"}}, "human": {"reference": 1}},
+    "baseline": "gpt",
+}
+
+
+def test_systems_that_are_given_are_told_apart() -> None:
+    spec = Study.model_validate(STUDY)
+    given = "the outputs of gpt, human are given as texts: no model of it made them"
+    others = "ours, nllb are not among its systems, or their texts differ"
+    assert why_none(spec, ["gpt", "human"]) == given
+    assert why_none(spec, ["ours", "nllb"]) == others
+    assert why_none(spec, ["ours", "gpt", "nllb", "human"]) == f"{given}; {others}"
+
+
+# ---------------------------------------------------------------- references of a campaign
+
+
+def test_of_the_test_set_and_those_that_raters_saw(database: Database, tmp_path: Path) -> None:
+    items = [{"systems": [0], "outputs": ["x"], "steps": {"anna": [50]}} for _ in range(3)]
+    number = rated_campaign(database, items, name="rated", protocol="esa", systems=("plain",))
+    rows = [
+        {"source": "s", "reference": "eins", "idioms": [], "more_references": ["uno", "eins"]},
+        {"source": "s", "reference": "zwei", "idioms": [], "more_references": ["", "due"]},
+        {"source": "s", "reference": "", "idioms": [], "more_references": ["", ""]},
+    ]
+    folder = tmp_path / "made"
+    folder.mkdir()
+    (folder / "segments.jsonl").write_text(
+        "".join(json.dumps({"index": index, **row}) + "\n" for index, row in enumerate(rows))
+    )
+    store = ArtefactStore(tmp_path / "artefacts")
+    with database.transaction() as session:
+        session.add(
+            StepRow(
+                key="texts",
+                kind="test_set",
+                version=1,
+                params={},
+                state="succeeded",
+                resources={},
+                locations={},
+                created_at=session.get_one(Campaign, number).created_at,
+            )
+        )
+        session.flush()
+        files = store.put_folder(folder)
+        ingest(session, "texts", StepResult(), files, read_texts(store, files))
+        for item in session.scalars(select(Item).where(Item.segment_index == 1)):
+            item.references = ["dos", "zwei"]
+    with database.session() as session:
+        found = references_of(session, store, "texts", number)
+    assert found == {0: ["eins", "uno"], 1: ["zwei", "due", "dos"], 2: []}
