@@ -405,10 +405,11 @@ def estimate_over_pages(
     used = weights[each.unit] > 0
     unit, rater, system = each.unit[used], each.rater[used], each.system[used]
     together = ratings.campaign.protocol.max_outputs > 1
-    chances = np.ones((len(weights), systems, systems))
-    for at, block in enumerate(ratings.blocks):
-        if block is not None:
-            chances[at][np.ix_(block["systems"], block["systems"])] = block["chances"]
+    chances = np.ones((len(unit), systems))  # of each score's system with each other one
+    for at, (number, own) in enumerate(zip(unit.tolist(), system.tolist(), strict=True)):
+        block = ratings.blocks[number]
+        if block is not None and own in block["systems"]:
+            chances[at, block["systems"]] = block["chances"][block["systems"].index(own)]
     try:
         return estimate_systems(
             unit * max(1, len(ratings.raters)) + rater if together else unit,
@@ -419,7 +420,7 @@ def estimate_over_pages(
             rater=rater if together else None,
             effect=None if together else rater,
             weight=weights[unit],
-            chance=weights_at_the_end(chances[unit, system]),
+            chance=weights_at_the_end(chances),
             alpha=alpha,
         )
     except ValueError:  # the columns are right: what is missing are pages
