@@ -1,4 +1,4 @@
-"""One process of a simulated rater: it works, dies, loses connections and sends things twice."""
+"""One process of simulated raters: it works, dies, loses connections and sends things twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,16 +36,19 @@ class Trouble:
 
 
 class Life:
-    """One process of a rater: what it does next is drawn from the seed, the rater and the life."""
+    """One process of some raters, each in a thread of its own, as a web server has them: what happens next is
+    drawn from the seed, the first rater and the life."""
 
-    def __init__(self, url: str, folder: Path, rater_id: int, life: int, trouble: Trouble, seed: int) -> None:
-        self.rater_id, self.trouble = rater_id, trouble
-        self.draw = random.Random(f"{seed}/{rater_id}/{life}")
-        self.journal = os.open(folder / f"{rater_id}.journal", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    def __init__(
+        self, url: str, folder: Path, raters: Sequence[int], life: int, trouble: Trouble, seed: int
+    ) -> None:
+        self.raters, self.trouble = raters, trouble
+        self.draw = random.Random(f"{seed}/{raters[0]}/{life}")
+        self.journal = os.open(folder / f"{raters[0]}.journal", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self.database = open_database(url, migrate=False)
         event.listen(self.database.engine, "commit", self._before_commit)
         # some deaths come at any moment, the others around a commit
-        self.commits_left = self.draw.randint(1, 8) if life < trouble.deaths else None
+        self.commits_left = self.draw.randint(1, 8 * len(raters)) if life < trouble.deaths else None
         if life < trouble.deaths and self.draw.random() < 0.3:
             self.commits_left = None
             killer = threading.Timer(self.draw.uniform(0.1, 4 * trouble.think + 0.4), self._die)
@@ -79,11 +83,11 @@ class Life:
         yield
         self.note(call, ms=1000 * (time.perf_counter() - began))
 
-    def next_item(self) -> Work | None:
+    def next_item(self, rater: int) -> Work | None:
         while True:
             try:
                 with self.clock("next_item"):
-                    return assignment.next_item(self.database, self.rater_id)
+                    return assignment.next_item(self.database, rater)
             except SQLAlchemyError:  # the connection was lost: the page asks again
                 continue
 
@@ -101,12 +105,12 @@ class Life:
         answer = {"score": self.draw.randint(0, 100), "spans": spans}
         return work.protocol.read_answer(answer, output).payload
 
-    def submit(self, work: Work, answers: list[Any]) -> None:
+    def submit(self, rater: int, work: Work, answers: list[Any]) -> None:
         # the journal has steps by system, as the database has them
         while True:
             try:
                 with self.clock("submit"):
-                    saved = assignment.submit(self.database, self.rater_id, work.assignment_id, answers)
+                    saved = assignment.submit(self.database, rater, work.assignment_id, answers)
             except SQLAlchemyError:
                 continue
             except RatingRefused:  # the lease ran out
@@ -116,7 +120,11 @@ class Life:
             return
 
     def run(self) -> None:
-        while (work := self.next_item()) is not None:
+        with ThreadPoolExecutor(len(self.raters)) as pool:
+            list(pool.map(self.rate, self.raters))
+
+    def rate(self, rater: int) -> None:
+        while (work := self.next_item(rater)) is not None:
             time.sleep(self.draw.expovariate(1 / self.trouble.think))
             times = 2 if self.draw.random() < self.trouble.doubled else 1
             for _ in range(times):
@@ -124,8 +132,8 @@ class Life:
                 systems = [int(text.rsplit(" ", 1)[1]) for text in work.outputs]
                 order = sorted(range(len(systems)), key=systems.__getitem__)
                 self.note("sent", assignment=work.assignment_id, answers=[answers[i] for i in order])
-                self.submit(work, answers)
+                self.submit(rater, work, answers)
 
 
-def live(url: str, folder: Path, rater_id: int, life: int, trouble: Trouble, seed: int) -> None:
-    Life(url, folder, rater_id, life, trouble, seed).run()
+def live(url: str, folder: Path, raters: Sequence[int], life: int, trouble: Trouble, seed: int) -> None:
+    Life(url, folder, raters, life, trouble, seed).run()

@@ -1,16 +1,19 @@
 """Many raters at once on one campaign, as processes that die, lose connections and send things twice.
 
     python bench/simulated_raters.py [--raters 50] [--items 100] [--k 5] [--think 2] [--protocol cesa]
-                                     [--systems 4 [--shown 3 [--design adaptive]]] [--database URL] [--json]
+                                     [--systems 4 [--shown 3 [--design adaptive]]] [--processes 10]
+                                     [--database URL] [--json]
 
-Each rater is a process that asks for an item, thinks (`--think` seconds on average; people take ten times
-as long) and submits, until nothing is left. On the way each of them is killed some times, right before or
-right after a commit or at any moment, and comes back as a new process; in between it loses connections in
-the middle of transactions and submits again, also what was stored already, with other scores. Every process
-keeps a journal of the answers that it got. In the end the database has to agree: every item has exactly k
-raters, no rater has an item twice, whatever was acknowledged is stored as it was, nothing is stored twice.
-With the protocol `cesa` every output has a score and marked errors, which have to be there whole. With
-`--shown` a page has as many of the systems, by a balanced or an adaptive design.
+Each rater is a process that asks for an item, thinks (`--think` seconds on average; people take ten times as
+long) and submits, until nothing is left. On the way each of them is killed some times, right before or right
+after a commit or at any moment, and comes back as a new process; in between it loses connections in the
+middle of transactions and submits again, also what was stored already, with other scores. Every process keeps
+a journal of the answers that it got. With `--processes` raters share processes, as they do in the web app: a
+kill then hits all raters of a process, and there are fewer of the starts that fill the cores. In the end the
+database has to agree: every item has exactly k raters, no rater has an item twice, whatever was acknowledged
+is stored as it was, nothing is stored twice. With the protocol `cesa` every output has a score and marked
+errors, which have to be there whole. With `--shown` a page has as many of the systems, by a balanced or an
+adaptive design.
 
 Without --database it runs on a new SQLite file and on a new PostgreSQL server of its own (with fsync). The
 times are those that a process waited for `next_item` and `submit`, undisturbed calls only.
@@ -81,6 +84,7 @@ def main() -> None:
     parser.add_argument("--systems", type=int, default=SYSTEMS)
     parser.add_argument("--shown", type=int, help="systems of a page; default: all")
     parser.add_argument("--design", choices=("balanced", "adaptive"), default="balanced")
+    parser.add_argument("--processes", type=int, help="of all raters; default: one each")
     parser.add_argument("--database", metavar="URL", help="a fresh database; default: SQLite and PostgreSQL")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -98,6 +102,7 @@ def main() -> None:
                 systems=arguments.systems,
                 shown=arguments.shown,
                 design=arguments.design,
+                processes=arguments.processes,
             )
             wrong = wrong or not outcome.right
             if arguments.json:
@@ -147,6 +152,7 @@ def simulate(
     systems: int = SYSTEMS,
     shown: int | None = None,
     design: str = "balanced",
+    processes: int | None = None,
     seed: int = 1,
 ) -> Outcome:
     """Fill the database with a campaign, let the raters work until nothing is left, and compare."""
@@ -164,7 +170,8 @@ def simulate(
             design=design,
         )
         began = time.monotonic()
-        kills = _run_all(url, folder, people, trouble, seed)
+        groups = [people[number :: processes or raters] for number in range(processes or raters)]
+        kills = _run_all(url, folder, groups, trouble, seed)
         outcome = compare(database, _journals(folder), k)
         outcome.kills, outcome.seconds = kills, time.monotonic() - began
         return outcome
@@ -252,8 +259,9 @@ def fill(
 # ---------------------------------------------------------------- the parent
 
 
-def _run_all(url: str, folder: Path, people: Sequence[int], trouble: Trouble, seed: int) -> int:
-    """Start every rater, and again after each kill, until all have found nothing left; how many kills.
+def _run_all(url: str, folder: Path, groups: Sequence[Sequence[int]], trouble: Trouble, seed: int) -> int:
+    """Start the process of every group of raters, and again after each kill, until all raters have found
+    nothing left; how many kills.
 
     The fork server imports once what takes time, as a web server has, also what is imported where it is first
     used (scipy.optimize). It holds no connection: its children are clean processes.
@@ -264,24 +272,24 @@ def _run_all(url: str, folder: Path, people: Sequence[int], trouble: Trouble, se
     )
     kills = 0
 
-    def start(rater_id: int, life: int) -> None:
-        process = context.Process(target=live, args=(url, folder, rater_id, life, trouble, seed))
+    def start(raters: Sequence[int], life: int) -> None:
+        process = context.Process(target=live, args=(url, folder, raters, life, trouble, seed))
         process.start()
-        running[process.sentinel] = (process, rater_id, life)
+        running[process.sentinel] = (process, raters, life)
 
-    running: dict[int, tuple[Any, int, int]] = {}
+    running: dict[int, tuple[Any, Sequence[int], int]] = {}
     try:
-        for rater_id in people:
-            start(rater_id, 0)
+        for raters in groups:
+            start(raters, 0)
         while running:
             for sentinel in wait(list(running)):
-                process, rater_id, life = running.pop(sentinel)  # type: ignore[call-overload]
+                process, raters, life = running.pop(sentinel)  # type: ignore[call-overload]
                 process.join()
                 if process.exitcode == -signal.SIGKILL:
                     kills += 1
-                    start(rater_id, life + 1)
+                    start(raters, life + 1)
                 elif process.exitcode != 0:
-                    raise RuntimeError(f"rater {rater_id} ended with {process.exitcode}")
+                    raise RuntimeError(f"raters {raters} ended with {process.exitcode}")
     finally:
         for process, _, _ in running.values():
             process.kill()
