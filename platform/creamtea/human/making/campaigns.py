@@ -424,12 +424,6 @@ def _summaries(session: Session, campaigns: Sequence[Campaign]) -> list[Campaign
     ]
 
 
-def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
-    """Count the items of each kind."""
-    counted = select(Item.kind, func.count()).where(Item.campaign_id == campaign_id).group_by(Item.kind)
-    return dict(session.execute(counted.order_by(Item.kind)).all())
-
-
 def from_files(session: Session, campaign_id: int) -> set[str]:
     """Return which files (documents, media, proposals) a draft needs again when it is replaced: what they say
     is kept only in its items."""

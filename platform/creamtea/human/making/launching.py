@@ -17,9 +17,9 @@ import creamtea
 from creamtea.access import audit
 from creamtea.document.strict_json import digest
 from creamtea.errors import InputError
-from creamtea.human.making.campaigns import item_kinds
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import origin_of
+from creamtea.human.rating.places import item_kinds
 from creamtea.stats.incomplete import LOOKS as LOOKS_IN_BLOCKS
 from creamtea.stats.sequential import ALPHA, BURN_IN, LOOKS
 from creamtea.stats.verdict import deciding_test

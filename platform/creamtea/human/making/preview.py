@@ -12,10 +12,11 @@ import numpy as np
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from creamtea.human.making.campaigns import count_pages, item_kinds
+from creamtea.human.making.campaigns import count_pages
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, settings_of
 from creamtea.human.media import Amount, amount_of_media
 from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.rating.places import item_kinds
 from creamtea.human.results.ratings import documents_apart, load_ratings
 from creamtea.stats.estimate import ROUNDING, USUAL_INTRACLASS
 from creamtea.stats.power import (

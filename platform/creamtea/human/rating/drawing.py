@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from creamtea.human.rating.adaptive import next_part, take_turns
@@ -35,7 +35,6 @@ from creamtea.human.rating.places import (
     keeps_place,
     load_outlook,
     on_loan,
-    places_taken,
     takes_place,
 )
 from creamtea.store.database import Database
@@ -184,21 +183,28 @@ def _choose(
     candidates = [*outlook.tutorial[:1], *outlook.due[:1], *shared, *outlook.later[:1]]
     # most often one of a few is free, and a short list keeps the campaign locked for less time
     for some in filter(None, (candidates[:FEW], candidates[FEW:])):
-        # another tab of this rater may have drawn since the look
-        had = set(session.scalars(_had(), {"rater": rater_id, "items": some}))
-        taken = places_taken(session, campaign, shared.keys() & some, now, rater_id)
+        values = {"items": some, "rater": rater_id, "campaign": campaign.id, "now": now}
+        rows = session.execute(_taken_or_had(), values)
+        standing = {item_id: (taken, had) for item_id, taken, had in rows}
         for item_id in some:
-            full = item_id in shared and taken.get(item_id, 0) >= shared[item_id]
-            if item_id not in had and not full:
+            taken, had = standing.get(item_id, (0, 0))
+            # another tab of this rater may have drawn it since the look
+            if not had and (item_id not in shared or taken < shared[item_id]):
                 return item_id
     return None
 
 
 @cache
-def _had() -> Select[int]:
-    return select(Assignment.item_id).where(
-        Assignment.rater_id == bindparam("rater"),
-        Assignment.item_id.in_(bindparam("items", expanding=True)),
+def _taken_or_had() -> Select[int, int, int]:
+    """Count the places of some items that other raters take, and the assignments of this rater."""
+    own = Assignment.rater_id == bindparam("rater")
+    return (
+        select(
+            *(Assignment.item_id, func.count().filter(~own, takes_place())),
+            func.count().filter(own),
+        )
+        .where(Assignment.item_id.in_(bindparam("items", expanding=True)))
+        .group_by(Assignment.item_id)
     )
 
 

@@ -251,13 +251,18 @@ def is_adaptive(campaign: Campaign) -> bool:
     return campaign.settings.get("design") == "adaptive"
 
 
+def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
+    """Count the items of each kind."""
+    counted = select(Item.kind, func.count()).where(Item.campaign_id == campaign_id).group_by(Item.kind)
+    return dict(session.execute(counted.order_by(Item.kind)).all())
+
+
 def items_in_all(session: Session, campaign: Campaign) -> int:
     """Count what a rater may get beside the tutorial: items, attention checks and controls."""
-    sizes: dict[str, int] | None = (campaign.registered or {}).get("items", {}).get("kinds")
-    if sizes is None:  # not launched yet
-        sizes = {row[0]: row[1] for row in session.execute(_sizes(), {"campaign": campaign.id})}
-    checks = sizes.get(ItemKind.ATTENTION, 0)
-    items = sum(sizes.get(kind, 0) for kind in PLANNED_KINDS)
+    registered: dict[str, int] | None = (campaign.registered or {}).get("items", {}).get("kinds")
+    kinds = item_kinds(session, campaign.id) if registered is None else registered  # None: a draft
+    checks = kinds.get(ItemKind.ATTENTION, 0)
+    items = sum(kinds.get(kind, 0) for kind in PLANNED_KINDS)
     return items + min(checks, items // attention_every(campaign))
 
 
@@ -439,16 +444,6 @@ def _assignments() -> Select[*tuple[Any, ...]]:
         .join(Item, Item.id == Assignment.item_id)
         .where(Assignment.rater_id == bindparam("rater"))
         .order_by(Assignment.submitted_at, Item.position)
-    )
-
-
-@cache
-def _sizes() -> Select[str, int]:
-    """How many items of each kind a rater may get beside the tutorial and third ratings."""
-    return (
-        select(Item.kind, func.count())
-        .where(Item.campaign_id == bindparam("campaign"), Item.kind.in_((*PLANNED_KINDS, ItemKind.ATTENTION)))
-        .group_by(Item.kind)
     )
 
 

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from creamtea.access import audit, sessions, sign_in
 from creamtea.document.mistakes import one_of
 from creamtea.errors import InputError
-from creamtea.human.making.campaigns import count_pages, item_kinds
+from creamtea.human.making.campaigns import count_pages
 from creamtea.human.making.known_answers import Attention, attention_of
 from creamtea.human.making.questions import Answers, Question, checked_answers, without_own_words
 from creamtea.human.making.settings import CampaignSettings, settings_of
@@ -33,7 +33,7 @@ from creamtea.human.rating.page import (
     page_of,
     protocol_of,
 )
-from creamtea.human.rating.places import finished_raters, items_in_all, keeps_place, mark_full
+from creamtea.human.rating.places import finished_raters, item_kinds, items_in_all, keeps_place, mark_full
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.rows import from_row

@@ -172,9 +172,11 @@ def _store(
                 assignment.active_ms = own_ms
             mark_full(session, campaign, [item.id for item in page.items])
         page.first_assignment.comment = comment
-        _insert_ratings(session, page, scored, revision, _document_steps(document_score, document), now)
-        session.flush()
-        return _submitted(session, page, revision, stored_answers(session, page), document_score)
+        for assignment, of_item, answered in zip(page.assignments, stored, scored, strict=True):
+            each = zip(assignment.order, answered, strict=True)
+            of_item[revision] = {system: answer for group, answer in each for system in group}
+        _insert_ratings(session, page, stored, revision, _document_steps(document_score, document), now)
+        return _submitted(session, page, revision, stored, document_score)
 
 
 def _answers_differ(
@@ -355,12 +357,12 @@ def _document_steps(document_score: DocumentScore | None, document: Sequence[int
 def _insert_ratings(
     session: Session,
     page: RaterPage,
-    scored: Sequence[Sequence[ScoredAnswer]],
+    stored: Sequence[Stored],
     revision: int,
     document: Mapping[int, int],
     now: datetime,
 ) -> None:
-    """The unique key (assignment, system, revision) decides; a row that is there stays as it is."""
+    """Store a revision. The unique key (assignment, system, revision) decides; a row that is there stays."""
     rows = [
         {
             "assignment_id": assignment.id,
@@ -371,9 +373,8 @@ def _insert_ratings(
             "document_step": document.get(system) if assignment is page.first_assignment else None,
             "created_at": now,
         }
-        for assignment, answers in zip(page.assignments, scored, strict=True)
-        for group, answer in zip(assignment.order, answers, strict=True)
-        for system in group
+        for assignment, of_item in zip(page.assignments, stored, strict=True)
+        for system, answer in of_item[revision].items()
     ]
     # through the connection: none of the rows is in the session, and the driver inserts them in one go
     session.connection().execute(_insert(session.get_bind().dialect.name), rows)
