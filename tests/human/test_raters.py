@@ -14,13 +14,18 @@ from small_campaigns import (
     work_for,
 )
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from creamtea.access import audit, sessions
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
+from creamtea.human.making import campaigns
 from creamtea.human.rating import RatingRefused, raters
+from creamtea.human.rating.progress import by_kind
+from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
-from creamtea.store.tables import AuditEvent, Base, Rater
+from creamtea.store.queries import find_campaign
+from creamtea.store.tables import Assignment, AuditEvent, Base, Item, ItemKind, Rater
 
 
 @pytest.fixture
@@ -180,6 +185,52 @@ def test_an_excluded_raters_places_go_to_others_and_the_ratings_stay(campaign: D
     with pytest.raises(RatingRefused, match="given to someone else"):
         rate(campaign, anna, held)
     assert assignment.next_item(campaign, anna) is None
+
+
+def progress_of(database: Database) -> list[tuple[int, int]]:
+    """Ratings that there are and that are wanted: of the rows by kind, of lists, and of the results."""
+    with database.session() as session:
+        row = find_campaign(session, "c")
+        kinds = by_kind(session, row)
+        results = load_ratings(session, row)
+    listed = campaigns.summary(database, "c")
+    return [
+        (sum(kind.submitted for kind in kinds), sum(kind.wanted for kind in kinds)),
+        (listed.ratings, listed.wanted),
+        (results.submitted, results.wanted),
+    ]
+
+
+def test_an_item_with_more_ratings_than_planned_makes_up_for_no_other(campaign: Database) -> None:
+    anna, bert = add_rater(campaign), add_rater(campaign, "bert")
+    rate(campaign, anna, work_for(campaign, anna))
+    raters.exclude(campaign, anna, "test", "too fast")
+    rate(campaign, bert, work_for(campaign, bert))
+    raters.include(campaign, anna, "test", "a mistake")
+    assert progress_of(campaign) == [(2, 5)] * 3
+    rate_all(campaign, bert)
+    assert progress_of(campaign) == [(5, 5)] * 3
+
+
+def test_a_control_that_its_rater_skipped_is_not_waited_for(database: Database) -> None:
+    make_campaign(database, [{}, {}, {"kind": ItemKind.REPEAT, "original": 0}])
+    anna = add_rater(database)
+    while (work := assignment.next_item(database, anna)) is not None:
+        with database.session() as session:
+            repeat = stored_kind(session, work.assignment_id) == ItemKind.REPEAT
+        if repeat:
+            assignment.skip(database, anna, work.assignment_id, "seen before")
+        else:
+            rate(database, anna, work)
+    assert progress_of(database) == [(2, 2)] * 3
+    raters.reopen(database, anna, "test", "please answer it")
+    assert progress_of(database) == [(2, 3), (2, 3), (2, 2)]
+    rate_all(database, anna)
+    assert progress_of(database) == [(3, 3), (3, 3), (2, 2)]
+
+
+def stored_kind(session: Session, assignment_id: int) -> str:
+    return session.get_one(Item, session.get_one(Assignment, assignment_id).item_id).kind
 
 
 @pytest.mark.parametrize(

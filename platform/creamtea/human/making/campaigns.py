@@ -39,13 +39,13 @@ from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
 from creamtea.human.media import MAX_PER_ITEM, GivenFile, store_media
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.rating.page import is_first_of_page
+from creamtea.human.rating.progress import ratings_of_items
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign, find_study
 from creamtea.store.rows import from_row
 from creamtea.store.tables import (
     MAX_INDEXED,
     PLANNED_KINDS,
-    Assignment,
     Campaign,
     Item,
     ItemKind,
@@ -59,8 +59,9 @@ from creamtea.wording import key_name, option
 class CampaignSummary:
     """A campaign and its progress.
 
-    `ratings`: submitted assignments of raters who are not excluded. `wanted`: ratings needed in all,
-    without items that an adaptive design passed over; the same as `ratings` if they were made elsewhere.
+    `ratings`: submitted assignments of raters who are not excluded. `wanted`: ratings in the end,
+    without items that an adaptive design passed over and controls that their raters skipped; the same as
+    `ratings` if they were made elsewhere.
     `items`, `ratings` and `wanted` leave out items that the organiser wrote (tutorial, attention checks);
     `kinds` counts every kind.
     """
@@ -387,23 +388,19 @@ def _summaries(session: Session, campaigns: Sequence[Campaign]) -> list[Campaign
 
     kinds: dict[int, dict[str, int]] = defaultdict(dict)
     planned: Counter[int] = Counter()
-    passed_over: Counter[int] = Counter()
-    counted = select(Item.campaign_id, Item.kind, func.count(), func.count().filter(Item.drawn.is_(False)))
-    for number, kind, count, passed in by_campaign(counted.group_by(Item.kind), Item.campaign_id):
+    counted = select(Item.campaign_id, Item.kind, func.count())
+    for number, kind, count in by_campaign(counted.group_by(Item.kind), Item.campaign_id):
         kinds[number][kind] = count
         if ItemKind(kind).is_planned:
             planned[number] += count
-            passed_over[number] += passed
     first = Item.kind.in_(PLANNED_KINDS), is_first_of_page()
     pages = by_campaign(select(Item.campaign_id, func.count()).where(*first), Item.campaign_id)
     people = by_campaign(select(Rater.campaign_id, func.count()), Rater.campaign_id)
-    submitted = (
-        select(Rater.campaign_id, func.count(Assignment.submitted_at))
-        .join(Assignment, Assignment.rater_id == Rater.id)
-        .join(Item, Item.id == Assignment.item_id)
-        .where(Rater.excluded_at.is_(None), Item.kind.in_(PLANNED_KINDS))
-    )
-    of_pages, of_people, ratings = dict(pages), dict(people), dict(by_campaign(submitted, Rater.campaign_id))
+    each = ratings_of_items(Item.campaign_id.in_([row.id for row in campaigns])).c
+    totals = select(each.campaign_id, func.sum(each.done), func.sum(each.wanted))
+    totals = totals.where(each.kind.in_(PLANNED_KINDS)).group_by(each.campaign_id)
+    ratings = {number: (int(done), int(wanted)) for number, done, wanted in session.execute(totals)}
+    of_pages, of_people = dict(pages), dict(people)
     studies: dict[int | None, str] = dict(session.execute(select(StudyRow.id, StudyRow.name)).all())
     return [
         from_row(
@@ -415,10 +412,8 @@ def _summaries(session: Session, campaigns: Sequence[Campaign]) -> list[Campaign
             pages=of_pages.get(row.id, 0),
             kinds=dict(sorted(kinds[row.id].items())),
             raters=of_people.get(row.id, 0),
-            ratings=ratings.get(row.id, 0),
-            wanted=(planned[row.id] - passed_over[row.id]) * row.ratings_per_item
-            if row.is_planned
-            else ratings.get(row.id, 0),
+            ratings=ratings.get(row.id, (0, 0))[0],
+            wanted=ratings.get(row.id, (0, 0))[1 if row.is_planned else 0],
         )
         for row in campaigns
     ]

@@ -1,14 +1,14 @@
-"""How far a campaign is, by the kind of item."""
+"""How far a campaign is: ratings that there are and that are wanted, by item and by the kind of item."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import case, func, select
+from sqlalchemy import ColumnElement, Subquery, case, func, select
 from sqlalchemy.orm import Session
 
 from creamtea.human.rating.places import THIRD_PLACES
-from creamtea.store.tables import WRITTEN_KINDS, Assignment, Campaign, Item, ItemKind, Rater
+from creamtea.store.tables import CONTROL_KINDS, WRITTEN_KINDS, Assignment, Campaign, Item, ItemKind, Rater
 
 
 @dataclass(frozen=True)
@@ -26,45 +26,54 @@ class KindProgress:
     complete: int  # items with all their ratings
 
 
-def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
-    """Return the progress of every kind of item that a campaign has, by name."""
-    submitted = (
-        select(Assignment.item_id, func.count().label("count"))
+def ratings_of_items(*of_campaigns: ColumnElement[bool]) -> Subquery:
+    """Build a row per item: `campaign_id`, `kind`, `drawn`, and its ratings that are `done` and `wanted`.
+
+    Raters who are excluded do not count. `of_campaigns`: conditions on `Item.campaign_id`.
+    """
+    done, skipped = func.count(Assignment.submitted_at), func.count(Assignment.skipped_at)
+    given = (
+        select(Assignment.item_id, done.label("done"), skipped.label("skipped"))
         .join(Rater, Rater.id == Assignment.rater_id)
-        .where(
-            Rater.campaign_id == campaign.id,
-            Rater.excluded_at.is_(None),
-            Assignment.submitted_at.is_not(None),
-        )
+        .join(Item, Item.id == Assignment.item_id)
+        .where(Rater.excluded_at.is_(None), *of_campaigns)
         .group_by(Assignment.item_id)
         .subquery()
     )
-    per_item = campaign.ratings_per_item if campaign.is_planned else None
-    needed = case((Item.kind == ItemKind.THIRD, THIRD_PLACES), else_=per_item or 1)
-    enough = (submitted.c.count >= needed) & Item.kind.not_in(WRITTEN_KINDS)
+    have, skips = func.coalesce(given.c.done, 0), func.coalesce(given.c.skipped, 0)
+    planned = case(
+        (Item.drawn.is_(False), 0),
+        (Item.kind == ItemKind.THIRD, THIRD_PLACES),
+        # no other rater gets a control that its rater skipped
+        (Item.kind.in_(CONTROL_KINDS), Campaign.ratings_per_item - skips),
+        else_=Campaign.ratings_per_item,
+    )
+    # a rater who is included again may give an item more ratings than were planned
+    wanted = case((have > planned, have), else_=planned)
+    return (
+        select(Item.campaign_id, Item.kind, Item.drawn, have.label("done"), wanted.label("wanted"))
+        .join(Campaign, Campaign.id == Item.campaign_id)
+        .outerjoin(given, given.c.item_id == Item.id)
+        .where(*of_campaigns)
+        .subquery()
+    )
+
+
+def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
+    """Return the progress of every kind of item that a campaign has, by name."""
+    each = ratings_of_items(Item.campaign_id == campaign.id)
+    drawn = each.c.drawn.is_not(False)
+    enough = each.c.done >= (each.c.wanted if campaign.is_planned else 1)
     rows = session.execute(
         select(
-            Item.kind,
+            each.c.kind,
             func.count(),
-            func.count().filter(Item.drawn.is_(False)),
-            func.coalesce(func.sum(submitted.c.count), 0),
-            func.count().filter(enough),
+            func.count().filter(~drawn),
+            func.sum(each.c.wanted if campaign.is_planned else each.c.done),
+            func.sum(each.c.done),
+            func.count().filter(drawn, enough, each.c.kind.not_in(WRITTEN_KINDS)),
         )
-        .outerjoin(submitted, submitted.c.item_id == Item.id)
-        .where(Item.campaign_id == campaign.id)
-        .group_by(Item.kind)
-        .order_by(Item.kind)
+        .group_by(each.c.kind)
+        .order_by(each.c.kind)
     )
-    return [
-        KindProgress(
-            kind,
-            items,
-            passed,
-            int(done)
-            if per_item is None
-            else (items - passed) * (THIRD_PLACES if kind == ItemKind.THIRD else per_item),
-            int(done),
-            complete,
-        )
-        for kind, items, passed, done, complete in rows
-    ]
+    return [KindProgress(kind, *map(int, counts)) for kind, *counts in rows]

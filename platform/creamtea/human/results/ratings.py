@@ -137,7 +137,7 @@ class Ratings(Scores):
     controls: Scores
     third: Scores  # third ratings, by raters who are not excluded
     submitted: int  # assignments of items that count, by raters who are not excluded
-    wanted: int  # items that count times the raters asked for each; made elsewhere: those that there are
+    wanted: int  # in the end, of items that count; made elsewhere: those that there are
     items: int  # that count
     left_out: LeftOut
     domains: Mapping[int, str]  # segment → domain, where the campaign knows it
@@ -304,6 +304,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     rated_items, raters_an_item = np.unique(item[counting][done], return_counts=True)
     passed_over = int((of_systems & np.array([row.drawn is False for row in rows], dtype=bool)).sum())
     for_systems = int(of_systems.sum()) - passed_over
+    surplus = int(np.maximum(raters_an_item - facts.ratings_per_item, 0).sum())
     skipped = session.scalars(
         select(Item.id)
         .join(Assignment, Item.id == Assignment.item_id)
@@ -336,7 +337,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         controls=Scores(**_columns(given, np.isin(given.kind, CONTROL_KINDS) & (given.rater < len(used)))),
         third=Scores(**_columns(given, (given.kind == ItemKind.THIRD) & ~of_excluded)),
         submitted=len(done),
-        wanted=for_systems * facts.ratings_per_item if facts.is_planned else len(done),
+        wanted=for_systems * facts.ratings_per_item + surplus if facts.is_planned else len(done),
         items=for_systems,
         left_out=LeftOut(
             excluded_raters=int(excluded.sum()),
