@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from limits import ANSWER
 
+from creamtea.cli import running
 from creamtea.cli.following import StepProblem, StudyOutcome, advise
 from creamtea.engine import lease as leases
 from creamtea.store.database import open_database
@@ -249,6 +250,16 @@ def test_a_health_check_asks_whether_a_controller_renews_its_lease(creamtea, stu
     database.close()
     assert checked.returncode == 0, checked.stderr
     assert "a controller is running" in checked.stdout
+
+
+def test_a_controller_that_is_slow_to_start_is_no_error(
+    creamtea, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "START_SECONDS", 0.0)
+    done = creamtea("submit", study, *INLINE)
+    assert done.returncode == 0, done.stderr
+    assert "still starting after 0 s" in done.stderr
+    assert "queued tiny" in done.stdout
 
 
 def test_submit_starts_no_controller_where_one_is_a_service(creamtea, study: Path) -> None:

@@ -242,7 +242,8 @@ def _start_controller(
 ) -> Path:
     """Start a controller that outlives this process; returns its log file.
 
-    CreamteaError with the end of the log if it does not start. It waits for a running `creamtea run`.
+    CreamteaError with the end of the log if it ends before it has the lease. A slow one is left to start. It
+    waits for a running `creamtea run`.
     """
     logs = Settings.load().home / "logs"
     make_private(logs)
@@ -263,7 +264,10 @@ def _start_controller(
         code = process.poll()
         if code == 0:
             break  # there was nothing to do: every step was reused
-        if code is not None or time.monotonic() > deadline:
+        if code is None and time.monotonic() > deadline:
+            say(f"the controller is still starting after {START_SECONDS:g} s; its log is {log}", err=True)
+            break
+        if code is not None:
             end = log.read_text(encoding="utf-8", errors="replace")[-LOG_TAIL:].strip()
             raise CreamteaError(
                 f"the study is queued, but its controller did not start ({log}): {end or 'its log is empty'}"
