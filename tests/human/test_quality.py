@@ -156,7 +156,7 @@ def test_the_two_outputs_of_a_pair_are_one_judgement() -> None:
     answers = [answer(rater, i, first[rater, i], 2 - first[rater, i]) for rater in (0, 1) for i in range(12)]
     report = report_of(answers, 0, "preference")
     assert check(report, "agreement").shown.partition("; ")[0].endswith(" on 12 pairs")
-    assert " by 12 clues, " in check(report, "reading").shown
+    assert "(12 clues, " in check(report, "reading").shown
     few = report_of([one for one in answers if one.item < 8], 0, "preference")
     assert check(few, "agreement").shown == "only 8 pairs that others rated too, 10 are needed"
     assert check(few, "spread").shown == "only 8 scores, 10 are needed"

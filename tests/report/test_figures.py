@@ -55,6 +55,13 @@ def test_every_system_is_in_the_quality_figure(report: Document) -> None:
     assert vega_lite(drawn)["title"]["subtitle"] == "not drawn: scones-greedy (not measured)"
 
 
+def test_quality_is_not_drawn_before_anything_is_timed(database: Database) -> None:
+    pending = {"state": "pending", "facts": None, "finished_at": None, "metrics": []}
+    fill_study(database, changes={"latency": pending}, state="running")
+    blocks = [block for _, block in build_report(database, "teatime").walk() if isinstance(block, Choice)]
+    assert [block.figures for block in blocks if block.key == "quality"] == [()]
+
+
 def test_recall_has_its_sweeps_and_all_systems(report: Document) -> None:
     found = figure(report, "recall/idiom").rows
     sweeps = [

@@ -16,7 +16,7 @@ from creamtea.errors import InputError
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.drawing import inline_svg
-from creamtea.report.html import WIDTHS, to_html
+from creamtea.report.html import WIDTHS, table_styles, to_html
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Figure, Notes, Section
 from creamtea.report.outputs import drawn_outputs
@@ -222,11 +222,19 @@ def test_segments_are_chosen_by_their_numbers(database: Database) -> None:
         drawn_outputs(database, report, [999])
 
 
+def test_a_wide_page_shows_no_cells_below_each_other() -> None:
+    def bounds(css: str) -> set[int]:
+        return {int(width) for width in re.findall(r"@container \(width < (\d+)rem\)", css)}
+
+    assert bounds(table_styles()) == set(WIDTHS)
+    assert max(bounds(table_styles(60))) == 60
+
+
 def test_no_table_is_wider_than_its_page(tasted_report: Document) -> None:
     css = to_html(tasted_report).partition("</style>")[0]
     assert "overflow: auto" not in css
     assert "overflow-x" not in css
-    wide = {*(f"w{width}" for width in WIDTHS), "wider"}
+    wide = {f"w{width}" for width in WIDTHS}
     page = Page(to_html(tasted_report))
     classes = [attributes.get("class") for tag, attributes in page.elements if tag == "table"]
     assert set(classes) <= wide

@@ -44,6 +44,20 @@ from creamtea.store.rows import from_row
 from creamtea.store.tables import Campaign, CampaignMedia, Item
 
 
+def test_an_empty_field_says_what_it_stands_for(visit: Visit) -> None:
+    app = visit(campaigns="new")
+    texts = {
+        field.key: field.proto.placeholder
+        for field in (*app.number_input, *app.selectbox)
+        if field.value is None
+    }
+    assert texts["campaign-delta"] == "0.1"
+    assert texts["campaign-raters.disputed_from"] == "2.5"
+    assert texts["campaign-sample.items"] == "all that the kind lets through"
+    assert texts["campaign-sample.kind-contrastive-da"] == "those on which the outputs differ"
+    assert not [text for text in texts.values() if "default" in text]
+
+
 @pytest.mark.slow
 def test_a_campaign_from_the_form_to_its_end(ready: Database, visit: Visit) -> None:
     app = visit(campaigns="new")

@@ -372,7 +372,7 @@ def test_a_third_rating_is_asked_for_on_the_page(ready: Database, visit: Visit) 
     app = visit(campaign=made.id, view="disputes")
     listed = list_disputes(ready, made.name)
     page = shown(app)
-    assert f"On {len(listed.listed)} of {listed.outputs} outputs with two raters or more" in page
+    assert f"{len(listed.listed)} of {listed.outputs} outputs with two or more raters" in page
     assert "<script>x" not in page
     press(app, "ask")
     assert "will be given to one more rater" in shown(app)

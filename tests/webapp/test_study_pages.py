@@ -17,10 +17,12 @@ from streamlit.testing.v1 import AppTest
 from creamtea.access import links, sessions
 from creamtea.access.sessions import Identity
 from creamtea.report.across_studies import common_test_sets, compared_systems
+from creamtea.report.model import Choice, Figure, Notes
 from creamtea.store.areas import LogName, write_log
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow, StudyRow, StudyStep
+from creamtea_webapp.pages import blocks
 from creamtea_webapp.pages.organise import shared as pressing
 from creamtea_webapp.pages.steps import LINES
 
@@ -75,6 +77,13 @@ def test_ways_that_lead_nowhere_are_not_shown(
     shown = html(visit())
     assert "?compare=" in shown
     assert "?submit=new" in shown
+
+
+@pytest.mark.parametrize(("after", "beside"), [([], True), ([Choice("q", "", (), (), "none")], False)])
+def test_no_half_of_the_answer_is_empty(after: list[Choice], beside: bool) -> None:
+    """One picture stands beside the sentences, two stand beside each other."""
+    answer = [Notes("sentences", ("a.",), lead=True), Figure("ranking", "", {}, ()), *after]
+    assert blocks._are_a_pair(answer) is beside
 
 
 def test_only_who_may_create_campaigns_sees_the_way_to_them(visit: Any) -> None:

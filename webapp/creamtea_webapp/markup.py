@@ -29,6 +29,7 @@ from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent
 STYLES = ("pages.css", "lists.css", "tables.css")  # in this order, after those of a report's blocks
+TABLES_FROM = 60  # rem of width from which on a table that does not fit scrolls
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
@@ -61,7 +62,7 @@ def _sorting() -> Callable[..., Any]:
 
 def prepare_tables() -> None:
     """Put the style sheet of a report's tables and the script that sorts them on the page, once."""
-    st.html(f"<style>{table_styles()}</style>")
+    st.html(f"<style>{table_styles(TABLES_FROM)}</style>")
     _sorting()(key="sorting")
 
 

@@ -38,7 +38,7 @@ from creamtea.wording import option
 ROW = ("name", "subject", "value", "low", "high", "note", "detail")  # the fields of a comparison's row
 COMPARED = ("quality", "recall", "outputs")  # groups of columns; times of different runs cannot be compared
 ABOUT = (
-    "Only what is the same in all of these studies: the sentences and the references of the test set. "
+    "The studies have the sentences and references of the test set in common. "
     "Latency belongs to one run on one machine, and is in each study's own report."
 )
 

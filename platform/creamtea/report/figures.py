@@ -153,8 +153,10 @@ def speed_of(systems: Table) -> Column | None:
 def quality_choice(systems: SystemsOn, timed: SystemsOn) -> Choice:
     """Draw quality against latency for each metric."""
     metrics = [column for column in systems.table.columns if column.signature]
-    figures = tuple(quality_against_latency(systems, timed, metric) for metric in metrics)
-    return Choice("quality", "Quality against latency", ("Metric",), figures, "no scores yet")
+    figures = [quality_against_latency(systems, timed, metric) for metric in metrics]
+    drawn = tuple(figure for figure in figures if len(figure.missing) < len(figure.rows))
+    absent = "no system has both a score and a latency yet"
+    return Choice("quality", "Quality against latency", ("Metric",), drawn, absent)
 
 
 def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column) -> Figure:

@@ -43,7 +43,7 @@ export default function render({ parentElement, data }) {
       head.replaceChildren(button);
       options.push(new Option(button.textContent, String(index)));
     }
-    find("select").replaceChildren(new Option("as it was", ""), ...options);
+    find("select").replaceChildren(new Option("original order", ""), ...options);
     apply();
   };
   find("input").oninput = apply;

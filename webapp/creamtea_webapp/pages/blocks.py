@@ -134,7 +134,7 @@ def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
     beside the sentences that open the report.
     """
     placed = _flat(blocks, path)
-    if _are_a_pair([block for block, _ in placed[:2]]):
+    if _are_a_pair([block for block, _ in placed[:3]]):
         _side_by_side(placed[:2], 2, level)
         placed = placed[2:]
     for drawn, group in groupby(placed, lambda item: _fits_beside_others(item[0])):
@@ -150,10 +150,10 @@ def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
 
 def _are_a_pair(blocks: Sequence[Block]) -> bool:
     match blocks:
-        case [Figure(), Table() as table]:
+        case [Figure(), Table() as table, *_]:
             return len(table.columns) <= FEW_COLUMNS
-        case [Notes(lead=True), Figure()]:
-            return True
+        case [Notes(lead=True), Figure(), *after]:
+            return not any(map(_fits_beside_others, after))
     return False
 
 

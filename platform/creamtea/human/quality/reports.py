@@ -211,7 +211,7 @@ def reading(own: Measures, comparison: Comparison) -> Check:
     check = Bound(
         "reading",
         "signs of reading",
-        f"p ≥ {LEVEL:g}, or less than {weak:.1f} deviations above chance",
+        f"p ≥ {LEVEL:g}, or less than {weak:.1f} standard deviations above chance",
         "bad references, repeats and the others' scores together, against the rater's own answers shuffled: "
         "habits such as round numbers, or many top scores, change nothing. Of raters who do not read, one "
         f"in twenty reaches p < {LEVEL:g}. Also flagged: less than half the others' usual strength, if 19 of "
@@ -221,7 +221,7 @@ def reading(own: Measures, comparison: Comparison) -> Check:
     if few := _few(own.clues, MIN_CLUES, "clue", "no controls, and nobody else's scores"):
         return check.unknown(few)
     p, strength = own.reading.reads or 1.0, own.reading.strength or 0.0
-    shown = f"p = {p:.3f} by {own.clues} clues, {strength:+.1f} deviations above chance"
+    shown = f"{strength:+.1f} standard deviations above chance ({own.clues} clues, p = {p:.3f})"
     return check.judged(strength, p >= LEVEL or strength < weak, shown + _others(usual, "+.1f"))
 
 

@@ -22,8 +22,9 @@ from creamtea.report.outputs import Outputs
 
 HERE = Path(__file__).parent
 GROUPS = 40  # groups of columns that can be hidden
-WIDTHS = (21, 28, 34, 40, 47, 53, 60, 66, 72)  # rem; a table of class wN has columns from N rem on
-LETTER, BETWEEN, NAME = 0.5, 1.1, 11.0  # rem of a letter, between columns, of the column of names
+# rem; a table of class wN has columns from N rem on
+WIDTHS = (21, 28, 34, 40, 47, 53, 60, 66, 72, 999)
+LETTER, SMALL, BETWEEN, NAME = 0.47, 0.4, 1.1, 9.0  # rem of letters, between columns, of names
 
 
 def to_html(report: Document, outputs: Sequence[Outputs] = ()) -> str:
@@ -63,30 +64,30 @@ def block_styles() -> str:
 
 
 @cache
-def table_styles() -> str:
+def table_styles(most: int = WIDTHS[-1]) -> str:
+    """Return the style sheet of tables. From `most` rem on, none has its cells below each other."""
     stacked = (HERE / "stacked.css").read_text(encoding="utf-8")
-    narrow = [f"@container (width < {width}rem) {{ .ct .w{width} {{ {stacked} }} }}" for width in WIDTHS]
+    narrow = [
+        f"@container (width < {min(width, most)}rem) {{ .ct .w{width} {{ {stacked} }} }}" for width in WIDTHS
+    ]
     hidden = [
         f".table:has(.choose .g{group}:not(:checked)) .c{group} {{ display: none; }}"
         for group in range(GROUPS)
     ]
     rules = (HERE / "tables.css").read_text(encoding="utf-8")
-    return "\n".join([rules, f".ct .wider {{ {stacked} }}", *narrow, "@media screen {", *hidden, "}"])
+    return "\n".join([rules, *narrow, "@media screen {", *hidden, "}"])
 
 
 def _width_class(table: Table) -> str:
     """Return the class for the width that the table needs for its columns."""
     needed = NAME
     for column in table.columns:
-        cells = [row.cells[column.key] for row in table.rows]
-        lines = [line for cell in cells if not cell.words for line in _lines(text.shown(cell, column))]
-        longest = max(map(len, [*text.heading(column).split(), *lines]))
-        needed += BETWEEN + LETTER * longest
-    return next((f"w{width}" for width in WIDTHS if width >= needed), "wider")
-
-
-def _lines(cell: text.ShownCell) -> tuple[str, ...]:
-    return (cell.value, *cell.details, *cell.change)
+        cells = (row.cells[column.key] for row in table.rows)
+        shown = [text.shown(cell, column) for cell in cells if not cell.words]
+        longest = max(map(len, [*text.heading(column).split(), *(cell.value for cell in shown)]))
+        details = max((len(line) for cell in shown for line in (*cell.details, *cell.change)), default=0)
+        needed += BETWEEN + max(LETTER * longest, SMALL * details)
+    return next(f"w{width}" for width in WIDTHS if width >= needed)
 
 
 def _capitalised(heading: str) -> str:

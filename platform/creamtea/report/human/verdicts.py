@@ -237,9 +237,9 @@ def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: st
         Column("wins", "wins", 0, note="ratings that prefer the system"),
         Column("ties", "ties", 0),
         Column("losses", "losses", 0),
-        Column("p_t", "p, t", 3, note="paired t-test"),
-        Column("p_signed_rank", "p, ranks", 3, note="Wilcoxon's signed-rank test, zeros by Pratt's rule"),
-        Column("p_sign_flip", "p, flips", 3, note="permutation test: the signs of differences are flipped"),
+        Column("p_t", "p, t-test", 3, note="paired t-test"),
+        Column("p_signed_rank", "p, ranks", 3, note="Wilcoxon's test, zeros by Pratt's rule"),
+        Column("p_sign_flip", "p, sign flips", 3, note="permutation test of the signs of differences"),
         Column("p_sign", "p, signs", 3, note="sign test of items, or of documents, won and lost"),
         Column("verdict", "verdict", 0),
     ]

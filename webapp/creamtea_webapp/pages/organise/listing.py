@@ -48,7 +48,7 @@ def page() -> None:
 # ---------------------------------------------------------------- a programme
 
 DIRECTIONS = ("direction", "state", "item ratings", "raters", "systems")
-RATERS = ("rater", "direction", "state", "items, of an equal share", "skipped", "last saved (UTC)")
+RATERS = ("rater", "direction", "state", "items", "skipped", "last saved (UTC)")
 
 
 @st.fragment(run_every=REFRESH)
@@ -69,10 +69,7 @@ def programme() -> None:
     rows = [row for each in found for row in _raters(each)]
     if rows:
         st.header("Raters", anchor=False)
-        show_list("raters", RATERS, rows, words=[0, 1, 2, 3])
-        note(
-            "An equal share: the ratings of the direction divided by its raters. They may rate more or less."
-        )
+        show_list("raters", RATERS, rows, words=[0, 1, 2])
 
 
 def _direction(each: DirectionProgress) -> list[Cell]:
@@ -87,14 +84,12 @@ def _direction(each: DirectionProgress) -> list[Cell]:
 
 
 def _raters(each: DirectionProgress) -> list[list[Cell]]:
-    campaign = each.campaign
-    share = max(1, round(campaign.wanted / max(1, len(each.raters))))
     return [
         [
-            rater_link(campaign.id, rater),
+            rater_link(each.campaign.id, rater),
             render(PROGRAMME, "direction", each=each),
             rater.standing,
-            (render(PROGRAMME, "share", done=rater.submitted, share=share), rater.submitted / share),
+            f"{rater.submitted:,}",
             f"{rater.skipped:,}",
             moment(rater.last_submit).removesuffix(" UTC") if rater.last_submit else "",
         ]

@@ -9,7 +9,7 @@ that is left by pressing the button changes in the same message.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -407,10 +407,18 @@ class Form:
             of = int if schema["type"] == "integer" else float
             lowest: Any = schema.get("minimum", schema.get("exclusiveMinimum"))
             highest: Any = schema.get("maximum", schema.get("exclusiveMaximum"))
-            common |= {"value": None if start is None else of(start), "placeholder": "the default"}
+            common |= {"value": None if start is None else of(start), "placeholder": self._unset(key)}
             st.number_input(setting.title, of(lowest), of(min(highest, MAX_EXACT)), **common)
         else:
             st.text_input(setting.title, start, **common)
+
+    def _unset(self, key: str, label: Callable[[Any], str] = "{:g}".format) -> str:
+        """Say what an empty field stands for: a value, or what the setting's comment says of none."""
+        protocol, declared = self.protocol(), declarations()[key]
+        usual = {"delta": protocol.usual_delta, "raters.disputed_from": protocol.far_apart()}
+        value = (usual | {"sample.kind": protocol.usual_selection}).get(key, declared.default)
+        about = str(descriptions(declared.model)[declared.key])
+        return about.partition("none: ")[2].partition(";")[0] or "none" if value is None else label(value)
 
     def _choice(self, key: str, declared: Declaration, common: dict[str, Any]) -> None:
         setting, start = declared.setting, self.start_value(key)
@@ -437,7 +445,7 @@ class Form:
             return
         index = 0 if declared.field.is_required() or declared.default is not None else None
         index = options.index(start) if start in options else index
-        common |= {"placeholder": "the default" if options else "none", "disabled": not options}
+        common |= {"placeholder": self._unset(key, label) if options else "none", "disabled": not options}
         st.selectbox(setting.title, options, index, format_func=label, **common)
 
 

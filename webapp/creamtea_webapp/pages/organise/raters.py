@@ -408,8 +408,8 @@ def disputes(campaign_id: int) -> None:
         LABELS["apart"], min_value=0.01, value=usual.bound, key="disputes-bound", width=160
     )
     found = usual if bound == usual.bound else list_disputes(session.database(), campaign.name, bound)
-    outputs = f"{counted(found.outputs, 'output')} with two raters or more"
-    note(f"On {len(found.listed):,} of {outputs}, ratings lie so far apart.")
+    outputs = f"{counted(found.outputs, 'output')} with two or more raters"
+    note(f"{len(found.listed):,} of {outputs} have ratings that lie so far apart.")
     rows = [
         [each.segment, each.system, each.in_words, f"{each.apart:g}", each.third_in_words]
         for each in found.listed
