@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
-from creamtea.human.formats.record import ItemContent
 from creamtea.human.making.choosing import choose, disagreement, make_items, proportional
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.protocols import find_protocol
+from creamtea.human.record import ItemContent
 
 SYSTEMS = ["a", "b", "c"]
 

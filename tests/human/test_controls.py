@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
-from creamtea.human.formats.record import ItemContent
 from creamtea.human.making.controls import spoil, spoilt_length, with_controls
 from creamtea.human.making.settings import CampaignSettings, number_of
+from creamtea.human.record import ItemContent
 from creamtea.store.tables import ItemKind
 from creamtea.words import characters
 

@@ -16,7 +16,6 @@ from creamtea.errors import InputError
 from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
-from creamtea.human.formats.record import ItemContent
 from creamtea.human.formats.storing import collect
 from creamtea.human.making.campaigns import summary
 from creamtea.human.making.known_answers import (
@@ -35,6 +34,7 @@ from creamtea.human.protocols.taxonomy import ESA, read_taxonomy
 from creamtea.human.quality import read_answers
 from creamtea.human.rating import RatingRefused, raters
 from creamtea.human.rating.page import TryAgain
+from creamtea.human.record import ItemContent
 from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign

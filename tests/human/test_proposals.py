@@ -16,7 +16,6 @@ from creamtea.errors import InputError
 from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
-from creamtea.human.formats.record import ItemContent
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import launching
 from creamtea.human.making.campaign_file import Folder, check_campaign
@@ -34,6 +33,7 @@ from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import Span
 from creamtea.human.protocols.taxonomy import ESA
 from creamtea.human.rating import RatingRefused
+from creamtea.human.record import ItemContent
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Table
 from creamtea.store.artefacts import ArtefactStore

@@ -119,12 +119,12 @@ def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> No
     InputError for an unknown link, one that was withdrawn before, and a reason that no log would keep.
     """
     with database.transaction() as session:
-        taken = session.execute(
+        taken: AccessToken | None = session.scalar(
             update(AccessToken)
             .where(AccessToken.id == link_id, AccessToken.revoked_at.is_(None))
             .values(revoked_at=database.now(session))
-            .returning(AccessToken.role, AccessToken.campaign_id, AccessToken.rater_id)
-        ).one_or_none()
+            .returning(AccessToken)
+        )
         if taken is None:
             known = session.get(AccessToken, link_id) is not None
             unknown = "is not there: `creamtea links list --all` has them all"

@@ -157,7 +157,7 @@ def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFE
             raise AccessRefused
     with database.transaction() as session:
         now = database.now(session)
-        taken = session.execute(
+        taken: AccessToken | None = session.scalar(
             update(AccessToken)
             .where(
                 AccessToken.digest == digest(secret),
@@ -168,15 +168,8 @@ def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFE
                 AccessToken.expires_at > now,
             )
             .values(used_at=now)
-            .returning(
-                AccessToken.id,
-                AccessToken.role,
-                AccessToken.rater_id,
-                AccessToken.study_id,
-                AccessToken.campaign_id,
-                AccessToken.expires_at,
-            )
-        ).one_or_none()
+            .returning(AccessToken)
+        )
         if taken is None:
             raise AccessRefused
         # a reader of one report or campaign keeps it until the link expires

@@ -168,9 +168,8 @@ def open_session(
     ends the session. NotRegistered if nobody has this sign-in.
     """
     with database.transaction() as session:
-        asked = select(Rater, Campaign).join(Campaign).where(Rater.subject.in_(person.subjects))
-        if campaign_id is not None:
-            asked = asked.where(Campaign.id == campaign_id)
+        wanted = [] if campaign_id is None else [Campaign.id == campaign_id]
+        asked = select(Rater, Campaign).join(Campaign).where(Rater.subject.in_(person.subjects), *wanted)
         now = database.now(session)
         candidates: list[tuple[Rater | AccessToken, Campaign]] = []
         candidates += [(rater, campaign) for rater, campaign in session.execute(asked)]
@@ -178,10 +177,8 @@ def open_session(
         rights = (
             select(AccessToken, Campaign)
             .join(Campaign, Campaign.id == AccessToken.campaign_id)
-            .where(_held_by(*person.subjects), AccessToken.expires_at > now)
+            .where(_held_by(*person.subjects), AccessToken.expires_at > now, *wanted)
         )
-        if campaign_id is not None:
-            rights = rights.where(Campaign.id == campaign_id)
         candidates += [(token, campaign) for token, campaign in session.execute(rights)]
         if not candidates:
             raise NotRegistered

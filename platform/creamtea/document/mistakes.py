@@ -87,7 +87,7 @@ def one_of(names: Iterable[str], wrong: object = None, what: str = "") -> str:
     """Write "one of a, b, c (did you mean b?)"; the guess only if `wrong` is close to a name."""
     names = list(names)
     if not names:
-        return "there are none" if what == "there are" else f"{what} (there is none)" if what else "nothing"
+        return f"{what}: none" if what else "nothing"
     listed = ", ".join(names[:20]) + (f", … ({len(names)} in all)" if len(names) > 20 else "")
     prefix = f"{what}: " if what else "one of " if len(names) > 1 else ""
     guess = difflib.get_close_matches(wrong, names, n=1) if isinstance(wrong, str) else []

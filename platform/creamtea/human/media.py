@@ -328,7 +328,11 @@ def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
     InputError with file and line if one is not allowed; nothing is kept then.
     """
     lines = read_lines(path, MediaLine, "media")
-    checked = [_checked(path.parent, line.file, place) for place, line in lines]
+    checked = []  # each file, with its captions where there are any
+    for place, line in lines:
+        file = check_file(inside(path.parent, line.file, place), place)
+        captions = None if kind_of(file.type) == "image" else captions_of(path.parent, line.file, place)
+        checked.append([file] if captions is None else [file, captions])
     different = {file.path: file.size for found in checked for file in found}
     check_total(different.values(), path.name)
     # → SHA-256; without a store a number each, so that two files beside a source are not the same
@@ -343,19 +347,9 @@ def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
             captions=digests[1] if len(found) > 1 else None,
         )
         sizes = {digest: file.size for digest, file in zip(digests, found, strict=True)}
-        given.append(GivenFile(place, *_target(line), media, sizes))
+        target = next(target for target in TARGETS if getattr(line, target) is not None)
+        given.append(GivenFile(place, target, getattr(line, target), media, sizes))
     return given
-
-
-def _checked(folder: Path, name: str, place: str) -> list[CheckedFile]:
-    """The file, and its captions where there are any."""
-    file = check_file(inside(folder, name, place), place)
-    captions = None if kind_of(file.type) == "image" else captions_of(folder, name, place)
-    return [file] if captions is None else [file, captions]
-
-
-def _target(line: MediaLine) -> tuple[str, int | str]:
-    return next((target, value) for target in TARGETS if (value := getattr(line, target)) is not None)
 
 
 # ---------------------------------------------------------------- what a campaign shows

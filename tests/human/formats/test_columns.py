@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
-from creamtea.human.formats import columns
+from creamtea.human import record
 from creamtea.human.formats.columns import Column
 from creamtea.printable import text_from_cell, text_to_cell
 
-MOMENT, WEIGHT = Column(columns.Moment), Column(columns.Weight)
+MOMENT, WEIGHT = Column(record.Moment), Column(record.Weight)
 NASTY = st.text(st.sampled_from("'=+-@\t\r\n＝＋－＠a"), max_size=6)
 STORABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 
@@ -34,7 +34,7 @@ def test_other_texts_are_written_as_they_are(text: str) -> None:
 
 def test_a_negative_score_stays_a_number() -> None:
     """Else every program that reads MQM's values of our CSV would get text."""
-    column = Column(columns.Value)
+    column = Column(record.Value)
     assert [column.encode_cell(value, "p") for value in ("-25.0", "-5", "-5+3")] == ["-25.0", "-5", "'-5+3"]
     assert [column.decode_cell(cell, "p") for cell in ("-25.0", "'-25.0", "'-5+3")] == [
         "-25.0",
@@ -56,24 +56,24 @@ def test_a_weight_survives_bit_for_bit(weight: float) -> None:
 @pytest.mark.parametrize(
     ("annotation", "cell"),
     [
-        (columns.Integer, "-1"),
-        (columns.Integer, "1.0"),
-        (columns.Integer, " 1"),
-        (columns.Integer, "٣"),
-        (columns.Integer, "2147483648"),
-        (columns.Weight, "nan"),
-        (columns.Weight, "inf"),
-        (columns.Weight, "-0.5"),
-        (columns.Weight, "1_0"),
-        (columns.Weight, " 1 "),
-        (columns.Weight, "٣"),
-        (columns.Weight, "1e999"),
-        (columns.Flag, ""),
-        (columns.Moment, "2026-03-01T09:30:00"),
-        (columns.Moment, "yesterday"),
-        (columns.Name, " "),
-        (columns.Text, "a\0b"),
-        (columns.Text, "\ud800"),
+        (record.Integer, "-1"),
+        (record.Integer, "1.0"),
+        (record.Integer, " 1"),
+        (record.Integer, "٣"),
+        (record.Integer, "2147483648"),
+        (record.Weight, "nan"),
+        (record.Weight, "inf"),
+        (record.Weight, "-0.5"),
+        (record.Weight, "1_0"),
+        (record.Weight, " 1 "),
+        (record.Weight, "٣"),
+        (record.Weight, "1e999"),
+        (record.Flag, ""),
+        (record.Moment, "2026-03-01T09:30:00"),
+        (record.Moment, "yesterday"),
+        (record.Name, " "),
+        (record.Text, "a\0b"),
+        (record.Text, "\ud800"),
     ],
 )
 def test_what_is_not_allowed_is_said_with_its_place(annotation: Any, cell: str) -> None:
@@ -88,13 +88,13 @@ def test_no_plug_in_is_looked_for_at_each_row(monkeypatch: pytest.MonkeyPatch) -
         raise AssertionError("the metadata of every distribution was read")
 
     monkeypatch.setattr("creamtea.plugins.installed", looked)
-    assert Column(columns.ProtocolName).decode("da", "f") == "da"
+    assert Column(record.ProtocolName).decode("da", "f") == "da"
 
 
 @pytest.mark.parametrize("wrong", ["stars", ["da"], None, 1])
 def test_an_unknown_protocol_is_refused(wrong: object) -> None:
     with pytest.raises(InputError, match=r"^f: found .*; allowed: a protocol of creamtea"):
-        Column(columns.ProtocolName).decode(wrong, "f")
+        Column(record.ProtocolName).decode(wrong, "f")
 
 
 def test_a_weight_beyond_floats_is_refused() -> None:

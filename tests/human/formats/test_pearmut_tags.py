@@ -17,9 +17,9 @@ from small_campaigns import add_rater, make_campaign, rate_all
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.pearmut_media import Assets, TaggedFile, assets_of, parse, shown_source
-from creamtea.human.formats.record import Content, ItemContent, media_types
 from creamtea.human.formats.storing import collect
 from creamtea.human.media import store_media
+from creamtea.human.record import Content, ItemContent, media_types
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 

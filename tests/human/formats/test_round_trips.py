@@ -31,7 +31,9 @@ from creamtea.human.formats.exchange import export_campaign, find_format, import
 from creamtea.human.formats.losses import PARTS, category_of, not_held, sanitised, written_category
 from creamtea.human.formats.pearmut_media import TAGS
 from creamtea.human.formats.rating_rows import RatingRow, rows_of
-from creamtea.human.formats.record import (
+from creamtea.human.formats.storing import collect
+from creamtea.human.protocols import Protocol, find_protocol, protocol_names
+from creamtea.human.record import (
     WITH_CONTROLS,
     AnswerContent,
     Content,
@@ -42,8 +44,6 @@ from creamtea.human.formats.record import (
     first_opinions,
     known_test_set,
 )
-from creamtea.human.formats.storing import collect
-from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.store.database import Database
 from creamtea.store.tables import CONTROL_KINDS, WRITTEN_KINDS, AuditEvent, Campaign, ItemKind, Rater, Rating
 

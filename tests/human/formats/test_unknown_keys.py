@@ -18,7 +18,7 @@ from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts, NotKept
 from creamtea.human.formats.csv_jsonl import read_folder, read_ratings
 from creamtea.human.formats.exchange import find_format
-from creamtea.human.formats.record import Content
+from creamtea.human.record import Content
 
 ODD = "oddity"
 RECORDED = Path(__file__).parent / "pearmut"

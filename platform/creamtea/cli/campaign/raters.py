@@ -118,12 +118,9 @@ def link(
         elif organiser and subject is not None:
             sign_in.add_organiser(database, name, ACTOR, subject)
             text = f"{url}/login?campaign={campaign.id}"
-        elif organiser:
-            secret = sessions.create_link(database, "organiser", campaign_id=campaign.id, actor=ACTOR)
-            text = link_to(url, secret)
-        elif viewer:
-            secret = sessions.create_link(database, "reader", campaign_id=campaign.id, actor=ACTOR)
-            text = link_to(url, secret)
+        elif organiser or viewer:
+            role = "organiser" if organiser else "reader"
+            text = link_to(url, sessions.create_link(database, role, campaign_id=campaign.id, actor=ACTOR))
         else:
             rater_id = raters.find_or_add(database, name, ACTOR, named[0])
             if subject is not None:

@@ -41,7 +41,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,28 +64,29 @@ from creamtea.human.formats.base import (
 )
 from creamtea.human.formats.columns import (
     Place,
-    checked_name,
-    checked_text,
-    checked_whole,
     csv_records,
+    moment_of,
     other_separator,
     read_text,
     text_lines,
 )
 from creamtea.human.formats.losses import not_held
 from creamtea.human.formats.rating_rows import GivenRating, Numbering, check_protocol, made_elsewhere
-from creamtea.human.formats.record import (
+from creamtea.human.making.outputs import domain_settings, read_documents
+from creamtea.human.protocols import find_protocol, usable_protocols
+from creamtea.human.protocols.scores import Da
+from creamtea.human.protocols.spans import Mqm, Span, spans_of
+from creamtea.human.record import (
     WITH_CONTROLS,
     AnswerContent,
     Content,
     CountedScore,
     ItemContent,
+    checked_name,
+    checked_text,
+    checked_whole,
     counted_scores,
 )
-from creamtea.human.making.outputs import domain_settings, read_documents
-from creamtea.human.protocols import find_protocol, usable_protocols
-from creamtea.human.protocols.scores import Da
-from creamtea.human.protocols.spans import Mqm, Span, spans_of
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, option
 from creamtea.words import meant
@@ -346,8 +347,8 @@ class _Reading:
                 self.field("source language", checked_name, name),
                 self.field("target language", checked_name, name),
             ),
-            start=None if mturk else self.field("start", _moment, moment),
-            end=None if mturk else self.field("end", _moment, moment),
+            start=None if mturk else self.field("start", moment_of, moment),
+            end=None if mturk else self.field("end", moment_of, moment),
             batch="batch" in self.cells,
         )
 
@@ -462,13 +463,6 @@ def _name(rating: Rated) -> str:
         if rating.system == REFERENCE and at > 1 and INSIDE not in rating.document:
             at = 1  # the line's own system, which the reference stands in for
     return PART.join(parts[:at])
-
-
-def _moment(cell: str) -> datetime:
-    try:
-        return datetime.fromtimestamp(float(cell), UTC)
-    except (OverflowError, OSError):
-        raise ValueError from None
 
 
 # the mean of all of a rater's scores, in points, and their deviation with n − 1: NaN of one score, R's NA

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_type_hints
 
 from creamtea.errors import InputError
-from creamtea.human.formats.record import Content
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.taxonomy import Taxonomy
+from creamtea.human.record import Content
 from creamtea.wording import option
 from creamtea.words import meant
 

@@ -1,7 +1,7 @@
 """The columns of an export: what each holds, and how it is written in a CSV cell and in JSON.
 
-A column's type is an annotation of pydantic's with a text that says what is allowed. The dataclasses of
-`record` and `rating_rows` are made of these types, and `columns_of` makes columns of their fields.
+The dataclasses of `human.record` and `rating_rows` have types that say what is allowed, and `columns_of`
+makes columns of their fields.
 
 Text in a CSV cell is no formula of a spreadsheet (`creamtea.printable`). JSON has no such trouble, and no
 apostrophes are added there.
@@ -17,165 +17,24 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    Field,
-    GetPydanticSchema,
-    PlainValidator,
-    TypeAdapter,
-    ValidationError,
-)
-from pydantic_core.core_schema import no_info_plain_validator_function
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from creamtea.document.mistakes import one_of
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
 from creamtea.files import decode, lines_of
-from creamtea.human.media import check_entries
-from creamtea.human.protocols import OWN, PROTOCOLS, protocol_names
 from creamtea.printable import text_from_cell, text_to_cell
-from creamtea.store.rows import check_json, check_text
-from creamtea.store.tables import CAMPAIGN_STATES, Block, ItemKind, KnownAnswer, MediaEntry, StoredSpan
 from creamtea.wording import counted, file_name
 
-MAX_INTEGER = 2**31 - 1  # of an INTEGER column
 _NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _SHOWN = 60  # characters of a wrong value in a message
-
-
-# ---------------------------------------------------------------- types
-def checked_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError
-    return check_text(value)
-
-
-def checked_name(value: Any) -> str:
-    if not checked_text(value).strip():
-        raise ValueError
-    return str(value)
-
-
-def checked_value(value: Any) -> str:
-    """Return a score as text; JSON may have it as a number."""
-    return repr(value) if type(value) in (int, float) else checked_name(value)
-
-
-def checked_whole(cell: str) -> int:
-    """Parse a whole number as other tools write it: digits."""
-    if not re.fullmatch(r"[0-9]{1,10}", cell) or int(cell) > MAX_INTEGER:
-        raise ValueError
-    return int(cell)
-
-
-def allowed_values(values: Callable[[], Sequence[str]]) -> PlainValidator:
-    def check(value: Any) -> str:
-        if value not in values():
-            raise ValueError
-        return str(value)
-
-    return PlainValidator(check)
-
-
-def _protocol(value: Any) -> str:
-    # own names first: for those of plug-ins the metadata of every distribution is read, too slow for each row
-    if not (isinstance(value, str) and (value in OWN or value in protocol_names())):
-        raise ValueError
-    return value
-
-
-def _moment(value: Any) -> datetime:
-    if not isinstance(value, str):
-        raise ValueError
-    try:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            raise ValueError
-        return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ValueError from None
-
-
-def _json_object(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError
-    check_json(value)
-    return value
-
-
-def _media(entries: Any) -> tuple[MediaEntry, ...]:
-    if not isinstance(entries, list | tuple):
-        raise ValueError
-    check_entries(entries)
-    return tuple(entries)
-
-
-def _different(names: tuple[str, ...]) -> tuple[str, ...]:
-    if len(set(names)) != len(names):
-        raise ValueError
-    return names
-
-
-Text = Annotated[str, PlainValidator(checked_text), "text without NUL"]
-Name = Annotated[str, PlainValidator(checked_name), "a name: text that is not blank"]
-Value = Annotated[str, PlainValidator(checked_value), "a value of the scale"]
-ProtocolName = Annotated[
-    str,
-    PlainValidator(_protocol),
-    f"a protocol of creamtea, or of a plug-in that is installed ({PROTOCOLS.group})",
-]
-
-KindName = Annotated[str, allowed_values(lambda: tuple(ItemKind)), f"one of {', '.join(ItemKind)}"]
-State = Annotated[str, allowed_values(lambda: CAMPAIGN_STATES), f"one of {', '.join(CAMPAIGN_STATES)}"]
-Integer = Annotated[int, Field(strict=True, ge=0, le=MAX_INTEGER), f"a whole number from 0 to {MAX_INTEGER}"]
-Segment = Annotated[
-    int,
-    Field(strict=True, ge=-1, le=MAX_INTEGER),
-    f"a whole number from 0 to {MAX_INTEGER}, or -1 for practice and attention checks",
-]
-
-Long = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63), "a whole number of 64 bits"]
-Weight = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False), "a finite number, 0 or more"]
-Flag = Annotated[bool, Field(strict=True), "true or false"]
-Weights = Annotated[
-    tuple[Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)], ...],
-    "a list of finite numbers, 0 or more",
-]
-
-Flags = Annotated[tuple[Annotated[bool, Field(strict=True)], ...], "a list of true and false"]
-Moment = Annotated[
-    datetime, PlainValidator(_moment), "a moment with its offset, as 2026-03-01T09:30:00+00:00"
-]
-
-Texts = Annotated[tuple[Text, ...], "a list of texts without NUL"]
-Names = Annotated[
-    tuple[Name, ...],
-    Field(min_length=1),
-    AfterValidator(_different),
-    "a list of different names, at least one",
-]
-
-MediaEntries = Annotated[
-    tuple[MediaEntry, ...],
-    PlainValidator(_media),
-    "a list of files beside the source: digest (SHA-256), type, description",
-]
-
-# not PlainValidator, which looks into the type
-_OBJECT = GetPydanticSchema(lambda *_: no_info_plain_validator_function(_json_object))
-_OBJECT_TEXT = "a JSON object without NUL, NaN or infinity"
-JsonObject = Annotated[dict[str, Any], _OBJECT, _OBJECT_TEXT]
-BlockObject = Annotated[Block[str], _OBJECT, _OBJECT_TEXT]  # `checked_items` looks into it
-KnownAnswerObject = Annotated[KnownAnswer, _OBJECT, _OBJECT_TEXT]
-ProposalsObject = Annotated[dict[str, list[StoredSpan]], _OBJECT, _OBJECT_TEXT]  # by system
 
 
 # ---------------------------------------------------------------- columns
@@ -258,6 +117,14 @@ def _from_cell(python: type, cell: str) -> Any:
         return json.loads(text_from_cell(cell)) if python is dict else text_from_cell(cell)
     except (ValueError, RecursionError):
         return cell
+
+
+def moment_of(seconds: str | float) -> datetime:
+    """Return the moment so many seconds after the beginning of 1970. ValueError for what is none."""
+    try:
+        return datetime.fromtimestamp(float(seconds), UTC)
+    except (OverflowError, OSError):
+        raise ValueError from None
 
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -35,8 +35,6 @@ from creamtea.human.formats.base import (
 )
 from creamtea.human.formats.columns import (
     CheckedLine,
-    JsonObject,
-    allowed_values,
     column_name,
     columns_of,
     csv_records,
@@ -60,8 +58,8 @@ from creamtea.human.formats.rating_rows import (
     rows_of,
     with_answers,
 )
-from creamtea.human.formats.record import Content, ItemContent, RaterContent
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
+from creamtea.human.record import Content, ItemContent, JsonObject, RaterContent, allowed_values
 from creamtea.wording import file_name, option
 
 RATERS_FILE = "raters.csv"  # what raters said of themselves

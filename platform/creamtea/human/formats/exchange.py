@@ -16,14 +16,13 @@ from creamtea.errors import InputError
 from creamtea.files import new_folder, write_texts
 from creamtea.human.formats.appraise import Appraise
 from creamtea.human.formats.base import Format, ImportFacts, NotKept, counts, first_line
-from creamtea.human.formats.columns import checked_name, read_text
+from creamtea.human.formats.columns import read_text
 from creamtea.human.formats.csv_jsonl import RATERS_FILE, CampaignExport
 from creamtea.human.formats.losses import look_alikes, repeats_kept
 from creamtea.human.formats.mqm_tsv import MqmTsv
 from creamtea.human.formats.mt_metrics_eval import MtMetricsEval
 from creamtea.human.formats.pearmut import Pearmut
 from creamtea.human.formats.rating_rows import error_notices
-from creamtea.human.formats.record import MEDIA_FOLDER, AnswerContent, Content, ItemContent, media_types
 from creamtea.human.formats.storing import (
     Imported,
     amounts,
@@ -40,6 +39,14 @@ from creamtea.human.making.campaigns import check_length
 from creamtea.human.making.settings import settings_of
 from creamtea.human.media import FileStore
 from creamtea.human.protocols import find_protocol
+from creamtea.human.record import (
+    MEDIA_FOLDER,
+    AnswerContent,
+    Content,
+    ItemContent,
+    checked_name,
+    media_types,
+)
 from creamtea.plugins import Registry
 from creamtea.printable import text_to_cell
 from creamtea.store.database import Database

@@ -22,7 +22,9 @@ from creamtea.human.formats.base import (
     NotKept,
     counts,
 )
-from creamtea.human.formats.record import (
+from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
+from creamtea.human.record import (
     WITH_CONTROLS,
     AnswerContent,
     Content,
@@ -31,8 +33,6 @@ from creamtea.human.formats.record import (
     counted_scores,
     rating_items,
 )
-from creamtea.human.protocols import find_protocol
-from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
 from creamtea.store.tables import CONTROL_KINDS, PLANNED_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
 
 

@@ -40,11 +40,19 @@ from creamtea.human.formats.base import (
     first_places,
     repeats,
 )
-from creamtea.human.formats.columns import Place, checked_name, checked_text, checked_whole, read_text
+from creamtea.human.formats.columns import Place, read_text
 from creamtea.human.formats.losses import not_held
 from creamtea.human.formats.rating_rows import GivenRating, Numbering, made_elsewhere
-from creamtea.human.formats.record import Content, CountedScore, ItemContent, first_opinions
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
+from creamtea.human.record import (
+    Content,
+    CountedScore,
+    ItemContent,
+    checked_name,
+    checked_text,
+    checked_whole,
+    first_opinions,
+)
 from creamtea.wording import counted, option
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")

@@ -52,23 +52,25 @@ from creamtea.human.formats.base import (
     counts,
     known_keys,
 )
-from creamtea.human.formats.columns import Place, checked_name, checked_text, read_text, text_lines
+from creamtea.human.formats.columns import Place, read_text, text_lines
 from creamtea.human.formats.losses import not_held, sanitised
 from creamtea.human.formats.rating_rows import GivenRating, check_protocol, made_elsewhere
-from creamtea.human.formats.record import (
-    Content,
-    CountedScore,
-    ItemContent,
-    WholeTestSet,
-    counted_scores,
-    first_opinions,
-    known_test_set,
-)
 from creamtea.human.making.outputs import domain_settings, read_documents
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.base import exact
 from creamtea.human.protocols.scores import SegmentScores
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
+from creamtea.human.record import (
+    Content,
+    CountedScore,
+    ItemContent,
+    WholeTestSet,
+    checked_name,
+    checked_text,
+    counted_scores,
+    first_opinions,
+    known_test_set,
+)
 from creamtea.wording import counted, file_name, option
 
 NO_TEXT = "[No translation supplied]"  # what the toolkit reads as a missing text

@@ -33,7 +33,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -54,17 +54,17 @@ from creamtea.human.formats.base import (
     counts,
     first_line,
 )
-from creamtea.human.formats.columns import Place, read_text
+from creamtea.human.formats.columns import Place, moment_of, read_text
 from creamtea.human.formats.losses import category_of, not_held, written_category
 from creamtea.human.formats.pearmut_media import TAGS, Assets, assets, assets_of, shown_source
 from creamtea.human.formats.rating_rows import GivenRating, check_protocol, checked_items, made_elsewhere
-from creamtea.human.formats.record import AnswerContent, Content, ItemContent
 from creamtea.human.making.known_answers import NO_SEGMENT
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.scores import DaSqm
 from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm, Span, spans_of
 from creamtea.human.protocols.taxonomy import MISSING
+from creamtea.human.record import AnswerContent, Content, ItemContent
 from creamtea.store.rows import check_text
 from creamtea.store.tables import (
     CONTROL_KINDS,
@@ -943,16 +943,12 @@ class Times:
         if self._ends is None:
             return Moments(self._now, self._now, None)
         seconds = sum(self._seconds.get((index, system), 0.0) for system in systems)
-        first, last = map(self._moment, self._ends)
-        return Moments(first, last, round(1000 * seconds) or None)
-
-    def _moment(self, seconds: float) -> datetime:
         try:
-            return datetime.fromtimestamp(seconds, UTC)
-        except (ValueError, OverflowError, OSError):
-            raise InputError(
-                f"{self._place}: actions: found the time {seconds}; allowed: seconds since 1970"
-            ) from None
+            first, last = map(moment_of, self._ends)
+        except ValueError:
+            said = f"{self._place}: actions: found the times {self._ends[0]} and {self._ends[1]}"
+            raise InputError(f"{said}; allowed: seconds since 1970") from None
+        return Moments(first, last, round(1000 * seconds) or None)
 
 
 # what the files' layout says; `validations`: whether checks were passed, which follows from the answers

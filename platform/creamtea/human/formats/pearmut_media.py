@@ -18,7 +18,6 @@ from typing import Any
 from urllib.parse import unquote
 
 from creamtea.errors import InputError
-from creamtea.human.formats.record import MEDIA_FOLDER, Content, ItemContent, media_types
 from creamtea.human.media import (
     CAPTIONS,
     MAX_DESCRIPTION,
@@ -31,6 +30,7 @@ from creamtea.human.media import (
     inside,
     kind_of,
 )
+from creamtea.human.record import MEDIA_FOLDER, Content, ItemContent, media_types
 
 TAGS = ("<audio ", "<video ", "<img ", "<iframe ")  # Pearmut takes a text that begins so for HTML
 TAG_KINDS = {"img": "image", "audio": "audio", "video": "video"}

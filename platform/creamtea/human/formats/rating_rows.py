@@ -23,35 +23,31 @@ from pydantic import ValidationError
 from creamtea.error_spans import SEVERITIES, as_severity, is_no_error
 from creamtea.errors import InputError
 from creamtea.human.formats.base import FIRST_SEGMENT, ImportFacts, NotKept, counts
-from creamtea.human.formats.columns import (
-    CheckedLine,
-    Flag,
-    Integer,
-    JsonObject,
-    KindName,
-    Moment,
-    Name,
-    Place,
-    ProtocolName,
-    Segment,
-    Text,
-    Value,
-    Weight,
-    columns_of,
-)
-from creamtea.human.formats.record import (
-    AnswerContent,
-    Content,
-    ItemContent,
-    RaterContent,
-    ScoreContent,
-    output_names,
-)
+from creamtea.human.formats.columns import CheckedLine, Place, columns_of
 from creamtea.human.protocols import Protocol, Scale, ScoredAnswer, find_protocol
 from creamtea.human.protocols.base import exact
 from creamtea.human.protocols.scores import Da
 from creamtea.human.protocols.spans import MAX_DECIMALS, MarkedErrors, MarksErrors, Mqm, spans_of
 from creamtea.human.protocols.taxonomy import is_published
+from creamtea.human.record import (
+    AnswerContent,
+    Content,
+    Flag,
+    Integer,
+    ItemContent,
+    JsonObject,
+    KindName,
+    Moment,
+    Name,
+    ProtocolName,
+    RaterContent,
+    ScoreContent,
+    Segment,
+    Text,
+    Value,
+    Weight,
+    output_names,
+)
 from creamtea.languages import UNKNOWN
 from creamtea.store.rows import check_json, from_row
 from creamtea.store.tables import ItemKind

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,23 +19,8 @@ from sqlalchemy.orm import Session
 from creamtea.access import audit
 from creamtea.errors import InputError
 from creamtea.human.formats.base import NotKept
-from creamtea.human.formats.record import (
-    AnswerContent,
-    Content,
-    ItemContent,
-    RaterContent,
-    ScoreContent,
-    TestLine,
-    TestSetMetric,
-    WholeTestSet,
-    document_names,
-    known_test_set,
-    media_types,
-    output_names,
-    output_numbers,
-    rating_items,
-)
-from creamtea.human.making.outputs import first_node, study_texts
+from creamtea.human.making.campaigns import store_items
+from creamtea.human.making.outputs import first_node, segment_values, study_texts
 from creamtea.human.media import (
     CAPTIONS,
     CheckedFile,
@@ -47,6 +32,23 @@ from creamtea.human.media import (
     export_name,
     store_media,
 )
+from creamtea.human.record import (
+    AnswerContent,
+    Content,
+    ItemContent,
+    RaterContent,
+    ScoreContent,
+    TestLine,
+    TestSetMetric,
+    WholeTestSet,
+    document_names,
+    fields_without,
+    known_test_set,
+    media_types,
+    of_systems,
+    output_names,
+    rating_items,
+)
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign, metrics_of, study_nodes
 from creamtea.store.rows import from_row
@@ -56,17 +58,10 @@ from creamtea.store.tables import (
     Item,
     Rater,
     Rating,
-    SegmentScore,
     StudyRow,
 )
 
 BATCH = 2000  # rows per INSERT
-
-
-def _without(content: Any, *names: str) -> dict[str, Any]:
-    """Return the fields of a dataclass except these."""
-    found = (field.name for field in fields(content))
-    return {name: getattr(content, name) for name in found if name not in names}
 
 
 # ---------------------------------------------------------------- out of the database
@@ -113,24 +108,8 @@ def _item(item: Item, names: dict[Any, str], positions: dict[int, int]) -> ItemC
         output_chances=item.output_chances and tuple(item.output_chances),
         output_drawn=item.output_drawn and tuple(item.output_drawn),
         original=None if item.original_id is None else positions[item.original_id],
-        **_of_systems(item, names),
+        **of_systems(item, names),
     )
-
-
-def _of_systems(item: Item | ItemContent, called: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the fields of an item that name systems, translated by `called`.
-
-    For a row it leads from numbers to names (JSON has numbers as text, too), for a record from names to
-    numbers.
-    """
-    return {
-        "systems": tuple(called[system] for system in item.systems),
-        "block": item.block
-        and {**item.block, "systems": [called[system] for system in item.block["systems"]]},
-        "degraded": None if item.degraded is None else called[item.degraded],
-        "proposals": item.proposals
-        and {str(called[system]): spans for system, spans in item.proposals.items()},
-    }
 
 
 def _answers(
@@ -224,7 +203,9 @@ def store_import(
     """
     with database.transaction() as session:
         check_free(session, content.name)
-        campaign = Campaign(**_without(content, "study", "raters", "items", "answers", "whole", "files"))
+        campaign = Campaign(
+            **fields_without(content, "study", "raters", "items", "answers", "whole", "files")
+        )
         campaign.state, campaign.closed_at = "closed", content.closed_at or database.now(session)
         session.add(campaign)
         session.flush()
@@ -247,30 +228,6 @@ def store_import(
     return amounts(content, not_kept, notices)
 
 
-def store_items(session: Session, campaign: Campaign, items: Sequence[ItemContent]) -> dict[int, Item]:
-    """Store items first, then what controls were made from: an original may follow its control.
-
-    Return the rows by position.
-    """
-    numbers = output_numbers(campaign.systems)
-    rows = {
-        item.position: Item(
-            campaign_id=campaign.id,
-            **_without(item, "segment", "systems", "block", "original", "degraded", "proposals"),
-            segment_index=item.segment,
-            **_of_systems(item, numbers),
-        )
-        for item in items
-    }
-    session.add_all(rows.values())
-    session.flush()
-    for item in items:
-        if item.original is not None:
-            rows[item.position].original_id = rows[item.original].id
-    session.flush()
-    return rows
-
-
 def _store_answers(
     session: Session, content: Content, raters: dict[str, Rater], items: dict[int, Item]
 ) -> int:
@@ -278,7 +235,7 @@ def _store_answers(
     numbers = content.numbers
     assignments = [
         Assignment(
-            **_without(answer, "item", "rater", "order", "assigned_at", "scores"),
+            **fields_without(answer, "item", "rater", "order", "assigned_at", "scores"),
             item_id=items[answer.item].id,
             rater_id=raters[answer.rater].id,
             order=[[numbers[system] for system in group] for group in answer.order],
@@ -290,7 +247,7 @@ def _store_answers(
     session.add_all(assignments)
     session.flush()
     scores = (
-        _without(score, "system", "at")
+        fields_without(score, "system", "at")
         | {"assignment_id": assignment.id, "system": numbers[score.system], "created_at": score.at}
         for assignment, answer in zip(assignments, content.answers, strict=True)
         for score in answer.scores
@@ -364,21 +321,15 @@ def _metrics(
         if len(whole) < len(content.systems):
             left_out.append(f"metric {name}: not every system has it")
             continue
-        found = [_segment_scores(session, step.key, indices) for step in steps]
-        segments = tuple(scores for scores in found if scores is not None)
+        found = [segment_values(session, step.key) for step in steps]
+        segments = tuple(
+            tuple(scores[index] for index in indices) for scores in found if scores.keys() >= {*indices}
+        )
         if 0 < len(segments) < len(found):
             left_out.append(f"metric {name}, segments: not every system has them")
             segments = ()
         metrics.append(TestSetMetric(name, whole, segments))
     return metrics, left_out
-
-
-def _segment_scores(session: Session, key: str, indices: Sequence[int]) -> tuple[float, ...] | None:
-    rows = session.execute(select(SegmentScore.index, SegmentScore.value).where(SegmentScore.step_key == key))
-    values: dict[int, float] = dict(rows.all())
-    if any(index not in values for index in indices):
-        return None
-    return tuple(values[index] for index in indices)
 
 
 # ---------------------------------------------------------------- files beside sources

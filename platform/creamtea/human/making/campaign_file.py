@@ -213,8 +213,11 @@ def load_campaign(path: Path, overrides: Sequence[str] = ()) -> LoadedCampaign:
     return check_campaign(document, Folder(path.parent), overrides)
 
 
-def check_campaign(document: YamlDocument, folder: Folder, overrides: Sequence[str] = ()) -> LoadedCampaign:
-    """Override and check a document, as `load_campaign` does."""
+def check_campaign(
+    document: YamlDocument, folder: Folder, overrides: Sequence[str] = (), later: Collection[str] = ()
+) -> LoadedCampaign:
+    """Override and check a document, as `load_campaign` does. `later`: keys that get their values later, so
+    that other settings may need them."""
     for order, text in enumerate(overrides):
         apply_override(document, text, order)
     for block in [name for name, value in document.data.items() if value is None and name in BLOCKS]:
@@ -247,7 +250,11 @@ def check_campaign(document: YamlDocument, folder: Folder, overrides: Sequence[s
             else:  # all of the texts' systems take part, or the key is missing
                 misfits = [misfit for misfit in misfits if misfit[0] != "systems"]
                 misfits += settings.misfits(protocol)
-            mistakes += (Mistake(tuple(name.split(".")), "", message) for name, message in misfits)
+            mistakes += (
+                Mistake(tuple(name.split(".")), "", message)
+                for name, message in misfits
+                if declarations()[name].setting.needs not in later
+            )
         try:  # a list of them has to meet what their text does
             text = write_questions(campaign.raters.questions)
             if read_questions(text) != campaign.raters.questions:

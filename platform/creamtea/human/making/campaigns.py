@@ -20,8 +20,6 @@ from creamtea.access import audit
 from creamtea.document.mistakes import one_of
 from creamtea.document.mistakes import shown as shown_value
 from creamtea.errors import InputError, about, wrong
-from creamtea.human.formats.record import ItemContent
-from creamtea.human.formats.storing import store_items
 from creamtea.human.making.choosing import PART_CONTEXT, choose, draw_blocks, make_items, make_pages
 from creamtea.human.making.controls import with_controls
 from creamtea.human.making.known_answers import written_items
@@ -40,6 +38,7 @@ from creamtea.human.media import MAX_PER_ITEM, GivenFile, store_media
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.rating.page import is_first_of_page
 from creamtea.human.rating.progress import ratings_of_items
+from creamtea.human.record import ItemContent, fields_without, of_systems, output_numbers
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign, find_study
 from creamtea.store.rows import from_row
@@ -147,6 +146,30 @@ def store_draft(
     store_media(session, row.id, media, sizes)
     detail = {"items": len(items), "made_anew": again}
     audit.record(session, row.id, actor, audit.CREATED, detail=detail)
+
+
+def store_items(session: Session, campaign: Campaign, items: Sequence[ItemContent]) -> dict[int, Item]:
+    """Store items first, then what controls were made from: an original may follow its control.
+
+    Return the rows by position.
+    """
+    numbers = output_numbers(campaign.systems)
+    rows = {
+        item.position: Item(
+            campaign_id=campaign.id,
+            **fields_without(item, "segment", "systems", "block", "original", "degraded", "proposals"),
+            segment_index=item.segment,
+            **of_systems(item, numbers),
+        )
+        for item in items
+    }
+    session.add_all(rows.values())
+    session.flush()
+    for item in items:
+        if item.original is not None:
+            rows[item.position].original_id = rows[item.original].id
+    session.flush()
+    return rows
 
 
 def plan_campaign(

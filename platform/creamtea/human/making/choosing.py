@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from creamtea.errors import InputError, wrong
-from creamtea.human.formats.record import ItemContent
 from creamtea.human.making.design import balanced_blocks, block_of, min_blocks
 from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, number_of
 from creamtea.human.protocols import Protocol
+from creamtea.human.record import ItemContent
 from creamtea.store.tables import Block, ItemKind
 from creamtea.wording import counted, key_name
 

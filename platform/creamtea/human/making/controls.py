@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from creamtea.errors import InputError
-from creamtea.human.formats.record import ItemContent
 from creamtea.human.making.settings import CampaignSettings, number_of
+from creamtea.human.record import ItemContent
 from creamtea.store.tables import Item, ItemKind
 from creamtea.wording import counted, key_name
 from creamtea.words import characters, is_unspaced

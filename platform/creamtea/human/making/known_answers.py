@@ -51,10 +51,10 @@ from sqlalchemy.orm import Session
 from creamtea.document.document import read_checked
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
-from creamtea.human.formats.record import ItemContent, output_names
 from creamtea.human.making.settings import AttentionItem, AttentionOutput, TutorialItem, TutorialOutput
 from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.protocols.spans import MarksErrors, as_expected, spans_of
+from creamtea.human.record import ItemContent, output_names
 from creamtea.store.tables import Assignment, Item, ItemKind, KnownAnswer, Rating, StoredSpan
 from creamtea.wording import counted
 

@@ -116,9 +116,13 @@ def _step(session: Session, name: str, old: str, new: str, rule: str) -> Campaig
         .returning(Campaign)
     )
     if moved is None:
-        state = find_campaign(session, name).state
-        raise InputError(f"campaign {name!r} is {'a draft' if state == 'draft' else state}: {rule}")
+        raise InputError(f"{in_state(find_campaign(session, name))}: {rule}")
     return moved
+
+
+def in_state(campaign: Campaign) -> str:
+    """Begin a message about a campaign's state: "campaign 'first' is a draft"."""
+    return f"campaign {campaign.name!r} is {'a draft' if campaign.state == 'draft' else campaign.state}"
 
 
 def registration(session: Session, campaign: Campaign) -> dict[str, Any]:

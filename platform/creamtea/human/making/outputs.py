@@ -204,11 +204,7 @@ def read_metric(
     for system in systems:
         what = f"values of {metric!r} on {test_set!r}"
         key = succeeded_key(nodes, study, what, system=system, test_set=test_set, metric=metric)
-        values = dict(
-            session.execute(
-                select(SegmentScore.index, SegmentScore.value).where(SegmentScore.step_key == key)
-            ).all()
-        )
+        values = segment_values(session, key)
         if not values:
             raise InputError(
                 f"metric {metric!r} has no segment values of system {system!r} on {test_set!r}: choose "
@@ -219,6 +215,12 @@ def read_metric(
         sign = -1.0 if node and node.labels.get("better") == "lower" else 1.0
         columns.append({index: sign * value for index, value in values.items()})
     return {index: tuple(values[index] for values in columns) for index in columns[0]}
+
+
+def segment_values(session: Session, key: str) -> dict[int, float]:
+    """Read the segment scores of a step, by segment."""
+    rows = select(SegmentScore.index, SegmentScore.value).where(SegmentScore.step_key == key)
+    return dict(session.execute(rows).all())
 
 
 def first_node(nodes: Sequence[Node], **labels: str) -> Node | None:

@@ -27,11 +27,11 @@ from creamtea.document.document import read_lines
 from creamtea.document.values import Strict
 from creamtea.error_spans import MAX_SPANS, SPANS_FILE
 from creamtea.errors import InputError, wrong
-from creamtea.human.formats.record import ItemContent
 from creamtea.human.making.outputs import Line, check_names, metric_names, succeeded_key
 from creamtea.human.making.settings import ProposedBy
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import MarksErrors, Span
+from creamtea.human.record import ItemContent
 from creamtea.store.queries import find_study, study_nodes
 from creamtea.store.tables import StepFile, StepRow, StoredSpan, StudyRow
 from creamtea.wording import key_name

@@ -106,12 +106,18 @@ class Check:
 
     name: str
     title: str
-    state: State
-    value: float | None
-    threshold: float | None
-    shown: str  # the value in words, or why there is none
     bound: str  # what is flagged
     reason: str  # why this bound
+    threshold: float | None = None
+    state: State = "unknown"  # until it has looked at the rater
+    value: float | None = None
+    shown: str = ""  # the value in words, or why there is none
+
+    def unknown(self, why: str) -> Check:
+        return replace(self, shown=why)
+
+    def judged(self, value: float, flagged: bool, shown: str) -> Check:
+        return replace(self, state="flagged" if flagged else "ok", value=float(value), shown=shown)
 
     @property
     def measured(self) -> str:
@@ -122,27 +128,6 @@ class Check:
             if count is not None
         ]
         return f"flags {', '.join(parts)} accepted annotators" if parts else ""
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A check before it has looked at the rater."""
-
-    name: str
-    title: str
-    bound: str
-    reason: str
-    threshold: float | None = None
-
-    def unknown(self, why: str) -> Check:
-        return self._check("unknown", None, why)
-
-    def judged(self, value: float, flagged: bool, shown: str) -> Check:
-        return self._check("flagged" if flagged else "ok", float(value), shown)
-
-    def _check(self, state: State, value: float | None, shown: str) -> Check:
-        threshold = None if self.threshold is None else float(self.threshold)
-        return Check(self.name, self.title, state, value, threshold, shown, self.bound, self.reason)
 
 
 @dataclass(frozen=True)
@@ -208,7 +193,7 @@ def reading(own: Measures, comparison: Comparison) -> Check:
         # less than half of it, and below the 5 % of a normal distribution with their median and deviation
         deviation = 1.4826 * float(np.median(np.abs(comparison.others("strength") - usual)))
         weak = max(0.0, min(WEAK * usual, usual - 1.645 * deviation))
-    check = Bound(
+    check = Check(
         "reading",
         "signs of reading",
         f"p ≥ {LEVEL:g}, or less than {weak:.1f} standard deviations above chance",
@@ -227,7 +212,7 @@ def reading(own: Measures, comparison: Comparison) -> Check:
 
 def bad_references(own: Measures) -> Check:
     """One-sided paired sign-flip test: are spoilt texts scored below their originals?"""
-    check = Bound(
+    check = Check(
         "bad-references",
         "bad references",
         f"p ≥ {NOT_LOWER:g}, original above bad reference",
@@ -251,7 +236,7 @@ def bad_references(own: Measures) -> Check:
 
 def repeats(own: Measures, comparison: Comparison) -> Check:
     """Mean absolute difference between an item and its repeat."""
-    check = Bound(
+    check = Check(
         "repeats",
         "repeat consistency",
         "at least the difference of two of the rater's scores picked at random",
@@ -270,7 +255,7 @@ def repeats(own: Measures, comparison: Comparison) -> Check:
 def speed(own: Measures, comparison: Comparison) -> Check:
     """Median reading speed over the items with a time. Where the others are usually faster than anybody
     reads, the times are of something else (Appraise's begin with the first click), and judge nobody."""
-    check = Bound(
+    check = Check(
         "speed",
         "time",
         f"median above {MAX_SPEED:.0f} words per minute",
@@ -295,7 +280,7 @@ def equal_scores(own: Measures, comparison: Comparison) -> Check:
     """The share of items whose different outputs all got the same score."""
     usual = comparison.usual("share_equal")
     threshold = max(EQUAL_SHARE, (usual or 0.0) + ABOVE_OTHERS)
-    check = Bound(
+    check = Check(
         "equal-scores",
         "equal scores",
         f"more than {_percent(threshold)} of the items",
@@ -312,7 +297,7 @@ def one_answer(own: Measures, comparison: Comparison) -> Check:
     """The share of the commonest answer."""
     usual = comparison.usual("commonest")
     threshold = max(ONE_ANSWER, min((usual or 0.0) + ABOVE_OTHERS, NEARLY_ALL))
-    check = Bound(
+    check = Check(
         "one-answer",
         "one answer",
         f"at least {_percent(threshold)} of the items",
@@ -327,7 +312,7 @@ def one_answer(own: Measures, comparison: Comparison) -> Check:
 
 def longest_run(own: Measures) -> Check:
     """The longest run of items with the same scores at the same places."""
-    check = Bound(
+    check = Check(
         "run",
         "longest run",
         f"at least {MIN_RUN} items in a row, by chance less often than {RUN_BY_CHANCE:g}",
@@ -347,7 +332,7 @@ def spread(own: Measures, comparison: Comparison) -> Check:
     # without others, or beside one who may use too much of it: a twentieth of the scale
     usual = None if comparison.one_other else comparison.usual("spread")
     threshold = 0.05 * comparison.points_range if usual is None else NARROW * usual
-    check = Bound(
+    check = Check(
         "spread",
         "use of the scale",
         f"standard deviation below {threshold:.2f} points",
@@ -365,7 +350,7 @@ def agreement(own: Measures, comparison: Comparison) -> Check:
     """Correlation with the mean of the others on the same outputs."""
     usual = comparison.usual("correlation")
     threshold = OF_USUAL * max(usual or 0.0, 0.0)
-    check = Bound(
+    check = Check(
         "agreement",
         "agreement",
         f"95 % interval of the correlation with the others below {threshold:.2f}",
@@ -387,7 +372,7 @@ def agreement(own: Measures, comparison: Comparison) -> Check:
 def severity(own: Measures, comparison: Comparison) -> Check:
     """How far the rater's mean lies from the others' on the same outputs."""
     threshold = SEVERE * comparison.points_range
-    check = Bound(
+    check = Check(
         "severity",
         "severity",
         f"more than {counted(threshold, 'point')} from the others",

@@ -1,46 +1,24 @@
 """While people rate: who gets which item next, drafts, and saving scores exactly once.
 
 `drawing` gives out pages, `places` and `orders` say which and how shown, `saving` stores; `page` is what a
-rater sees and gives back. `raters` and `invitations` say who they are, `adaptive` which systems come next,
-`progress` how far a campaign is.
+rater sees and gives back. `raters` and `invitations` say who they are, and how far all are, `adaptive`
+which systems come next.
 """
 
-from creamtea.human.rating.drawing import next_item, others_have_items, page_ahead
-from creamtea.human.rating.page import (
-    ConsentMissing,
-    Earlier,
-    Guidance,
-    RatingRefused,
-    Submitted,
-    TryAgain,
-    Work,
-)
-from creamtea.human.rating.saving import (
-    discard_draft,
-    earlier,
-    practice_guidance,
-    reopen,
-    save_draft,
-    skip,
-    submit,
-)
-
-__all__ = [
-    "ConsentMissing",
-    "Earlier",
-    "Guidance",
-    "RatingRefused",
-    "Submitted",
-    "TryAgain",
-    "Work",
-    "discard_draft",
-    "earlier",
-    "next_item",
-    "others_have_items",
-    "page_ahead",
-    "practice_guidance",
-    "reopen",
-    "save_draft",
-    "skip",
-    "submit",
-]
+from creamtea.human.rating.drawing import next_item as next_item
+from creamtea.human.rating.drawing import others_have_items as others_have_items
+from creamtea.human.rating.drawing import page_ahead as page_ahead
+from creamtea.human.rating.page import ConsentMissing as ConsentMissing
+from creamtea.human.rating.page import Earlier as Earlier
+from creamtea.human.rating.page import Guidance as Guidance
+from creamtea.human.rating.page import RatingRefused as RatingRefused
+from creamtea.human.rating.page import Submitted as Submitted
+from creamtea.human.rating.page import TryAgain as TryAgain
+from creamtea.human.rating.page import Work as Work
+from creamtea.human.rating.saving import discard_draft as discard_draft
+from creamtea.human.rating.saving import earlier as earlier
+from creamtea.human.rating.saving import practice_guidance as practice_guidance
+from creamtea.human.rating.saving import reopen as reopen
+from creamtea.human.rating.saving import save_draft as save_draft
+from creamtea.human.rating.saving import skip as skip
+from creamtea.human.rating.saving import submit as submit

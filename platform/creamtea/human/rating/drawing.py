@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
+from creamtea.human.making.settings import settings_of
 from creamtea.human.rating.adaptive import next_part, take_turns
 from creamtea.human.rating.orders import Order, draw_order, joint_order, order_on, together
 from creamtea.human.rating.page import (
@@ -224,6 +225,7 @@ def as_work(
 
     `in_work`: items of another page that the rater is on.
     """
+    whole = document_score or DocumentScore([], [], [])
     tutorial = page.first_item.kind == ItemKind.TUTORIAL
     done = outlook.done(tutorial=tutorial)
     left = len(outlook.tutorial) if tutorial else outlook.at_most + in_work
@@ -237,9 +239,9 @@ def as_work(
         document=page.first_item.page is not None,
         segments=page.segments(),
         draft=page.drafted() if draft is None else draft,
-        document_letters=[] if document_score is None else document_score.letters,
-        document_draft=_document_draft(document_score, page, document),
-        document_before=[] if document_score is None else document_score.before,
+        document_letters=whole.letters,
+        document_draft=whole.drafted(page) if document is None else document,
+        document_before=whole.before,
         comment=page.drafted_comment() if comment is None else comment,
         revision=revision,
         done=done,
@@ -254,17 +256,8 @@ def as_work(
 
 def _instructions(campaign: Campaign, item: Item) -> str:
     """Return what the organiser wrote for the domain of an item's document."""
-    domain = campaign.settings.get("domains", {}).get(item.document)
-    instructions: str = campaign.settings.get("domain_instructions", {}).get(domain, "")
-    return instructions
-
-
-def _document_draft(
-    document_score: DocumentScore | None, page: RaterPage, document: list[int | None] | None
-) -> list[int | None]:
-    if document_score is None:
-        return []
-    return document_score.drafted(page) if document is None else document
+    settings = settings_of(campaign.settings)
+    return settings.domain_instructions.get(settings.domains.get(item.document, ""), "")
 
 
 def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None:

@@ -23,6 +23,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from creamtea.errors import CreamteaError, InputError
+from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.rating.orders import Order, groups_of, joint_order
 from creamtea.store.tables import (
@@ -200,7 +201,11 @@ class RaterPage:
                 source=item.source,
                 context=list(item.context),
                 outputs=shown_outputs(item, assignment.order),
-                letters=[_names(group, letters) if len(groups) > 1 else "" for group in assignment.order],
+                # "A = C" of two that say the same here and not everywhere on the page
+                letters=[
+                    " = ".join(sorted({letters[system] for system in group})) if len(groups) > 1 else ""
+                    for group in assignment.order
+                ],
                 references=list(item.references),
                 media=list(item.media),
                 proposals=shown_proposals(item, assignment.order),
@@ -230,11 +235,6 @@ class RaterPage:
         if len(answers) != ends[-1]:
             raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(ends[-1], 'output')}")
         return [list(answers[start:end]) for start, end in pairwise(ends)]
-
-
-def _names(group: Sequence[int], letters: dict[int, str]) -> str:
-    """ "B", or "A = C" of two that say the same here and not everywhere on the page."""
-    return " = ".join(sorted({letters[system] for system in group}))
 
 
 def to_show(item: Item) -> Order:
@@ -386,7 +386,7 @@ class DocumentScore:
 def document_score_of(session: Session, campaign: Campaign, page: RaterPage) -> DocumentScore | None:
     """Return the document's score that this page asks for; None if it asks for none."""
     lead = page.first_item
-    if not campaign.settings.get("document_score") or lead.page is None:
+    if lead.page is None or not settings_of(campaign.settings).document_score:
         return None
     rows = session.execute(
         select(Item.segment_index, Item.source, Item.systems, Item.outputs)

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Row, Select, Text, and_, bindparam, cast, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from creamtea.human.making.settings import MAX_PER_PAGE
+from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating.orders import Order, joint_order
 from creamtea.human.rating.page import is_first_of_page
@@ -169,7 +169,8 @@ def load_outlook(session: Session, campaign: Campaign, rater: Rater, now: dateti
     to_come = open_items + their_items + sum(page.items for page in thirds)
     attention = _attention(session, campaign, rater.id, past)
     every = attention_every(campaign)
-    if attention and _answers(past) // every > _checks_had(past):
+    answers = sum(each.submitted and each.kind not in WRITTEN_KINDS for each in past)
+    if attention and answers // every > sum(each.kind == ItemKind.ATTENTION for each in past):
         due = [attention[0], *due]
     tutorial = session.scalars(_tutorial(), {"campaign": campaign.id, "rater": rater.id})
     return Outlook(
@@ -248,7 +249,7 @@ def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[
 
 
 def is_adaptive(campaign: Campaign) -> bool:
-    return campaign.settings.get("design") == "adaptive"
+    return settings_of(campaign.settings).design == "adaptive"
 
 
 def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
@@ -278,15 +279,15 @@ def _open_items(
     document's systems in an order of their own. Where a page shows some of the systems, those of the next
     pages (documents) come first whose systems this rater has seen least.
     """
-    settings, document = campaign.settings, _present_document(past)
-    adaptive, as_documents = is_adaptive(campaign), settings.get("unit") == "document"
+    settings, document = settings_of(campaign.settings), _present_document(past)
+    adaptive, as_documents = settings.design == "adaptive", settings.by_documents
     values = {
         "campaign": campaign.id,
         "k": campaign.ratings_per_item,
         "rater": rater.id,
         "now": now,
-        "document": document if as_documents or settings.get("context") else "",
-        "items": SHORTLIST * (settings.get("segments_per_page", MAX_PER_PAGE) if as_documents else 1),
+        "document": document if as_documents or settings.context else "",
+        "items": SHORTLIST * (settings.segments_per_page if as_documents else 1),
     }
     values["busy"] = _busy(session, campaign, values)
     present: Sequence[OpenPage] = []
@@ -305,7 +306,7 @@ def _open_items(
             others = {row[0]: row[1] for row in session.execute(_begun_documents(), values | documents)}
         for row in rows:
             (free if others.get(row.document, 0) < campaign.ratings_per_item else begun).append(row)
-    if settings.get("systems_per_page"):
+    if settings.systems_per_page:
         free = _by_least_seen(len(campaign.systems), past, free, as_documents)
     if adaptive and begun and session.scalar(_waits(), values):
         begun = []  # those whose turn is to come are before them
@@ -364,7 +365,7 @@ def _present_document(past: list[Past]) -> str:
 
 def attention_every(campaign: Campaign) -> int:
     """After how many answers of a rater the next attention check comes."""
-    return int(campaign.settings.get("attention_every", 10))
+    return settings_of(campaign.settings).attention_every
 
 
 def _attention(session: Session, campaign: Campaign, rater_id: int, past: list[Past]) -> list[int]:
@@ -373,15 +374,6 @@ def _attention(session: Session, campaign: Campaign, rater_id: int, past: list[P
     had = {assignment.item_id for assignment in past}
     begin = rater_id % len(checks) if checks else 0
     return [check for check in [*checks[begin:], *checks[:begin]] if check not in had]
-
-
-def _checks_had(past: list[Past]) -> int:
-    return sum(assignment.kind == ItemKind.ATTENTION for assignment in past)
-
-
-def _answers(past: list[Past]) -> int:
-    """How many items the rater has submitted that the organiser did not write."""
-    return sum(assignment.submitted and assignment.kind not in WRITTEN_KINDS for assignment in past)
 
 
 def _controls(

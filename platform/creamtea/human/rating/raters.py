@@ -182,8 +182,8 @@ def consent(database: Database, rater_id: int, given: Sequence[str] = ()) -> Non
         if rater.consented_at is not None:
             return
         check_takes_part(campaign, rater)
-        if campaign.settings.get("questions"):
-            rater.answers = checked_answers(settings_of(campaign.settings).questions, given)
+        if questions := settings_of(campaign.settings).questions:
+            rater.answers = checked_answers(questions, given)
         rater.consented_at = database.now(session)
         audit.record(session, campaign.id, rater.pseudonym, audit.RATER_CONSENTED, rater.id)
 

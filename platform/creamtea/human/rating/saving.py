@@ -117,22 +117,6 @@ def submit(
     missing or impossible answers, where the lease ran out and the page's places went to others, and where
     campaign or rater take no part; TryAgain for a wrong answer to a loud attention check.
     """
-    stored = _store(database, rater_id, assignment_id, answers, revision, comment, active_ms, document)
-    if isinstance(stored, TryAgain):  # after the transaction, which counts the wrong answer
-        raise stored
-    return stored
-
-
-def _store(
-    database: Database,
-    rater_id: int,
-    assignment_id: int,
-    answers: Sequence[Any],
-    revision: int,
-    comment: str,
-    active_ms: int | None,
-    document: Sequence[Any],
-) -> Submitted | TryAgain:
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
         page = load_page(session, rater_id, assignment_id)
@@ -165,7 +149,8 @@ def _store(
                 raise RatingRefused(GIVEN_AWAY)
             if (warning := _warning(page, scored[0])) is not None:
                 page.first_assignment.warned += 1
-                return TryAgain(warning)
+                session.commit()  # the wrong answer is counted, though nothing else is stored
+                raise TryAgain(warning)
             spent = _shared(page, _bounded(active_ms, now - page.first_assignment.created_at))
             for assignment, own_ms in zip(page.assignments, spent, strict=True):
                 assignment.submitted_at = now
@@ -175,7 +160,10 @@ def _store(
         for assignment, of_item, answered in zip(page.assignments, stored, scored, strict=True):
             each = zip(assignment.order, answered, strict=True)
             of_item[revision] = {system: answer for group, answer in each for system in group}
-        _insert_ratings(session, page, stored, revision, _document_steps(document_score, document), now)
+        groups = [] if document_score is None else document_score.groups
+        of_texts = zip(groups, document, strict=True)  # as many, as was checked
+        whole = {system: step for group, step in of_texts for system in group}
+        _insert_ratings(session, page, stored, revision, whole, now)
         return _submitted(session, page, revision, stored, document_score)
 
 
@@ -344,14 +332,6 @@ def _shared(page: RaterPage, active_ms: int | None) -> list[int | None]:
     ]
     ends = [active_ms * end // sum(lengths) for end in accumulate(lengths, initial=0)]
     return [end - start for start, end in pairwise(ends)]
-
-
-def _document_steps(document_score: DocumentScore | None, document: Sequence[int]) -> dict[int, int]:
-    if document_score is None:
-        return {}
-    return {
-        system: step for group, step in zip(document_score.groups, document, strict=True) for system in group
-    }
 
 
 def _insert_ratings(

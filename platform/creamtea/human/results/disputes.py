@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.access import audit
 from creamtea.errors import InputError
+from creamtea.human.making.launching import in_state
 from creamtea.human.rating.page import items_of_page
 from creamtea.human.rating.raters import lock
 from creamtea.human.results.ratings import (
@@ -168,8 +169,7 @@ def ask_for_third_ratings(
             if row.state == "closed":
                 command = f"reopen {quote(campaign)} --reason …"
             remedy = f"open it with `creamtea campaign {command}`"
-            state = "a draft" if row.state == "draft" else row.state
-            raise InputError(f"campaign {campaign!r} is {state}, and nobody can rate in it: {remedy}")
+            raise InputError(f"{in_state(row)}, and nobody can rate in it: {remedy}")
         ratings = load_ratings(session, row)
         found, disputes = _listed(session, ratings, bound)
         wanted = []

@@ -12,7 +12,8 @@ from typing import Any
 from hypothesis import strategies as st
 from whole_campaign import MEDIA, START
 
-from creamtea.human.formats.record import (
+from creamtea.human.protocols import find_protocol
+from creamtea.human.record import (
     AnswerContent,
     Content,
     CountedScore,
@@ -21,7 +22,6 @@ from creamtea.human.formats.record import (
     ScoreContent,
     counted_scores,
 )
-from creamtea.human.protocols import find_protocol
 from creamtea.store.tables import ItemKind
 
 HOSTILE = (

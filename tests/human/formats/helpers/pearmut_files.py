@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creamtea.human.formats.record import Content, counted_scores
+from creamtea.human.record import Content, counted_scores
 from creamtea.store.tables import ItemKind
 
 Answers = dict[tuple[str, str, str], dict[str, Any]]  # user, source and output → score and errors

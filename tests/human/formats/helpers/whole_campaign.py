@@ -9,9 +9,9 @@ from typing import Any
 
 import media_files as samples
 
-from creamtea.human.formats.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.taxonomy import GOOGLE
+from creamtea.human.record import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 
 START = datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC)
 SPANS = [

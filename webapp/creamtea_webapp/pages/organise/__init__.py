@@ -17,6 +17,11 @@ from creamtea_webapp.gate.paths import campaign_asked_for
 from creamtea_webapp.pages.organise import ahead, campaign, importing, listing, new, raters
 from creamtea_webapp.pages.organise.shared import missing
 
+VIEWS = {
+    **{"raters": raters.page, "disputes": raters.disputes, "ahead": ahead.page},
+    **{"results": campaign.results, "log": campaign.log},
+}
+
 
 def is_asked_for(who: Identity) -> bool:
     """Return True if the address asks for one of these pages.
@@ -46,18 +51,8 @@ def page() -> None:
 
 
 def _campaign_page(campaign_id: int) -> None:
-    view, rater_id = st.query_params.get("view"), row_id(st.query_params.get("rater", ""))
+    view, rater_id = st.query_params.get("view", ""), row_id(st.query_params.get("rater", ""))
     if view == "raters" and rater_id is not None:
         raters.one_rater(campaign_id, rater_id)
-    elif view == "raters":
-        raters.page(campaign_id)
-    elif view == "results":
-        campaign.results(campaign_id)
-    elif view == "log":
-        campaign.log(campaign_id)
-    elif view == "disputes":
-        raters.disputes(campaign_id)
-    elif view == "ahead":
-        ahead.page(campaign_id)
     else:
-        campaign.page(campaign_id)
+        VIEWS.get(view, campaign.page)(campaign_id)

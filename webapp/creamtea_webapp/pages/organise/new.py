@@ -160,6 +160,7 @@ def _fill(database: Database, actor: str) -> str:
 
     document = read_uploaded("campaign-file", file, read)
     left: dict[str, list[str]] = {"Upload": [], "Paste": []}
+    later: list[str] = []  # their keys
     for key, declared in declarations().items():
         values = document.data.get(declared.block) if declared.block else document.data
         value = values.get(declared.key) if isinstance(values, dict) else None
@@ -168,15 +169,11 @@ def _fill(database: Database, actor: str) -> str:
             continue
         how = "Upload" if key in LOST or _is_upload(declared) else "Paste"
         left[how].append(LOST.get(key, declared.setting.title.replace(" (Markdown)", "").lower()))
-        if key == "attention.items":  # which other settings need; a check of any kind stands for them
-            values[declared.key] = [{"source": "-", "outputs": [{"text": "-", "accepted": [0, 0]}]}]
-        else:
-            del values[declared.key]
-    campaign = check_campaign(document, Folder(Path(), ())).campaign
+        later.append(key)
+        del values[declared.key]
+    campaign = check_campaign(document, Folder(Path(), ()), later=later).campaign
     if campaign.study:
         _check_study(database, campaign)
-    if "attention checks" in left["Upload"]:
-        del document.data["attention"]["items"]
     st.session_state[FILLED] = document.data
     st.session_state[GENERATION] = st.session_state.get(GENERATION, 0) + 1
     also = [f"{how} its {' and '.join(what)} below." for how, what in left.items() if what]

@@ -6,40 +6,173 @@ database mean nothing in another. Who a rater is (name, subject) has no place he
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, GetPydanticSchema, PlainValidator
+from pydantic_core.core_schema import no_info_plain_validator_function
 
 from creamtea.errors import InputError
-from creamtea.human.formats.columns import (
-    BlockObject,
-    Flag,
-    Flags,
-    Integer,
-    JsonObject,
-    KindName,
-    KnownAnswerObject,
-    Long,
-    MediaEntries,
-    Moment,
-    Name,
-    Names,
-    ProposalsObject,
-    ProtocolName,
-    Segment,
-    State,
-    Text,
-    Texts,
-    Weight,
-    Weights,
-)
 from creamtea.human.making.settings import CampaignSettings, settings_of
-from creamtea.human.media import types_of
+from creamtea.human.media import check_entries, types_of
+from creamtea.human.protocols import OWN, PROTOCOLS, protocol_names
 from creamtea.human.protocols.base import MAX_SYSTEMS
-from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, ItemKind, Payload, shown_of
+from creamtea.store.rows import check_json, check_text
+from creamtea.store.tables import (
+    CAMPAIGN_STATES,
+    CONTROL_KINDS,
+    SYSTEM_KINDS,
+    Block,
+    Item,
+    ItemKind,
+    KnownAnswer,
+    MediaEntry,
+    Payload,
+    StoredSpan,
+    shown_of,
+)
+
+MAX_INTEGER = 2**31 - 1  # of an INTEGER column
+
+
+# ---------------------------------------------------------------- types of fields
+# A type is an annotation of pydantic's with a text that says what is allowed: `formats.columns` makes the
+# columns of files of them.
+
+
+def checked_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return check_text(value)
+
+
+def checked_name(value: Any) -> str:
+    if not checked_text(value).strip():
+        raise ValueError
+    return str(value)
+
+
+def checked_value(value: Any) -> str:
+    """Return a score as text; JSON may have it as a number."""
+    return repr(value) if type(value) in (int, float) else checked_name(value)
+
+
+def checked_whole(cell: str) -> int:
+    """Parse a whole number as other tools write it: digits."""
+    if not re.fullmatch(r"[0-9]{1,10}", cell) or int(cell) > MAX_INTEGER:
+        raise ValueError
+    return int(cell)
+
+
+def allowed_values(values: Callable[[], Sequence[str]]) -> PlainValidator:
+    def check(value: Any) -> str:
+        if value not in values():
+            raise ValueError
+        return str(value)
+
+    return PlainValidator(check)
+
+
+def _protocol(value: Any) -> str:
+    # own names first: for those of plug-ins the metadata of every distribution is read, too slow for each row
+    if not (isinstance(value, str) and (value in OWN or value in protocol_names())):
+        raise ValueError
+    return value
+
+
+def _moment(value: Any) -> datetime:
+    if not isinstance(value, str):
+        raise ValueError
+    try:
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            raise ValueError
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError from None
+
+
+def _json_object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError
+    check_json(value)
+    return value
+
+
+def _media(entries: Any) -> tuple[MediaEntry, ...]:
+    if not isinstance(entries, list | tuple):
+        raise ValueError
+    check_entries(entries)
+    return tuple(entries)
+
+
+def _different(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) != len(names):
+        raise ValueError
+    return names
+
+
+Text = Annotated[str, PlainValidator(checked_text), "text without NUL"]
+Name = Annotated[str, PlainValidator(checked_name), "a name: text that is not blank"]
+Value = Annotated[str, PlainValidator(checked_value), "a value of the scale"]
+ProtocolName = Annotated[
+    str,
+    PlainValidator(_protocol),
+    f"a protocol of creamtea, or of a plug-in that is installed ({PROTOCOLS.group})",
+]
+
+KindName = Annotated[str, allowed_values(lambda: tuple(ItemKind)), f"one of {', '.join(ItemKind)}"]
+State = Annotated[str, allowed_values(lambda: CAMPAIGN_STATES), f"one of {', '.join(CAMPAIGN_STATES)}"]
+Integer = Annotated[int, Field(strict=True, ge=0, le=MAX_INTEGER), f"a whole number from 0 to {MAX_INTEGER}"]
+Segment = Annotated[
+    int,
+    Field(strict=True, ge=-1, le=MAX_INTEGER),
+    f"a whole number from 0 to {MAX_INTEGER}, or -1 for practice and attention checks",
+]
+
+Long = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63), "a whole number of 64 bits"]
+Weight = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False), "a finite number, 0 or more"]
+Flag = Annotated[bool, Field(strict=True), "true or false"]
+Weights = Annotated[
+    tuple[Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)], ...],
+    "a list of finite numbers, 0 or more",
+]
+
+Flags = Annotated[tuple[Annotated[bool, Field(strict=True)], ...], "a list of true and false"]
+Moment = Annotated[
+    datetime, PlainValidator(_moment), "a moment with its offset, as 2026-03-01T09:30:00+00:00"
+]
+
+Texts = Annotated[tuple[Text, ...], "a list of texts without NUL"]
+Names = Annotated[
+    tuple[Name, ...],
+    Field(min_length=1),
+    AfterValidator(_different),
+    "a list of different names, at least one",
+]
+
+MediaEntries = Annotated[
+    tuple[MediaEntry, ...],
+    PlainValidator(_media),
+    "a list of files beside the source: digest (SHA-256), type, description",
+]
+
+# not PlainValidator, which looks into the type
+_OBJECT = GetPydanticSchema(lambda *_: no_info_plain_validator_function(_json_object))
+_OBJECT_TEXT = "a JSON object without NUL, NaN or infinity"
+JsonObject = Annotated[dict[str, Any], _OBJECT, _OBJECT_TEXT]
+BlockObject = Annotated[Block[str], _OBJECT, _OBJECT_TEXT]  # `checked_items` looks into it
+KnownAnswerObject = Annotated[KnownAnswer, _OBJECT, _OBJECT_TEXT]
+ProposalsObject = Annotated[dict[str, list[StoredSpan]], _OBJECT, _OBJECT_TEXT]  # by system
+
+
+# ---------------------------------------------------------------- the campaign
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +238,28 @@ class ItemContent:
     def shown(self) -> list[str]:
         """Return the systems whose outputs raters saw."""
         return shown_of(self.systems, self.output_drawn)
+
+
+def of_systems(item: Item | ItemContent, called: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the fields of an item that name systems, translated by `called`.
+
+    For a row it leads from numbers to names (JSON has numbers as text, too), for a record from names to
+    numbers.
+    """
+    return {
+        "systems": tuple(called[system] for system in item.systems),
+        "block": item.block
+        and {**item.block, "systems": [called[system] for system in item.block["systems"]]},
+        "degraded": None if item.degraded is None else called[item.degraded],
+        "proposals": item.proposals
+        and {str(called[system]): spans for system, spans in item.proposals.items()},
+    }
+
+
+def fields_without(content: Any, *names: str) -> dict[str, Any]:
+    """Return the fields of a dataclass except these."""
+    found = (field.name for field in fields(content))
+    return {name: getattr(content, name) for name in found if name not in names}
 
 
 @dataclass(frozen=True, kw_only=True)
