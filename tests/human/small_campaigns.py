@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from creamtea.human import rating as assignment
 from creamtea.human.rating import raters
@@ -26,52 +27,44 @@ def make_campaign(
     protocol: str = "contrastive-da",
     systems: int | None = None,
     state: str = "launched",
+    row: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> int:
-    """The id of a new campaign. An item may say any field; `original` is the index of its original.
+    """The id of a new campaign, with these columns in its `row`. An item may say any field; `original` is the
+    index of its original.
 
     Item i has the source "source i" and the outputs "o<i>-<system>" unless it says otherwise.
     """
     shown = systems or {"contrastive-da": 4, "preference": 2}.get(protocol, 1)
     specs = [{} for _ in range(items)] if isinstance(items, int) else items
     with database.transaction() as session:
-        now = database.now(session)
-        campaign = Campaign(
-            name=name,
-            test_set="test",
-            protocol=protocol,
-            systems=SYSTEMS[:shown],
-            source_language="en",
-            target_language="de",
-            ratings_per_item=k,
-            seed=1,
-            instructions="*Read* twice.",
-            settings=settings,
-            state=state,
-            created_at=now,
-        )
+        usual: dict[str, Any] = {
+            **{"name": name, "test_set": "test", "protocol": protocol, "systems": SYSTEMS[:shown]},
+            **{"source_language": "en", "target_language": "de", "ratings_per_item": k, "seed": 1},
+            **{"instructions": "*Read* twice.", "settings": settings, "state": state},
+            "created_at": database.now(session),
+        }
+        campaign = Campaign(**usual | dict(row or {}))
         session.add(campaign)
         session.flush()
         rows: list[Item] = []
         for position, spec in enumerate(specs):
-            fields = {
-                "kind": "rated",
-                "segment_index": position,
-                "document": "",
-                "source": f"source {position}",
-                "context": [],
-                "systems": list(range(shown)),
-                "outputs": [f"o{position}-{system}" for system in range(shown)],
-                "weight": 1.0,
-                **spec,
-            }
+            outputs = [f"o{position}-{system}" for system in range(shown)]
+            fields = {"systems": list(range(shown)), "outputs": outputs, **spec}
             original = fields.pop("original", None)
             if original is not None:
                 fields["original_id"] = rows[original].id
-            rows.append(Item(campaign_id=campaign.id, position=position, **fields))
-            session.add(rows[-1])
-            session.flush()
+            rows.append(new_item(session, campaign.id, position, **fields))
         return campaign.id
+
+
+def new_item(session: Session, campaign_id: int, position: int, **fields: Any) -> Item:
+    usual: dict[str, Any] = {"kind": "rated", "segment_index": position, "source": f"source {position}"}
+    usual |= {"document": "", "context": [], "weight": 1.0}
+    item = Item(campaign_id=campaign_id, position=position, **usual | fields)
+    session.add(item)
+    session.flush()
+    return item
 
 
 def add_rater(

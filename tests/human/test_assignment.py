@@ -26,12 +26,6 @@ from creamtea.store.tables import Assignment, Campaign, Rater
 FOUR = ["source 0", "source 1", "source 2", "source 3"]
 
 
-@pytest.fixture
-def campaign(database: Database) -> Database:
-    make_campaign(database)
-    return database
-
-
 def test_equal_outputs_are_shown_once_and_share_the_score(database: Database) -> None:
     make_campaign(database, [{"outputs": ["ein Haus", "das Haus", "ein Haus", "Haus"]}])
     anna = add_rater(database)

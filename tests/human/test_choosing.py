@@ -314,17 +314,9 @@ def test_what_is_left_open_comes_from_the_protocol(
         ("da", {"differ_between": ["a", "a"]}, "needs two of the systems"),
         ("da", {"differ_between": ["a", "d"]}, "needs two of the systems a, b, c, not a, d"),
         ("da", {"differ_between": ["a", "b"], "select": "all"}, "sample.kind all takes every one"),
-        (
-            "da",
-            {"design": "adaptive", "systems_per_page": 3},
-            "all 3 do: set sample.systems_per_page below",
-        ),
+        ("da", {"design": "adaptive", "systems_per_page": 3}, "all 3 do: set sample.systems_per_page below"),
         ("da", {"design": "adaptive"}, "does nothing without sample.systems_per_page"),
-        (
-            "preference",
-            {"pairs": "baseline", "systems_per_page": 2},
-            "is not on every page of 2 of 3",
-        ),
+        ("preference", {"pairs": "baseline", "systems_per_page": 2}, "is not on every page of 2 of 3"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(protocol: str, given: dict, message: str) -> None:

@@ -279,18 +279,9 @@ def test_a_campaign_of_documents(study_database: Database) -> None:
     ("given", "message"),
     [
         ({"documents": None}, "sample.unit document needs documents: a file"),
-        (
-            {"select": "stratified", "strata": ["document"], "items": 2},
-            "sample.unit document takes documents whole: use length",
-        ),
-        (
-            {"unit": "segment", "document_score": True},
-            "protocol.document_score: does nothing without sample.unit document",
-        ),
-        (
-            {"protocol": "preference", "document_score": True},
-            "protocol.document_score: preference has no scale for whole documents",
-        ),
+        ({"select": "stratified", "strata": ["document"], "items": 2}, "sample.unit document takes"),
+        ({"unit": "segment", "document_score": True}, "protocol.document_score: does nothing without"),
+        ({"protocol": "preference", "document_score": True}, "protocol.document_score: preference has no"),
         ({"documents": ["x", "y", "x", "y", "y"]}, "document 'x' begins again at segment 3"),
     ],
 )

@@ -109,11 +109,7 @@ def test_equal_texts_share_proposals_and_a_spoilt_one_has_none(tmp_path: Path) -
         ([line("plain", 0)], {}, "line 1: segment: found 0"),
         ([line(), line()], {}, r"line 2: this output has proposals already \(p.jsonl, line 1\)"),
         ([line("plain", 1, MINOR | {"end": 999})], {}, "line 1: an error ends at character 999"),
-        (
-            [line("plain", 1, MINOR | {"severity": "critical"})],
-            {},
-            "minor or major, not critical",
-        ),
+        ([line("plain", 1, MINOR | {"severity": "critical"})], {}, "minor or major, not critical"),
         ([line("plain", 1, MINOR, MINOR)], {}, "two errors share character 0"),
         ([line("plain", 1, MINOR | {"proposed": 0})], {}, "neither `proposed` nor `in_source`"),
         ([line()], {"protocol": "da"}, "protocol.proposals: is for marked errors, and da has none"),

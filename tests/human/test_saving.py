@@ -32,12 +32,6 @@ WORDS = "ein Satz " * 300
 NUMBERS = count(1)
 
 
-@pytest.fixture
-def campaign(database: Database) -> Database:
-    make_campaign(database)
-    return database
-
-
 def test_many_submits_at_once_store_one_rating_a_system(campaign: Database) -> None:
     anna = add_rater(campaign)
     work = work_for(campaign, anna)

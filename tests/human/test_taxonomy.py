@@ -148,11 +148,7 @@ def test_stored_settings_that_cannot_be_are_named() -> None:
         ("Changed", "Lost", "the kind of Meaning 'Lost' twice"),
         ("name: Other", "name: Meaning", "the category 'Meaning' twice"),
         ("[Other]", "[Others]", "an exception for Others, an unknown category"),
-        (
-            "severity: minor, weight: 0.1",
-            "severity: major, weight: 1",
-            "an exception for major errors, which it",
-        ),
+        ("severity: minor, weight: 0.1", "severity: major, weight: 1", "an exception for major errors,"),
         ("at_most: 3", "most: 3", "own.yaml:11.*unknown key"),
         ("at_most: 3", "special_marks: [fault, Fault]", "the special mark 'fault' twice"),
         ("at_most: 3", "special_marks: [Missing]", r"\[missing\], which is there anyway"),

@@ -93,33 +93,21 @@ def test_files_may_be_named_one_by_one_and_references_be_none(folder: Path) -> N
 @pytest.mark.parametrize(
     ("keys", "systems", "message"),
     [
-        (
-            {"folder": ".", "languages": "en"},
-            [],
-            r'texts.languages: "en": give the codes of source and target',
-        ),
+        ({"folder": ".", "languages": "en"}, [], r'texts.languages: "en": give the codes of source and'),
         ({}, [], r"texts.sources: name it, or a folder in mt-metrics-eval's layout"),
         ({"folder": ".", "languages": "en-cs"}, [], r"sources/en-cs.txt: no such file; there are: en-de"),
         ({"folder": "documents"}, [], r"texts.folder: .*documents: it has no sources/PAIR.txt"),
         ({"folder": "wmt"}, [], r"texts.folder: .*wmt: no such folder"),
         ({"folder": "."}, ["B", "A"], r'systems: "A": no outputs of it in en-de; there are: A\.x, B'),
         ({"folder": ".", "outputs": "nowhere"}, [], r"nowhere: No such file or directory: give a folder"),
-        (
-            {"folder": ".", "outputs": "documents"},
-            [],
-            r"documents: no outputs: give a folder with a file SYSTEM",
-        ),
+        ({"folder": ".", "outputs": "documents"}, [], r"documents: no outputs: give a folder with a file"),
         ({"folder": "short"}, [], r"short/documents/en-de.docs: 1 line, and .*sources/en-de.txt has 2"),
         (
             {"folder": ".", "references": ["references/en-de.refA.txt", "./references/en-de.refA.txt"]},
             [],
             r'texts.references: "refA": two files are of this name',
         ),
-        (
-            {"folder": ".", "references": ["references/en-cs.refA.txt"]},
-            [],
-            r"en-cs.refA.txt: 1 line, and .*sources/en-de.txt has 3: one line per segment",
-        ),
+        ({"folder": ".", "references": ["references/en-cs.refA.txt"]}, [], r"en-cs.refA.txt: 1 line, and"),
     ],
 )
 def test_what_does_not_fit_is_named_with_a_remedy(

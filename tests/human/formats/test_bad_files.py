@@ -132,29 +132,13 @@ def both_first(rows: Rows) -> None:
         # a line for the header and the first row, and three for the second: its comment has two line ends
         ("da", change(2, step="500"), "^ratings.csv, line 6, column step: a score is "),
         ("da", change(2, comment="mine"), "column comment: found 'mine'; allowed: "),
-        (
-            "da",
-            lambda rows: rows.append(rows[0]),
-            "column revision: found 1; allowed: another revision: line 2",
-        ),
+        ("da", lambda rows: rows.append(rows[0]), "column revision: found 1; allowed: another revision:"),
         ("da", differ, "column step: found 9; allowed: 7, as the rest"),
-        (
-            "da",
-            change(1, step="", value="", revision="", rated_at="", counts="false"),
-            "column step: found nothing; allowed: a step; only a skipped item",
-        ),
+        ("da", change(1, step="", value="", revision="", rated_at="", counts="false"), "column step: found"),
         ("preference", both_better, "a preference says left, same or right"),
         ("contrastive-da", both_first, "column shown: found 1; allowed: 2, as the rest"),
-        (
-            "contrastive-da",
-            lambda rows: rows.pop(0),
-            "^ratings.csv, line 2, column system: found 'plain'; allowed: a row for .*beam 4 is missing$",
-        ),
-        (
-            "contrastive-da",
-            lambda rows: rows.pop(3),
-            "column system: found 'beam 4'; allowed: a row for each system of the item.*plain is missing$",
-        ),
+        ("contrastive-da", lambda rows: rows.pop(0), "^ratings.csv, line 2, column system: found 'plain';"),
+        ("contrastive-da", lambda rows: rows.pop(3), "column system: found 'beam 4'; allowed: a row for"),
     ],
 )
 def test_rows_that_contradict_each_other(
@@ -173,11 +157,7 @@ def test_rows_that_contradict_each_other(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            b"campaign,",
-            b"campain,",
-            "ratings.csv, line 1, column campain: found an unknown column; allowed: one of campaign, ",
-        ),
+        (b"campaign,", b"campain,", "ratings.csv, line 1, column campain: found an unknown column; allowed:"),
         (b"campaign,protocol", b"campaign,campaign", "ratings.csv, line 1, column campaign: found twice; "),
         (b",active_ms", b"", "ratings.csv, line 1, column active_ms: missing; needed: campaign, "),
         (b"bad,da", b"bad", "ratings.csv, line 2: found 28 cells; allowed: 29, as the first line has"),
@@ -196,10 +176,7 @@ def test_a_damaged_csv(folder: Path, other: Database, old: bytes, new: bytes, me
     ("content", "message"),
     [
         (gzip.compress(b"rater,segment,system,value\n", mtime=0), "x.csv is a gzip file: unpack it"),
-        (
-            b"PK\x03\x04" + bytes(30),
-            "x.csv is a ZIP file, as .xlsx and .ods are: unpack it, or save",
-        ),
+        (b"PK\x03\x04" + bytes(30), "x.csv is a ZIP file, as .xlsx and .ods are: unpack it, or save"),
         ("rater,segment".encode("utf-16"), "x.csv is UTF-16 text: save it as UTF-8"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "x.csv is a pointer of Git LFS: fetch"),
         (b"rater;segment;system;value\nann;0;A;3,4\n", "x.csv, line 1: semicolons between the cells"),
@@ -231,18 +208,8 @@ def test_an_empty_csv(folder: Path, other: Database) -> None:
     [
         ("ratings.jsonl", '"step": 0', '"step": 0.0', "column step: found 0.0; allowed: a whole"),
         ("ratings.jsonl", '"step": 0', '"step": true', "column step: found True; allowed: a whole"),
-        (
-            "ratings.jsonl",
-            '"step": 0',
-            '"step": NaN',
-            "ratings.jsonl, line 1: not JSON: NaN is not a JSON number",
-        ),
-        (
-            "ratings.jsonl",
-            '"step": 0',
-            '"step": 0, "step": 0',
-            "ratings.jsonl, line 1: not JSON: a key is there twice",
-        ),
+        ("ratings.jsonl", '"step": 0', '"step": NaN', "line 1: not JSON: NaN is not a JSON number"),
+        ("ratings.jsonl", '"step": 0', '"step": 0, "step": 0', "line 1: not JSON: a key is there twice"),
         ("ratings.jsonl", '"step": 0, ', "", "column step: missing; needed: campaign, "),
         ("ratings.jsonl", '"step"', '"note": 1, "step"', "column note: found an unknown column; "),
         ("ratings.jsonl", '"ein Haus"', '"ein \\u0000"', "column output: found 'ein \\x00', with a NUL"),
@@ -250,79 +217,28 @@ def test_an_empty_csv(folder: Path, other: Database) -> None:
         ("ratings.jsonl", "{", "", "ratings.jsonl, line 1: not JSON: "),
         ("items.jsonl", '"position": 1', '"position": 0', "line 2, column position: found 0; allowed: each"),
         ("items.jsonl", '"original": 0', '"original": 99', "line 3, column original: found 99; allowed: "),
-        (
-            "items.jsonl",
-            '["plain"]',
-            '["plane"]',
-            "line 1, column systems: found ('plane',); allowed: the campaign's",
-        ),
-        (
-            "items.jsonl",
-            '["ein Haus"]',
-            "[]",
-            "line 1, column outputs: found (); allowed: one text for each",
-        ),
-        (
-            "items.jsonl",
-            '"output_drawn": null',
-            '"output_drawn": [true, false]',
-            "line 1, column output_drawn: found (True, False); allowed: one for each",
-        ),
+        ("items.jsonl", '["plain"]', '["plane"]', "line 1, column systems: found ('plane',); allowed: the"),
+        ("items.jsonl", '["ein Haus"]', "[]", "line 1, column outputs: found (); allowed: one text for each"),
+        ("items.jsonl", '"output_drawn": null', '"output_drawn": [true, false]', "column output_drawn: "),
         (
             "items.jsonl",
             '"output_chances": null',
             '"output_chances": [-1]',
-            "line 1, column output_chances: found [-1]; allowed: a list of finite numbers",
+            "column output_chances: found [-1]",
         ),
         (
             "items.jsonl",
             '"block": null',
             '"block": {"systems": ["plain", "beam"], "chances": [[0.5, 0], [0, 0.5]]}',
-            "line 1, column block: found {'systems': ['plain', 'beam'], 'chances': [[0.5, 0], "
-            "[0, 0.5]]}; allowed: systems of the campaign",
+            "line 1, column block: found {'systems': ['plain', 'beam'], 'chances': [[0.5, 0], ",
         ),
-        (
-            "items.jsonl",
-            '"proposals": null',
-            '"proposals": {"plain": [{"start": 1}]}',
-            "line 1, column proposals: found {'plain': [{'start': 1}]}; allowed: lists of marked errors",
-        ),
-        (
-            "items.jsonl",
-            '"degraded": "plain"',
-            '"degraded": "x"',
-            "line 4, column degraded: found 'x'; allowed: ",
-        ),
-        (
-            "campaign.json",
-            "creamtea campaign 3",
-            "creamtea campaign 9",
-            "campaign.json, column format: found 'creamtea campaign 9'; ",
-        ),
-        (
-            "campaign.json",
-            '"seed"',
-            '"sead"',
-            "campaign.json, campaign, column sead: found an unknown column; ",
-        ),
-        (
-            "campaign.json",
-            '"protocol": "da"',
-            '"protocol": "stars"',
-            "campaign.json, campaign, column protocol: found 'stars'; ",
-        ),
-        (
-            "campaign.json",
-            '"settings": {',
-            '"settings": {"aims": true, ',
-            "settings of the campaign: aims: found an unknown key",
-        ),
-        (
-            "campaign.json",
-            '"pseudonym": "anna"',
-            '"pseudonym": "خالد"',
-            "campaign.json, raters, entry 3, column pseudonym: ",
-        ),
+        ("items.jsonl", '"proposals": null', '"proposals": {"plain": [{"start": 1}]}', "column proposals: "),
+        ("items.jsonl", '"degraded": "plain"', '"degraded": "x"', "line 4, column degraded: found 'x';"),
+        ("campaign.json", "creamtea campaign 3", "creamtea campaign 9", "campaign.json, column format:"),
+        ("campaign.json", '"seed"', '"sead"', "campaign.json, campaign, column sead: found an unknown"),
+        ("campaign.json", '"protocol": "da"', '"protocol": "stars"', "campaign, column protocol: found"),
+        ("campaign.json", '"settings": {', '"settings": {"aims": true, ', "settings of the campaign: aims:"),
+        ("campaign.json", '"pseudonym": "anna"', '"pseudonym": "خالد"', "entry 3, column pseudonym: "),
     ],
 )
 def test_damaged_json(

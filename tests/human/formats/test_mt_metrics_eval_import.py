@@ -249,11 +249,7 @@ SEG = "human-scores/en-de.da.seg.score"
         ({SEG: "A 1\nA 1e999999999\nA 2\n"}, facts("da"), "line 2: '1e999999999' is not a number"),
         ({SEG: "A 1\nA 1001\nA 2\n"}, facts("da"), "line 2: 1001 is beyond"),
         ({SEG: "A None\n" * 3}, facts("da"), "only None in it: no ratings"),
-        (
-            {"system-outputs/en-de/ .txt": "x\n" * 3},
-            facts("da"),
-            "found the file ' .txt'",
-        ),
+        ({"system-outputs/en-de/ .txt": "x\n" * 3}, facts("da"), "found the file ' .txt'"),
         ({}, facts("da", "mqm"), "has no errors marked for da"),
         ({"human-scores/en-de.da.seg.rating": "A\tNone\n" * 2 + "A\t[]\n"}, facts("da"), "line 3: found"),
     ],

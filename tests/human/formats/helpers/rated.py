@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from small_campaigns import make_campaign, new_item
+
 from creamtea.human.protocols import find_protocol
 from creamtea.store.database import Database
-from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
+from creamtea.store.tables import Assignment, Rater, Rating
 
 START = datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC)
 SYSTEMS = ["plain", "beam 4", "=SUM(A1)"]
@@ -36,27 +38,11 @@ class Rated:
         self.name = self.name or f"{self.protocol}-{next(_numbers)}"
         self.items: list[int] = []
         self.raters: dict[str, int] = {}
-        with self.database.transaction() as session:
-            campaign = Campaign(
-                name=self.name,
-                study_id=self.study_id,
-                test_set=self.test_set,
-                protocol=self.protocol,
-                systems=list(self.systems),
-                source_language="en",
-                target_language="de",
-                ratings_per_item=2,
-                seed=2**40,
-                instructions="# Rate\n*all* of it",
-                settings=self.settings,
-                state="launched",
-                registered={"digest": "abc", "items": [1, 2]},
-                created_at=self.moment,
-                launched_at=self.moment,
-            )
-            session.add(campaign)
-            session.flush()
-            self.id = campaign.id
+        row = {"study_id": self.study_id, "test_set": self.test_set, "systems": list(self.systems)}
+        row |= {"seed": 2**40, "instructions": "# Rate\n*all* of it", "settings": self.settings}
+        row |= {"registered": {"digest": "abc", "items": [1, 2]}}
+        row |= {"created_at": self.moment, "launched_at": self.moment}
+        self.id = make_campaign(self.database, 0, name=self.name, k=2, protocol=self.protocol, row=row)
 
     def later(self) -> datetime:
         self.moment += timedelta(seconds=7, microseconds=1)
@@ -65,27 +51,11 @@ class Rated:
     def item(self, outputs: dict[int, str], **fields: Any) -> int:
         """The item's position; `outputs` by the position of the system."""
         position = len(self.items)
-        original = fields.pop("original", None)
-        values: dict[str, Any] = {
-            "kind": "rated",
-            "segment_index": position,
-            "document": "",
-            "source": f"source {position}",
-            "context": [],
-            "weight": 1.0,
-        }
+        if (original := fields.pop("original", None)) is not None:
+            fields["original_id"] = self.items[original]
+        texts = {"systems": list(outputs), "outputs": list(outputs.values())}
         with self.database.transaction() as session:
-            item = Item(
-                campaign_id=self.id,
-                position=position,
-                systems=list(outputs),
-                outputs=list(outputs.values()),
-                original_id=None if original is None else self.items[original],
-                **{**values, **fields},
-            )
-            session.add(item)
-            session.flush()
-            self.items.append(item.id)
+            self.items.append(new_item(session, self.id, position, **texts, **fields).id)
         return position
 
     def rater(self, pseudonym: str, excluded: bool = False) -> str:
