@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import importlib.metadata
 import json
 import random
 import shlex
@@ -17,8 +19,9 @@ from hypothesis import strategies as st
 from media_files import CAPTIONS, png, wav
 from property_tests import FIXTURES_ARE_SHARED
 from relisted_bundles import relisted
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
+from creamtea.bundle import archive
 from creamtea.bundle.archive import (
     LEFT_OUT,
     MANIFEST,
@@ -29,12 +32,15 @@ from creamtea.bundle.archive import (
     write_archive,
 )
 from creamtea.bundle.packing import pack
-from creamtea.bundle.verifying import Verification, verify
+from creamtea.bundle.verifying import NOTHING, Verification, count_numbers, differences, verify
+from creamtea.document.strict_json import digest
 from creamtea.errors import InputError
 from creamtea.human.making.settings import CampaignSettings
+from creamtea.report.build import build_report
 from creamtea.report.configuration import SECRET_SETTINGS
+from creamtea.report.export import to_values
 from creamtea.store.ingest import TABLES as TEXT_FILES
-from creamtea.store.tables import Assignment, Base, Campaign, Item, ItemKind, Rater
+from creamtea.store.tables import Assignment, Base, Campaign, Item, ItemKind, Rater, StudyRow, StudyStep
 
 pytestmark = pytest.mark.slow
 
@@ -349,3 +355,183 @@ def test_another_description_is_found(changed) -> None:
         next(row for row in rows if row["media"])["media"][0]["description"] = "a cat"
 
     assert "registered plan: items" in places(changed(("tables/item.jsonl", other)))
+
+
+# ---------------------------------------------------------------- the file
+
+
+def test_a_bundle_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "new.zip"
+    monkeypatch.setattr(archive, "MAX_BYTES", 5)
+    with pytest.raises(InputError, match="1 files and 6 bytes unpacked, more than a bundle may have"):
+        archive.write_archive({"a": b"123456"}, path)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
+    with pytest.raises(InputError, match="No space left"):
+        archive.write_archive({"a": b"123"}, path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_is_in_no_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("tea")
+    with pytest.raises(InputError, match="Not a directory"):
+        archive.write_archive({"a": b"123"}, tmp_path / "file" / "new.zip")
+
+
+def test_two_that_write_one_file_at_once_leave_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "new.zip"
+    real, others = zipfile.ZipFile.writestr, [{"a": b"the other's"}]
+
+    def beside_another(self: zipfile.ZipFile, info: zipfile.ZipInfo, content: bytes) -> None:
+        if others:
+            archive.write_archive(others.pop(), path)
+        real(self, info, content)
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", beside_another)
+    archive.write_archive({"a": b"ours"}, path)
+    with zipfile.ZipFile(path) as written:
+        assert written.read("a") == b"ours"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# ---------------------------------------------------------------- differences
+
+
+def test_places_are_named_by_what_readers_know() -> None:
+    old = {
+        "sections": [{"key": "means", "rows": [{"name": "plain", "setting": "seed 1", "cells": {"m": 1.0}}]}]
+    }
+    new = json.loads(json.dumps(old))
+    new["sections"][0]["rows"][0]["cells"]["m"] = 1.0 + 1e-8
+    (found,) = differences(old, new, "report.json")
+    assert found.place == "report.json/means/plain seed 1/m"
+    assert list(differences(old, old, "")) == []
+    new["sections"][0]["rows"][0]["cells"]["m"] = 1.0 + 1e-11  # of another order of additions
+    assert list(differences(old, new, "")) == []
+    assert [d.stored for d in differences([1], [1, 2], "")] == [NOTHING]
+    assert list(differences(1, True, "")) != []
+
+
+# ---------------------------------------------------------------- other versions
+
+
+@pytest.mark.slow
+def test_of_another_versions_report_the_numbers_are_compared(
+    home, changed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("creamtea.__version__", "99.0")
+
+    def other_words(report: dict[str, Any]) -> None:
+        report["about"] = "Other words."
+        systems = section(report, "systems")
+        table = systems["blocks"][0]["blocks"][0]
+        table["rows"][0]["cells"]["older"] = {"value": 3.0, "state": "ok"}
+        del table["rows"][1]["cells"]["bleu"]
+
+    checked = changed(("report.json", other_words))
+    assert checked.differences == ()
+    assert checked.recomputed["report"] > 0.9 * count_numbers(json.loads(home.files["report.json"]))
+    left = {left.what: left for left in checked.not_recomputed}
+    assert "1 are not compared" in left["report.json"].reason
+    assert left["report.json"].places[0].endswith("/older/value")
+
+    def another_number(report: dict[str, Any]) -> None:
+        table = section(report, "systems")["blocks"][0]["blocks"][0]
+        table["rows"][0]["cells"]["bleu"]["value"] += 1
+
+    (difference,) = changed(("report.json", another_number)).differences
+    assert difference.place.endswith("/bleu/value")
+
+
+def section(report: dict[str, Any], key: str) -> dict[str, Any]:
+    return next(section for section in report["sections"] if section["key"] == key)
+
+
+# ---------------------------------------------------------------- submitted again, and plug-ins
+
+
+@pytest.mark.slow
+def test_ratings_made_for_another_submission_go_along_if_the_outputs_are_the_same(
+    home, tmp_path: Path
+) -> None:
+    with home.database.transaction() as session:
+        taste = session.scalars(select(Campaign).where(Campaign.name == "taste")).one()
+        first = session.scalars(select(StudyRow)).one()
+        spec = {**first.spec, "description": "with another sentence"}
+        values = {column: getattr(first, column) for column in columns_of(StudyRow)}
+        again = StudyRow(**{**values, "id": None, "spec": spec, "config_hash": digest(spec)})
+        session.add(again)
+        session.flush()
+        for place in session.scalars(select(StudyStep).where(StudyStep.study_id == first.id)).all():
+            row = {column: getattr(place, column) for column in columns_of(StudyStep)}
+            session.add(StudyStep(**{**row, "study_id": again.id}))
+        other = StudyRow(**{**values, "id": None})  # with other outputs, or none
+        session.add(other)
+        session.flush()
+        row = {column: getattr(taste, column) for column in columns_of(Campaign)}
+        session.add(Campaign(**{**row, "id": None, "name": "of others", "study_id": other.id}))
+        numbers = [again.id, other.id]
+    try:
+        files = pack(home.database, home.store, numbers[0])
+        told = json.dumps(to_values(build_report(home.database, numbers[0])))
+    finally:
+        with home.database.transaction() as session:
+            session.execute(delete(Campaign).where(Campaign.name == "of others"))
+            session.execute(delete(StudyStep).where(StudyStep.study_id.in_(numbers)))
+            session.execute(delete(StudyRow).where(StudyRow.id.in_(numbers)))
+    assert "Campaign of others is left out: its raters saw other outputs" in told
+    assert b"of others" not in files["report.json"]
+    write_archive(files, tmp_path / "again.zip")
+    checked = verify(tmp_path / "again.zip")
+    assert checked.differences == ()
+    assert checked.recomputed["ratings"] == 2 * 2 * 2 * 12
+
+
+@pytest.mark.slow
+def test_secrets_of_campaigns_in_the_studys_file_stay_out(home, tmp_path: Path) -> None:
+    """A digest that covers them cannot be recomputed; everything else can."""
+    raters = {"contact": "jo@example.org", "completion_code": "PROLIFIC-8R", "questions": ["contact?"]}
+    written = {"later": {"raters": raters, "attention": {"failing_code": "F4D5"}}}
+    with home.database.transaction() as session:
+        study = session.scalars(select(StudyRow)).one()
+        before = study.spec
+        study.spec = {**before, "campaigns": written}
+    try:
+        files = pack(home.database, home.store, "tea")
+    finally:
+        with home.database.transaction() as session:
+            study = session.scalars(select(StudyRow)).one()
+            study.spec = before
+    secrets = (b"jo@example.org", b"PROLIFIC-8R", b"F4D5")
+    assert [name for name, text in files.items() if any(secret in text for secret in secrets)] == []
+    write_archive(files, tmp_path / "tea.zip")
+    checked = verify(tmp_path / "tea.zip")
+    assert checked.differences == ()
+    (left,) = (each for each in checked.not_recomputed if each.what == "digests of the study")
+    assert "study 1: campaigns.later.raters.contact" in left.reason
+
+
+@pytest.mark.slow
+def test_a_plug_in_that_an_input_was_made_with_is_in_no_key_and_must_be_here(changed, home) -> None:
+    """A step's resources also name the plug-ins of what it reads; its key names its own alone."""
+
+    def made_with(version: str) -> Verification:
+        def change(rows: Any) -> None:
+            for row in rows:
+                row["resources"]["plugins"] = {"pytest": version}
+
+        return changed(("tables/step.jsonl", change))
+
+    assert made_with(importlib.metadata.version("pytest")).differences == ()
+    checked = made_with("0.0")
+    assert checked.differences == ()
+    left = {one.what: one.reason for one in checked.not_recomputed}
+    assert "plug-in pytest 0.0" in left["keys of steps"]
+    assert "plug-in pytest 0.0" in left["report.json"]

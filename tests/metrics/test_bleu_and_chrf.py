@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,14 +17,17 @@ from hypothesis import strategies as st
 from limits import COMMAND
 from pydantic import TypeAdapter
 from sacrebleu.metrics import BLEU, CHRF, TER
+from step_context import Context
 
 from creamtea.errors import StepUnavailable
 from creamtea.methods.metrics import Bleu, Chrf, Metric, Ter
 from creamtea.methods.texts import Languages
-from creamtea_workers.metrics.base import Texts
+from creamtea.steps.systems import AGREEMENT
+from creamtea_workers.metrics.base import Texts, ratio
 from creamtea_workers.metrics.bleu import BleuMetric, bleu_from_sums
 from creamtea_workers.metrics.chrf import ChrfMetric
 from creamtea_workers.metrics.ter import TerMetric
+from creamtea_workers.steps.agreement import common_ngrams
 
 GERMAN = Languages(source="en", target="de")
 WORDS = ["ein", "Hund", "läuft", "über", "die", "Straße", ",", "und", "sieht", "eine", "Katze", "."]
@@ -225,3 +230,49 @@ def test_a_tokenizer_that_is_not_installed_is_unavailable_with_its_remedy(
 def test_what_is_unusual_is_in_the_name(fields: dict[str, object], name: str, title: str) -> None:
     spec = TypeAdapter(Metric).validate_python(fields)
     assert (spec.name(), spec.describe()) == (name, title)
+
+
+# ---------------------------------------------------------------- agreement of outputs
+
+
+SOURCES = ["a cup of tea", "two cups, please", "no milk"]
+OUTPUTS = [
+    ["eine Tasse Tee", "zwei Tassen, bitte", "keine Milch"],
+    ["eine Tasse Tee", "zwei Tassen bitte", "ohne Milch"],
+    ["ein Becher", "", "Milch"],
+]
+
+
+@given(st.lists(st.text("ab ä", max_size=12), min_size=2, max_size=4))
+def test_common_ngrams_are_those_that_sacrebleu_counts(texts: list[str]) -> None:
+    scorer, found = CHRF(), common_ngrams(tuple(texts))
+    for i, one in enumerate(texts):
+        for j, other in enumerate(texts):
+            (expected,) = scorer._extract_corpus_statistics([one], [[other]])
+            assert found[i, j].tolist() == expected
+
+
+def test_a_ratio_to_less_than_one_is_one() -> None:
+    """The other systems' mean length is half a character, say."""
+    assert ratio(np.array([[1.0, 0.5], [0.0, 0.0], [3.0, 2.0]])).tolist() == [2.0, 0.0, 1.5]
+
+
+def test_agreement_is_the_mean_of_chrf_in_both_directions(
+    tmp_path: Path, test_set_folder: Callable[..., Any], decode_folder: Callable[..., Any]
+) -> None:
+    folders = [decode_folder(own, f"decode-{place}") for place, own in enumerate(OUTPUTS)]
+    inputs = {"test_set": [test_set_folder([""] * 3, SOURCES)], "systems": folders}
+    rows = {
+        (row.name, row.subject): row
+        for row in Context(AGREEMENT, {}, inputs, tmp_path / "output").run().metrics
+    }
+    corpus = np.array([[CHRF().corpus_score(one, [other]).score for other in OUTPUTS] for one in OUTPUTS])
+    expected = (corpus + corpus.T) / 2
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        assert rows["agreement", f"{i}/{j}"].value == pytest.approx(expected[i, j])
+    for place in range(3):
+        row = rows["agreement", str(place)]
+        assert row.value == pytest.approx(np.delete(expected[place], place).mean())
+    characters = [sum(map(len, own)) for own in OUTPUTS]
+    assert rows["length_others", "2"].value == pytest.approx(characters[2] / np.mean(characters[:2]))
+    assert rows["length_source", "0"].value == pytest.approx(characters[0] / sum(map(len, SOURCES)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -380,3 +381,108 @@ def test_embeddings_are_tied_as_asked(tied: str, matrices: int) -> None:
     )
     assert sum(name.endswith("embedding.weight") for name, _ in model.named_parameters()) == matrices
     assert (model.output_weight is model.embedding.weight) == (tied != "none")
+
+
+# ---------------------------------------------------------------- presets
+
+
+PRESET_VOCABULARY = 32000
+
+
+def preset(architecture: dict[str, Any], nvs: bool = False) -> Transformer:
+    """Without memory for its parameters."""
+    params = {
+        "objective": {"kind": "softmax"},
+        "architecture": architecture,
+        "nvs": {"positive_weight": 100000.0} if nvs else None,
+        "vocabulary_size": PRESET_VOCABULARY,
+    }
+    with torch.device("meta"):
+        return build_model(ModelConfig.model_validate(params))
+
+
+def count(model: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def by_hand(encoder: int, decoder: int, width: int, inner: int, ssru: bool) -> int:
+    """One embedding for source, target and output, with an output bias; a norm before each sublayer and
+    after each stack."""
+    norm = 2 * width
+    attention = 4 * (width * width + width)  # queries, keys, values, output
+    feed = width * inner + inner + inner * width + width
+    own = 2 * width * width + width if ssru else attention  # forget gate with bias, candidate without
+    stacks = encoder * (attention + feed + 2 * norm) + decoder * (own + attention + feed + 3 * norm)
+    return PRESET_VOCABULARY * width + PRESET_VOCABULARY + stacks + 2 * norm
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("small", (3, 3, 128, 512, False)),
+        ("base", (6, 6, 512, 2048, False)),
+        ("big", (6, 6, 1024, 4096, False)),
+        ("deep", (20, 2, 1024, 4096, True)),
+    ],
+)
+def test_parameters_of_presets(name: str, sizes: tuple[int, int, int, int, bool]) -> None:
+    assert count(preset({"preset": name})) == by_hand(*sizes)
+
+
+def test_the_nvs_head_adds_an_output_layer() -> None:
+    added = count(preset({"preset": "deep"}, nvs=True)) - count(preset({"preset": "deep"}))
+    assert added == PRESET_VOCABULARY * 1024 + PRESET_VOCABULARY
+
+
+def test_an_ssru_decoder_of_preset_sizes() -> None:
+    assert count(preset({"preset": "base", "kind": "ssru"})) == by_hand(6, 6, 512, 2048, True)
+
+
+# ---------------------------------------------------------------- a vocabulary for the source
+
+
+SMALL_SIZES = {"encoder_layers": 1, "decoder_layers": 1, "width": 16, "heads": 2, "feed_forward": 32}
+SOURCE = {"size": 12, "bracketed": 3}
+
+
+def config(**changes: Any) -> ModelConfig:
+    parts = {
+        "objective": {"kind": "softmax"},
+        "architecture": SMALL_SIZES,
+        "nvs": None,
+        "vocabulary_size": 7,
+    }
+    return ModelConfig.model_validate({**parts, **changes})
+
+
+def test_the_source_has_an_embedding_of_its_own() -> None:
+    own, joint = build_model(config(source_vocabulary=SOURCE)), build_model(config())
+    added = {name: value.shape for name, value in own.state_dict().items() if name not in joint.state_dict()}
+    assert added == {"source_embedding.weight": (12, 16)}
+    memory = own.encode(torch.tensor([[11, 10, 3]]))  # ids that the target does not have
+    assert own.decode(memory, torch.tensor([[2, 6]])).shape == (1, 2, 16)
+
+
+def test_source_and_target_are_not_tied() -> None:
+    model = build_model(config(source_vocabulary=SOURCE)).eval()
+    source, target = torch.tensor([[5, 3]]), torch.tensor([[2, 5]])
+    memory = model.encode(source)
+    before = model.decode(memory, target)
+    with torch.no_grad():
+        model.embedding.weight.mul_(2.0)
+    assert torch.equal(model.encode(source).hidden, memory.hidden)
+    assert not torch.equal(model.decode(memory, target), before)
+
+
+def test_a_model_of_a_joint_vocabulary_is_written_as_before() -> None:
+    assert "source_vocabulary" not in config().model_dump(mode="json")
+
+
+@pytest.mark.parametrize("changes", [{}, {"source_vocabulary": SOURCE}])
+def test_saved_and_loaded(tmp_path: Path, changes: dict[str, Any]) -> None:
+    wanted = config(**changes)
+    model = build_model(wanted)
+    save_model(tmp_path, model, wanted)
+    loaded, _, found = load_model(tmp_path)
+    assert found == wanted
+    assert all(torch.equal(loaded.state_dict()[name], value) for name, value in model.state_dict().items())

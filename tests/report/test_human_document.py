@@ -5,27 +5,34 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from blocks import notes, systems
-from human_rows import SYSTEMS, add_campaign, add_tasting, cells, keys
+from blocks import entries, notes, systems
+from human_rows import POINTS, SYSTEMS, add_campaign, add_segment_scores, add_tasting, cells, keys
 from rated_campaigns import rated_campaign, side_by_side
 from scipy.stats import norm, ttest_1samp, wilcoxon
+from small_campaigns import add_rater, make_campaign
 from sqlalchemy import select, update
 from teatime_study import fill_study
 
 from creamtea.errors import InputError
+from creamtea.human import rating as assignment
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.rating import raters
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.export import table_csv, to_values
 from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human, campaign_report
 from creamtea.report.human.campaign import human_columns
-from creamtea.report.model import Document, PValue, Row, Table
-from creamtea.store.database import Database
-from creamtea.store.tables import Campaign, StudyRow
+from creamtea.report.model import Document, Entry, Notes, PValue, Row, Table, Texts
+from creamtea.store.database import Database, open_database
+from creamtea.store.queries import find_campaign
+from creamtea.store.tables import Assignment, Campaign, StudyRow
 
 
 def test_the_main_table_has_human_scores_beside_the_metrics(tasted_report: Document) -> None:
@@ -193,3 +200,169 @@ def test_each_p_value_has_its_tests_name_in_json_and_csv(database: Database) -> 
     (row,) = csv.DictReader(io.StringIO(table_csv(Table("systems", "", "system", columns.columns, rows))))
     for test, p in wanted.items():
         assert float(row[f"human:tasting_delta_p_{test}_corrected"]) == pytest.approx(p, rel=1e-9)
+
+
+# ---------------------------------------------------------------- of an export alone
+
+
+OF_THE_STUDY = ("people_and_metrics", "metrics", "disagreements")  # made from the study's segment scores
+
+
+@pytest.fixture
+def elsewhere(sqlite_template: Path, tmp_path: Path) -> Any:
+    path = tmp_path / "elsewhere.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    database = open_database(f"sqlite:///{path}")
+    yield database
+    database.close()
+
+
+def values(report: Document) -> dict[str, Any]:
+    """The tables and texts by path, but for those of the study."""
+    kept = {
+        path: to_values(block)
+        for path, block in report.walk()
+        if isinstance(block, Table | Texts | Notes) and block.key not in OF_THE_STUDY
+    }
+    assert len(kept) > 5
+    return kept
+
+
+def test_an_export_gives_the_same_report_elsewhere(
+    database: Database, elsewhere: Database, tmp_path: Path
+) -> None:
+    study = fill_study(database)
+    settings = {"baseline": "softmax-nvs", "delta": 0.2, "select": "all"}
+    add_campaign(database, study, items=25, settings=settings, state="closed")
+    add_segment_scores(database, study, items=25)
+    export_campaign(database, "tasting", "jsonl", tmp_path / "export", "test")
+    import_campaign(elsewhere, tmp_path / "export", "jsonl", ImportFacts("tasting"), "test")
+    assert values(build_human(elsewhere, "tasting")) == values(build_human(database, "tasting"))
+
+
+def test_excluded_raters_revisions_controls_and_skips_survive(
+    database: Database, elsewhere: Database, tmp_path: Path
+) -> None:
+    items: list[dict[str, Any]] = [
+        {"steps": {"anna": [[3, 9], [4, 9]], "eve": [1, 1], "ben": [7, 7]}, "outputs": ["x", "y"]},
+        {"steps": {"anna": [5, 5], "ben": [6, 6]}, "outputs": ["same", "same"], "kind": "random"},
+        {"steps": {"anna": [2, 20], "ben": [3, 19]}, "outputs": ["", "<b>"], "weight": 2.5},
+        {"steps": {"anna": []}},
+    ]
+    rated_campaign(
+        database,
+        items,
+        raters=["anna", "ben", "eve"],
+        excluded=["eve"],
+        ratings_per_item=2,
+        state="closed",  # as imported campaigns are
+    )
+    export_campaign(database, "tasting", "csv", tmp_path / "export", "test")
+    import_campaign(elsewhere, tmp_path / "export", "csv", ImportFacts("tasting"), "test")
+    assert values(build_human(elsewhere, "tasting")) == values(build_human(database, "tasting"))
+
+
+# ---------------------------------------------------------------- where raters and metrics disagree
+
+
+def place(entry: Entry) -> tuple[int, str]:
+    """Its segment from 0, and its system."""
+    segment, system = entry.name.removeprefix("segment ").split(", ")
+    return int(segment) - 1, system
+
+
+def numbers(entry: Entry) -> dict[str, float | None]:
+    return {column.title: cell.value for column, cell in entry.numbers}
+
+
+def test_disagreements_are_the_largest_gaps_with_their_texts(tasting: Document) -> None:
+    bleu = [entry for entry in entries(tasting, "disagreements") if "BLEU" in numbers(entry)]
+    assert len(bleu) == 8
+    gaps = [abs(numbers(entry)["gap"] or 0.0) for entry in bleu]
+    assert gaps == sorted(gaps, reverse=True)
+    segment, system = place(bleu[0])
+    assert [(one.text, one.language) for one in bleu[0].passages] == [
+        (f"source {segment}", "en"),
+        (f"o{segment}-{system}", "de"),
+    ]
+    mean = POINTS[segment, SYSTEMS.index(system)].mean()
+    assert numbers(bleu[0])["human score"] == pytest.approx(mean)
+
+
+def test_equal_human_scores_disagree_with_no_metric(database: Database) -> None:
+    """The mean of sixty times 1.2 is not quite 1.2."""
+    study = fill_study(database)
+    everywhere_the_same = side_by_side(np.ones((20, 3, 2), dtype=int))
+    rated_campaign(database, everywhere_the_same, systems=SYSTEMS[:3], study_id=study, ratings_per_item=2)
+    add_segment_scores(database, study, items=20)
+    assert entries(build_human(database, "tasting"), "disagreements") == []
+
+
+def test_disputes_are_the_outputs_whose_ratings_lie_furthest_apart(tasting: Document) -> None:
+    deviations = POINTS.std(axis=2, ddof=1)
+    disputes = entries(tasting, "disputes")
+    found = [numbers(entry)["deviation"] for entry in disputes]
+    assert found == pytest.approx(sorted(deviations.ravel(), reverse=True)[:8])
+    segment, system = place(disputes[0])
+    own = POINTS[segment, SYSTEMS.index(system)]
+    shown = numbers(disputes[0])
+    assert shown["ratings"] == 2
+    assert (shown["lowest"], shown["highest"]) == pytest.approx((own.min(), own.max()))
+    assert disputes[0].passages[1].text == f"o{segment}-{system}"
+
+
+def test_disputes_need_two_raters_and_count_a_text_once(database: Database) -> None:
+    items: list[dict[str, Any]] = [
+        {"steps": {"anna": [0, 0], "ben": [25, 25]}, "outputs": ["same", "same"]},
+        {"steps": {"anna": [3, 9], "ben": [3, 8]}},
+        {"steps": {"anna": [1, 2]}},
+        {"steps": {"anna": [0, 0], "ben": [25, 25]}, "kind": "repeat"},
+    ]
+    rated_campaign(database, items, ratings_per_item=2)
+    report = build_human(database, "tasting")
+    assert [text.entry_name(entry) for entry in entries(report, "disputes")] == [
+        "segment 1, plain: ratings 2, lowest 1.00, highest 6.00, deviation 3.54",
+        "segment 2, beam: ratings 2, lowest 2.60, highest 2.80, deviation 0.14",
+    ]
+    rated_campaign(database, items[2:], name="alone")
+    assert entries(build_human(database, "alone"), "disputes") == []
+
+
+def test_a_disputed_preference_is_listed_once(database: Database) -> None:
+    items = [{"steps": {"anna": [0, 2], "ben": [2, 0]}}, {"steps": {"anna": [1, 1], "ben": [1, 1]}}]
+    rated_campaign(database, items, protocol="preference", ratings_per_item=2)
+    assert [text.entry_name(entry) for entry in entries(build_human(database, "tasting"), "disputes")] == [
+        "segment 1, plain: ratings 2, lowest 0.0 %, highest 100.0 %, deviation 70.7 %"
+    ]
+
+
+# ---------------------------------------------------------------- post-edits
+
+
+ITEMS = [
+    {"outputs": ["Er gab es auf."], "systems": [0]},
+    {"outputs": ["Er gab auf."], "systems": [1]},
+]
+
+
+def edit(database: Database, rater: int, texts: dict[str, str]) -> None:
+    while (work := assignment.next_item(database, rater)) is not None:
+        answer = {"text": texts[work.outputs[0]]}
+        assignment.submit(database, rater, work.assignment_id, [answer])
+
+
+def test_rates_unchanged_outputs_and_times(database: Database) -> None:
+    make_campaign(database, ITEMS, protocol="post-edit", systems=2, k=2, baseline="plain", delta=2.0)
+    anna, ben = add_rater(database), add_rater(database, "ben")
+    edit(database, anna, {"Er gab es auf.": "Er gab auf.", "Er gab auf.": "Er gab auf."})
+    edit(database, ben, {"Er gab es auf.": "x", "Er gab auf.": "x"})
+    raters.exclude(database, ben, "test", "writes x")
+    with database.transaction() as session:
+        session.execute(update(Assignment).values(active_ms=4000))
+    with database.session() as session:
+        report = campaign_report(session, find_campaign(session, "c"), None, complete=True)
+    (table,) = [table for table in report.tables if table.key == "edited"]
+    cells = {row.name: {key: cell.value for key, cell in row.cells.items()} for row in table.rows}
+    assert cells["plain"]["ratings"] == 1
+    assert round(cells["plain"]["rate"], 1) == 33.3
+    assert cells["beam"] == {"ratings": 1, "rate": 0.0, "unchanged": 100.0, "seconds": 4.0}

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
+import json
 import platform
 import re
 import subprocess
 import sys
 import tomllib
+import typing
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
+from limits import ANSWER
+from pydantic import TypeAdapter
 from slowest import SLOWEST
 
+import creamtea_webapp
+from creamtea.contract.step import OWN_STEP_KINDS
+from creamtea.methods.analysis import ANALYSES
+from creamtea.methods.family import Method, implementation
+from creamtea.methods.objectives import Objective, Scones
+from creamtea.methods.plugins import FAMILIES
+from creamtea.report import html
 from creamtea.steps.catalogue import STEP_KINDS
+from creamtea.words import UNSPACED_LANGUAGES, characters, count_words, is_unspaced
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANGES_PATH = re.compile(r"^sys\.path\.", re.MULTILINE)
@@ -53,3 +72,245 @@ def test_the_import_arrows_hold() -> None:
     lint = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ---------------------------------------------------------------- imports
+
+
+WITHOUT_TORCH = (
+    "buckets",
+    "compare",
+    "corpus",
+    "encode",
+    "outputs",
+    "overlap",
+    "score",
+    "subwords",
+    "test_set",
+)
+MODULES = ["creamtea.report.build", *(f"creamtea_workers.steps.{step}" for step in WITHOUT_TORCH)]
+SLOW = {"alembic", "ray", "sacremoses", "scipy.special", "scipy.stats", "streamlit", "torch"}
+
+
+@pytest.mark.slow
+def test_reports_and_steps_that_compute_nothing_start_without_torch() -> None:
+    code = f"import sys, {', '.join(MODULES)}; print(*sorted({SLOW!r} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=ANSWER)
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+
+
+# ---------------------------------------------------------------- methods
+
+
+METHODS = [
+    pytest.param(method, family.functions, id=f"{family.noun} {kind}")
+    for family in FAMILIES
+    if family.functions
+    for kind, method in family.kinds.items()
+]
+
+
+@pytest.mark.parametrize(("method", "functions"), METHODS)
+def test_a_method_has_its_module_with_the_functions_of_its_family(
+    method: type[Method], functions: tuple[str, ...]
+) -> None:
+    module = implementation(method.model_construct())
+    for name in functions:
+        function = getattr(module, name)
+        first = next(iter(inspect.signature(function).parameters))
+        taken: Any = typing.get_type_hints(function)[first]
+        assert issubclass(method, taken), f"{name} is of {taken.__name__}"
+
+
+def test_no_plugin_may_take_the_name_of_a_step_of_creamteas_own() -> None:
+    assert set(STEP_KINDS) == OWN_STEP_KINDS
+
+
+def test_a_bare_family_takes_any_of_its_kinds() -> None:
+    read: Any = TypeAdapter(Objective).validate_python({"kind": "scones", "alpha": 0.3})
+    assert read == Scones(kind="scones", alpha=0.3)
+
+
+@pytest.mark.parametrize("kind", ANALYSES.kinds)
+def test_an_analysis_has_its_step(kind: str) -> None:
+    step = ANALYSES.kinds[kind].step
+    assert step.name == kind
+    assert STEP_KINDS[kind] is step
+    assert callable(importlib.import_module(step.module).run)
+
+
+# ---------------------------------------------------------------- templates
+
+
+WEBAPP = Path(__file__).parents[2] / "webapp" / "creamtea_webapp"
+MARKUP = WEBAPP / "markup.py"
+
+
+def by_hand(source: str) -> list[str]:
+    """What a module does that only markup.py may."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="st"), attr="html")):
+                found.append(f"line {node.lineno}: st.html")
+            case ast.keyword(arg="unsafe_allow_html"):
+                found.append(f"line {node.value.lineno}: unsafe_allow_html")
+            case (
+                ast.Import(names=[ast.alias(name="html" | "markupsafe")])
+                | ast.ImportFrom(module="html" | "markupsafe")
+            ):
+                found.append(f"line {node.lineno}: an import of {ast.unparse(node)}")
+    return found
+
+
+def test_pages_hold_no_html_made_by_hand() -> None:
+    files = [path for path in WEBAPP.rglob("*.py") if path != MARKUP]
+    found = {path.relative_to(WEBAPP).as_posix(): by_hand(path.read_text(encoding="utf-8")) for path in files}
+    assert len(found) > 20
+    assert {name: uses for name, uses in found.items() if uses} == {}
+
+
+def test_html_made_by_hand_is_found() -> None:
+    for line in (
+        "st.html(f'<p>{x}</p>')",
+        "st.markdown(x, unsafe_allow_html=True)",
+        "from html import escape",
+    ):
+        assert by_hand(line), line
+
+
+def test_templates_switch_no_escaping_off() -> None:
+    """`safe` stands only on attributes written in the template itself."""
+    reports = Path(html.__file__).parent
+    templates = sorted([*(WEBAPP / "templates").rglob("*.html"), *reports.glob("*.html")])
+    assert len({path.parent for path in templates}) > 2
+    for path in templates:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            assert "autoescape" not in line, path
+            written_here = re.findall("' class=\"[a-z]+\"' \\| safe", line)
+            assert line.count("| safe") == len(written_here), f"{path}: {line}"
+
+
+# ---------------------------------------------------------------- the terminal
+
+
+PLATFORM = Path(__file__).parents[2] / "platform" / "creamtea"
+COMMANDS, PRINTING = PLATFORM / "cli", PLATFORM / "cli" / "printing.py"
+CONSOLE = PLATFORM / "report" / "terminal.py"
+
+
+def printed_by_hand(source: str) -> list[str]:
+    """The calls that print, or make a console of rich's own."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case (
+                ast.Call(func=ast.Attribute(value=ast.Name(id="typer" | "click"), attr="echo" | "secho"))
+                | ast.Call(func=ast.Name(id="print" | "Console"))
+            ):
+                found.append(f"line {node.lineno}: {ast.unparse(node.func)}")
+    return found
+
+
+def test_commands_print_through_one_place() -> None:
+    files = [path for path in [*COMMANDS.rglob("*.py"), *CONSOLE.parent.rglob("*.py")] if path != PRINTING]
+    found = {
+        path.relative_to(PLATFORM).as_posix(): printed_by_hand(path.read_text("utf-8")) for path in files
+    }
+    assert len(found) > 50
+    assert {name: calls for name, calls in found.items() if calls} == {}
+
+
+def test_printing_by_hand_is_found() -> None:
+    for line in ("typer.echo(x)", "typer.secho(x)", "print(x)", "Console()"):
+        assert printed_by_hand(line), line
+    for line in ("say(x)", "console.print(x)", "PrintingConsole()"):
+        assert not printed_by_hand(line), line
+
+
+# ---------------------------------------------------------------- property tests
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Draw examples as the first test of a process would that draws whole numbers."""
+    monkeypatch.setattr(providers, "CONSTANTS_CACHE", type(providers.CONSTANTS_CACHE)(1024))
+    numbers: list[int] = []
+
+    @settings(derandomize=True, max_examples=100, database=None)
+    @given(st.integers())
+    def draw(number: int) -> None:
+        numbers.append(number)
+
+    draw()
+    return numbers
+
+
+def test_examples_do_not_depend_on_the_modules_that_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = drawn(monkeypatch)
+    (tmp_path / "loaded_later.py").write_text(f"NUMBERS = {list(range(123_456, 123_556))}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("loaded_later")
+    assert drawn(monkeypatch) == before
+
+
+# ---------------------------------------------------------------- languages without blanks
+
+
+BOARD = Path(creamtea_webapp.__file__).parent / "board" / "texts.js"
+
+
+def test_the_page_has_the_same_languages() -> None:
+    listed = re.search(r"const BY_CHARACTER = new Set\((\[.*?\])\)", BOARD.read_text(encoding="utf-8"))
+    assert listed is not None
+    assert json.loads(listed[1]) == list(UNSPACED_LANGUAGES)
+
+
+@pytest.mark.parametrize(
+    "code, unspaced",
+    [
+        ("th", True),
+        ("zh-TW", True),
+        ("zh_CN", True),
+        ("JPN", True),
+        ("mya", True),
+        ("de", False),
+        ("", False),
+    ],
+)
+def test_codes_of_languages(code: str, unspaced: bool) -> None:
+    assert is_unspaced(code) is unspaced
+
+
+@given(st.text())
+def test_the_characters_of_a_text_are_the_text(text: str) -> None:
+    found = characters(text)
+    assert "".join(found) == text
+    assert "" not in found
+
+
+def test_marks_stay_with_their_letters() -> None:
+    assert characters("ที่นี่") == ["ที่", "นี่"]
+    assert characters("ខ្ញុំ") == ["ខ្ញុំ"]
+    assert characters("猫 e\u0301") == ["猫", " ", "e\u0301"]
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("", 0),
+        ("one two three", 3),
+        ("私たちは七時に駅の前で会います", 9),  # 15 characters
+        ("ที่นี่", 2),  # 6 letters and marks
+        ("私 たち は Python です", 5),  # 7 characters, and a word
+    ],
+)
+def test_words_by_characters(text: str, words: int) -> None:
+    assert count_words(text, unspaced=True) == words
+    assert count_words(text, unspaced=False) == len(text.split())
+
+
+@given(st.text(st.characters(max_codepoint=0x2FF)))
+def test_scripts_with_blanks_are_counted_by_these(text: str) -> None:
+    assert count_words(text, unspaced=True) == len(text.split())

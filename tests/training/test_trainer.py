@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from small_trainings import interrupted, parameters, reversals, trainer
+from small_trainings import development, interrupted, parameters, reversals, trainer
 from step_context import FolderCheckpoints
 
-from creamtea.contract.step import GaveWay
+from creamtea.contract.step import GaveWay, LiveView
 from creamtea.errors import StepError
 from creamtea.methods.training import Keep
+from creamtea_workers.training import speed
 from creamtea_workers.training import trainer as trainer_module
 from creamtea_workers.training.checkpoint import Best, Saver, average_best, keep_best, slot_name
-from creamtea_workers.training.evaluate import Evaluation
+from creamtea_workers.training.evaluate import MAX_LOSSES, RUNNING_LOSS, Evaluation, LiveTraining, thinned
 from creamtea_workers.training.trainer import Trainer, TrainingResult
 
 pytestmark = pytest.mark.slow
@@ -291,3 +295,96 @@ def test_a_new_best_overwrites_nothing_that_the_last_checkpoint_names(tmp_path: 
         saver.wait()
         for slot, content in before.items():
             assert (tmp_path / slot_name(slot)).read_bytes() == content
+
+
+# ---------------------------------------------------------------- what a training shows
+
+
+def test_curves_examples_and_speed_are_shown(tmp_path: Path) -> None:
+    pairs = reversals(60, 5, seed=3)
+    held_out = development(reversals(20, 5, seed=9))
+    texts = ["a source", "another"]
+    held_out = type(held_out)(held_out.pairs, held_out.references, held_out.subwords, sources=texts)
+    views: list[LiveView] = []
+    params = parameters({"batch_tokens": 100, "max_updates": 45, "validate_every": 20, "warmup": 5})
+    trainer = Trainer(
+        params,
+        pairs,
+        held_out,
+        torch.device("cpu"),
+        FolderCheckpoints(tmp_path / "checkpoints"),
+        lambda *_: None,
+        show=views.append,
+    )
+    result = trainer.run()
+    last = views[-1]
+    series = {point.series for point in last.points}
+    assert {"train_loss", "dev_loss", "dev_bleu", RUNNING_LOSS} <= series
+    # the same sum as the training loss of the validation, over the same tokens
+    running = [point.y for point in last.points if (point.series, point.x) == (RUNNING_LOSS, 20)]
+    validated = [y for name, x, y in result.position.points if (name, x) == ("train_loss", 20)]
+    assert running == validated
+    assert [example.source for example in last.examples] == texts
+    assert [update for update, _ in last.examples[0].outputs] == [20, 40, 45]
+    assert last.tokens_per_second is not None
+    assert last.tokens_per_second > 0
+
+
+def test_views_are_seconds_apart_but_for_new_translations() -> None:
+    from creamtea_workers.training.checkpoint import Position
+
+    views: list[LiveView] = []
+    live = LiveTraining(development(reversals(4, 3, seed=1)), views.append)
+    for _ in range(5):
+        live.refresh(Position(), 1.0)
+    live.add_translations(3, [])
+    live.refresh(Position(), 1.0)
+    assert len(views) == 2
+
+
+def test_long_curves_keep_their_ends() -> None:
+    items: list[int] = []
+    for number in range(5 * MAX_LOSSES):
+        items = thinned([*items, number], MAX_LOSSES)
+    assert (items[0], items[-1]) == (0, 5 * MAX_LOSSES - 1)
+    assert MAX_LOSSES / 2 <= len(items) <= MAX_LOSSES
+    assert items == sorted(set(items))
+
+
+# ---------------------------------------------------------------- speed
+
+
+@pytest.mark.parametrize("length", [1.0, 8.0])
+def test_updates_of_a_shape_are_timed(length: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "SECONDS", 0.05)
+    architecture = {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 4, "feed_forward": 64}
+    speeds = speed.tokens_per_second(architecture, 100, 64, length, threads=1)
+    assert speeds.keys() == {"bf16", "none"}
+    assert all(len(rounds) == speed.ROUNDS and min(rounds) > 0 for rounds in speeds.values())
+
+
+# ---------------------------------------------------------------- waiting threads
+
+
+TORCH = "import sys, types; sys.modules['torch'] = types.ModuleType('torch')"  # itself, it takes seconds
+CHECK = """
+import os
+print(os.environ["OMP_WAIT_POLICY"], os.environ["GOMP_SPINCOUNT"])
+"""
+
+
+@pytest.mark.parametrize(
+    "imports, warned",
+    [
+        (f"import creamtea_workers; {TORCH}", False),
+        (f"import creamtea; {TORCH}; import creamtea_workers", False),
+        (f"{TORCH}; import creamtea_workers", True),
+    ],
+    ids=["workers first", "platform first", "torch first"],
+)
+def test_the_setting_is_made_in_time_or_a_warning_says_so(imports: str, warned: bool) -> None:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_"))}
+    command = [sys.executable, "-W", "always", "-c", imports + CHECK]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["PASSIVE", "5000"]
+    assert ("torch was imported before creamtea" in done.stderr) is warned
