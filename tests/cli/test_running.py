@@ -165,8 +165,7 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
 @pytest.mark.slow
 def test_interrupted_inside_of_torch_it_has_the_same_exit_code(creamtea, study: Path, wait_for: Wait) -> None:
     process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "deaf"}')
-    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
-    wait_for(lambda: any(step["progress"] for step in creamtea.json("status", "tiny")["steps"]))
+    wait_for(lambda: list(creamtea.home.glob("artefacts/checkpoints/*/deaf")))
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 130, told

@@ -60,9 +60,7 @@ def go_wrong(how: str | None, context: StepContext) -> None:
         case "infrastructure":
             raise InfrastructureError("the disk went away")
         case "once" if context.checkpoints.read("failed", Path.exists) is None:
-            marker = context.output.parent / "failed"
-            marker.touch()
-            context.checkpoints.save("failed", marker)
+            leave(context, "failed")
             raise InfrastructureError("the disk went away")
         case "sleep":
             for tick in range(12_000):
@@ -72,6 +70,13 @@ def go_wrong(how: str | None, context: StepContext) -> None:
             import torch
 
             matrix = torch.rand(200, 200)
-            context.progress(0, 1, "deaf")
+            leave(context, "deaf")
             while True:
                 torch.mm(matrix, matrix)
+
+
+def leave(context: StepContext, name: str) -> None:
+    """Save an empty file of this name beside the step's checkpoints."""
+    marker = context.output.parent / name
+    marker.touch()
+    context.checkpoints.save(name, marker)
