@@ -22,15 +22,7 @@ from relisted_bundles import relisted
 from sqlalchemy import delete, select
 
 from creamtea.bundle import archive
-from creamtea.bundle.archive import (
-    LEFT_OUT,
-    MANIFEST,
-    TABLES,
-    columns_of,
-    json_bytes,
-    sha256,
-    write_archive,
-)
+from creamtea.bundle.archive import LEFT_OUT, MANIFEST, TABLES, columns_of, json_bytes, sha256, write_archive
 from creamtea.bundle.packing import pack
 from creamtea.bundle.verifying import NOTHING, Verification, count_numbers, differences, verify
 from creamtea.document.strict_json import digest
@@ -221,11 +213,7 @@ OF_ANY_NUMBER: dict[str, Callable[[tuple[Any, ...]], bool]] = {
 }
 
 
-@settings(
-    max_examples=8,
-    suppress_health_check=FIXTURES_ARE_SHARED,
-    derandomize=True,
-)
+@settings(max_examples=8, suppress_health_check=FIXTURES_ARE_SHARED, derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_whatever_number_is_changed_is_found(changed, home, seed: int) -> None:
     draw = random.Random(seed)

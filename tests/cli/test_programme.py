@@ -94,10 +94,7 @@ def test_links_are_made_for_all_or_for_nobody(creamtea: Any, file: Path) -> None
         (("status", "sprung"), "there is no programme 'sprung'; there are: spring"),
         (("create", "FILE"), "campaign 'spring-en-de' already exists"),
         (("create", "FILE", "--set", "sample.itms=1"), "did you mean items?"),
-        (
-            ("create", "FILE", "--set", "directions.en-de={name: x}"),
-            "allowed no name: a direction",
-        ),
+        (("create", "FILE", "--set", "directions.en-de={name: x}"), "allowed no name: a direction"),
     ],
 )
 def test_wrong_input_is_one_message_and_exit_code_2(

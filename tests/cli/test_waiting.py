@@ -32,8 +32,7 @@ def test_status_says_that_no_controller_is_running(creamtea, queued: None) -> No
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["status", "tiny", "--watch"], ["status", "--watch"], ["logs", "tiny", TRAIN, "--follow"]],
+    "arguments", [["status", "tiny", "--watch"], ["status", "--watch"], ["logs", "tiny", TRAIN, "--follow"]]
 )
 def test_nobody_is_waited_for_without_an_end(creamtea, queued: None, arguments: list[str]) -> None:
     done = creamtea(*arguments)

@@ -97,10 +97,7 @@ baseline: a
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (
-            "metrics: [{kind: chrf}]",
-            "found chrf, which needs references, and no test set has any",
-        ),
+        ("metrics: [{kind: chrf}]", "found chrf, which needs references, and no test set has any"),
         (
             "metrics: [{kind: command, scorer: other, reference_free: true}]",
             "a scorer that needs no references",

@@ -316,10 +316,7 @@ def test_a_corpus_without_a_link_has_no_tables(
     encoded = run(ENCODE, "nothing", params={}, folders=folders)[1].output
     with pytest.raises(StepError, match="IBM-3 cannot be counted in this corpus: no pair to align"):
         run(
-            IBM3,
-            "none",
-            params={"max_fertility": 9, "iterations": 2},
-            folders={**folders, "encode": encoded},
+            IBM3, "none", params={"max_fertility": 9, "iterations": 2}, folders={**folders, "encode": encoded}
         )
 
 

@@ -66,10 +66,7 @@ def folder(tmp_path: Path) -> Folder:
 
 def corpus_of(folder: Folder, train: tuple[str, str], dev: tuple[str, str], filters: Filters) -> FilesCorpus:
     return FilesCorpus(
-        kind="files",
-        train=[folder.pair("train", *train)],
-        dev=folder.pair("dev", *dev),
-        filters=filters,
+        kind="files", train=[folder.pair("train", *train)], dev=folder.pair("dev", *dev), filters=filters
     )
 
 

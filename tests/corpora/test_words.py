@@ -136,11 +136,7 @@ def test_a_bad_line_fails_the_step(tmp_path: Path, text: str, message: str) -> N
 
 
 PAST, THIRD = ("V", "PST"), ("V", "3")
-WORDS = [
-    WordLine("walk", "walked", PAST),
-    WordLine("go", "went", PAST),
-    WordLine("put up", "puts up", THIRD),
-]
+WORDS = [WordLine("walk", "walked", PAST), WordLine("go", "went", PAST), WordLine("put up", "puts up", THIRD)]
 
 
 @pytest.mark.parametrize(

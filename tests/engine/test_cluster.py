@@ -36,11 +36,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def test_steps_run_where_they_are_told_and_what_is_nowhere_gets_one_message(
-    cluster: Cluster,
-    sqlite: Database,
-    store: ArtefactStore,
-    study: ToyStudy,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: Cluster, sqlite: Database, store: ArtefactStore, study: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("creamtea.engine.queue.NODE_SECONDS", 0.0)
     for name, where in {
@@ -109,11 +105,7 @@ def test_a_worker_without_rights_on_the_bucket_says_so(
 
 
 def test_steps_run_on_both_nodes_and_go_on_when_one_is_lost(
-    cluster: Cluster,
-    sqlite: Database,
-    store: ArtefactStore,
-    study: ToyStudy,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: Cluster, sqlite: Database, store: ArtefactStore, study: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("creamtea.engine.state.BACK_OFF", state.BACK_OFF / 20)
     executor = RayExecutor(cluster.address, runtime_env())
@@ -155,11 +147,7 @@ def wait_for_nodes(executor: RayExecutor, count: int) -> None:
     ("command", "environment", "reason"),
     [
         ("run", {}, "and none was given"),
-        (
-            "submit",
-            {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64},
-            "and the one given is wrong",
-        ),
+        ("submit", {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}, "and the one given is wrong"),
     ],
 )
 def test_without_the_token_the_command_line_is_refused(

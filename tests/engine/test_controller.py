@@ -203,11 +203,7 @@ class Roomy:
 
 
 def test_a_step_that_is_cancelled_and_submitted_again_never_runs_twice_at_once(
-    database: Database,
-    store: ArtefactStore,
-    study: ToyStudy,
-    quick: None,
-    monkeypatch: pytest.MonkeyPatch,
+    database: Database, store: ArtefactStore, study: ToyStudy, quick: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both between two looks of the controller: after the leases were renewed, before its queue is loaded."""
     study.add("long")
@@ -338,12 +334,7 @@ def test_after_kill_9_of_the_controller_only_what_was_not_done_runs_again(
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_everything_ready_to_go_on(
-    sqlite: Database,
-    store: ArtefactStore,
-    study: ToyStudy,
-    log: Path,
-    number: signal.Signals,
-    quick: None,
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path, number: signal.Signals, quick: None
 ) -> None:
     study.add("long", "sleep", until=1)
     submission = study.submit(sqlite, store)

@@ -207,10 +207,7 @@ graphs = st.lists(
 
 @pytest.mark.slow
 @given(graph=graphs)
-@settings(
-    max_examples=15,
-    suppress_health_check=FIXTURES_ARE_SHARED,
-)
+@settings(max_examples=15, suppress_health_check=FIXTURES_ARE_SHARED)
 def test_any_graph_ends_as_the_definition_says(
     graph: list[tuple[set[int], str]],
     sqlite_template: Path,

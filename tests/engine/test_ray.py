@@ -37,11 +37,7 @@ def short_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "1")  # likewise; a Ray of our own overrides it
 
 
-SECRETS = {
-    "CREAMTEA_DATABASE_URL": "postgresql://u:p@h/d",
-    "PGPASSWORD": "p",
-    "CREAMTEA_OIDC_ISSUER": "i",
-}
+SECRETS = {"CREAMTEA_DATABASE_URL": "postgresql://u:p@h/d", "PGPASSWORD": "p", "CREAMTEA_OIDC_ISSUER": "i"}
 
 
 def descendants() -> set[psutil.Process]:

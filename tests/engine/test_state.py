@@ -256,11 +256,7 @@ def test_an_unavailable_step_and_what_needs_it_leave_a_study_succeeded(
 
 
 def test_without_a_step_that_is_not_optional_a_study_has_failed(
-    database: Database,
-    store: ArtefactStore,
-    study: ToyStudy,
-    lease: Lease,
-    monkeypatch: pytest.MonkeyPatch,
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(STEP_KINDS, "toy", replace(STEP_KINDS["toy"], optional=False))
     study.add("align")
@@ -360,11 +356,7 @@ def test_a_result_that_no_database_can_hold_is_refused_whole(
 
 
 def test_what_a_step_wrote_is_read_before_the_transaction_that_stores_it(
-    database: Database,
-    store: ArtefactStore,
-    study: ToyStudy,
-    lease: Lease,
-    monkeypatch: pytest.MonkeyPatch,
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On SQLite it keeps all others from writing, for as long as a store takes to answer."""
     key = study.add("step")

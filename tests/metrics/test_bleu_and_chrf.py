@@ -214,11 +214,7 @@ def test_a_tokenizer_that_is_not_installed_is_unavailable_with_its_remedy(
         ({"kind": "bleu"}, "bleu", "BLEU"),
         ({"kind": "bleu", "tokenize": "intl"}, "bleu-intl", "BLEU (intl)"),
         ({"kind": "bleu", "lowercase": True}, "bleu-lc", "BLEU (lower-cased)"),
-        (
-            {"kind": "bleu", "tokenize": "intl", "lowercase": True},
-            "bleu-intl-lc",
-            "BLEU (intl, lower-cased)",
-        ),
+        ({"kind": "bleu", "tokenize": "intl", "lowercase": True}, "bleu-intl-lc", "BLEU (intl, lower-cased)"),
         ({"kind": "ter", "normalized": False}, "ter", "TER"),
         (
             {"kind": "ter", "case_sensitive": True, "normalized": True},

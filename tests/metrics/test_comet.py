@@ -166,10 +166,7 @@ def test_scores_are_those_of_comets_own_predict(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     expected = json.loads((tiny / "direct.json").read_text())
-    folders = {
-        "test_set": [test_set_folder(REFERENCES, SOURCES)],
-        "decode": [decode_folder(OUTPUTS)],
-    }
+    folders = {"test_set": [test_set_folder(REFERENCES, SOURCES)], "decode": [decode_folder(OUTPUTS)]}
     # the study names the checkpoint by a path of its own; the engine says where that is
     params = {"metric": {"kind": "comet", "model": "models/tiny"}}
     context = make_context(SCORE, params, folders, locations={"models/tiny": str(tiny / "model")})

@@ -155,13 +155,7 @@ def test_the_model_is_where_the_worker_has_it_and_what_is_given_reaches_the_prog
     context = make_context(SCORE, params, folders, locations={"models/tea": str(model)})
     result = context.run()
     told = {name: result.facts[name] for name in ("model", "tea", "threads", "gpus", "shell")}
-    assert told == {
-        "model": str(model),
-        "tea": "green",
-        "threads": "1",
-        "gpus": "",
-        "shell": "$HOME; `id`",
-    }
+    assert told == {"model": str(model), "tea": "green", "threads": "1", "gpus": "", "shell": "$HOME; `id`"}
     (row,) = result.metrics
     assert row.detail["signature"].endswith(f"|model:models/tea|model-digest:{digest[:12]}|own")
 

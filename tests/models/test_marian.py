@@ -189,10 +189,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
         begun(MAX_HEADER + 1, b"{}"),
         "is not a safetensors file, or is cut off",
     ),
-    "a header that is no object": (
-        begun(2, b"[]"),
-        "a damaged header",
-    ),
+    "a header that is no object": (begun(2, b"[]"), "a damaged header"),
     "a wrong shape": (
         weights(model__encoder__layers__0__fc1__weight=np.zeros((3, 16), np.float32)),
         r"fc1\.weight in model\.safetensors is 3 × 16; allowed: 24 × 16",

@@ -243,9 +243,7 @@ def test_logits_and_outputs_are_marians(tmp_path: Path, kind: str) -> None:
 
     def wanted(target: list[int]) -> Array:
         return logits_of(
-            *(arrays, settings),
-            [of_source[id_] for id_ in [*source, EOS]],
-            [theirs[id_] for id_ in target],
+            *(arrays, settings), [of_source[id_] for id_ in [*source, EOS]], [theirs[id_] for id_ in target]
         )
 
     target = [6, 9, 7, 12]

@@ -446,12 +446,7 @@ SOURCE = {"size": 12, "bracketed": 3}
 
 
 def config(**changes: Any) -> ModelConfig:
-    parts = {
-        "objective": {"kind": "softmax"},
-        "architecture": SMALL_SIZES,
-        "nvs": None,
-        "vocabulary_size": 7,
-    }
+    parts = {"objective": {"kind": "softmax"}, "architecture": SMALL_SIZES, "nvs": None, "vocabulary_size": 7}
     return ModelConfig.model_validate({**parts, **changes})
 
 

@@ -138,9 +138,7 @@ def test_every_printer_shows_every_one(documents: list[tuple[str, Exhibit, Docum
 
 
 @pytest.mark.slow
-def test_a_page_of_html_has_every_published_value(
-    documents: list[tuple[str, Exhibit, Document]],
-) -> None:
+def test_a_page_of_html_has_every_published_value(documents: list[tuple[str, Exhibit, Document]]) -> None:
     for _, exhibit, document in documents:
         page = to_html(without_figures(document))
         for row in exhibit.rows:
@@ -237,10 +235,7 @@ def test_our_values_have_intervals_and_the_paired_verdict(our_size: Database) ->
 def test_directions_without_a_study_say_which_would_have_them(our_size: Database) -> None:
     document = build_exhibit(our_size, "scones", "table", 3)
     shown = cell(document, "SCONES", "ours", "greedy, fi-en")
-    assert (shown.value, shown.note) == (
-        "not run",
-        "only a study at the paper's size has this cell: WMT19",
-    )
+    assert (shown.value, shown.note) == ("not run", "only a study at the paper's size has this cell: WMT19")
     assert cell(document, "SCONES", "verdict against Softmax", "greedy, fi-en").value == "not run"
 
 

@@ -89,9 +89,7 @@ def metrics_of(node: PlannedNode) -> list[dict[str, Any]]:
             }[labels["system"]]
             detail = {"p_two_sided": p, "p_value": p / 2, "p_randomization": q, "signature": BLEU_SIGNATURE}
             delta = -1.0 if labels["system"] == "softmax-lexicon" else 2.0
-            return [
-                row("delta", delta, labels["metric"], low=delta - 1, high=delta + 1, detail=detail),
-            ]
+            return [row("delta", delta, labels["metric"], low=delta - 1, high=delta + 1, detail=detail)]
         case "pairs":
             means = {"softmax-greedy": 30.5, "softmax-lexicon": 31.5, "softmax-nvs": 32.5}
             of_all = [means.get(name, 34.0) for name in labels["systems"]]

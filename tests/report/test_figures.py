@@ -119,10 +119,7 @@ def test_what_a_study_does_not_measure_has_no_figure(database: Database, spec: d
     report = build_report(database, "teatime")
     assert all_figures(report) == []
     absent = {block.key: block.absent for _, block in report.walk() if isinstance(block, Choice)}
-    assert absent == {
-        "recall": "no recall has been measured yet",
-        "learning": "no training has ended yet",
-    }
+    assert absent == {"recall": "no recall has been measured yet", "learning": "no training has ended yet"}
     assert "figures/quality" not in [heading.path for heading in report.contents()]
 
 

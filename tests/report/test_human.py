@@ -376,11 +376,7 @@ def test_wins_of_the_random_part_are_those_of_its_items(database: Database) -> N
 def test_where_all_differences_are_equal_the_verdict_is_corrected_too(database: Database) -> None:
     """Six items won, none lost: 2/2⁶ by the sign flips, for each of seven systems."""
     items: list[dict[str, Any]] = [
-        {
-            "systems": [0, system],
-            "steps": {"anna": pair, "ben": pair},
-            "segment_index": segment,
-        }
+        {"systems": [0, system], "steps": {"anna": pair, "ben": pair}, "segment_index": segment}
         for segment in range(6)
         for system in range(1, 8)
         for pair in [[0, 2] if system == 1 else [[0, 2], [2, 0], [1, 1]][(segment * system + system) % 3]]

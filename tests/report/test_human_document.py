@@ -339,10 +339,7 @@ def test_a_disputed_preference_is_listed_once(database: Database) -> None:
 # ---------------------------------------------------------------- post-edits
 
 
-ITEMS = [
-    {"outputs": ["Er gab es auf."], "systems": [0]},
-    {"outputs": ["Er gab auf."], "systems": [1]},
-]
+ITEMS = [{"outputs": ["Er gab es auf."], "systems": [0]}, {"outputs": ["Er gab auf."], "systems": [1]}]
 
 
 def edit(database: Database, rater: int, texts: dict[str, str]) -> None:

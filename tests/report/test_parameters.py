@@ -135,11 +135,7 @@ def temperatures(spec: dict[str, Any]) -> dict[str, Any]:
         for g in GAMMAS
     }
     spec["systems"] = {
-        f"softmax-{g}": {
-            "variant": f"softmax-{g}",
-            "test_sets": [f"gamma{g}"],
-            "baseline": f"softmax-{g}",
-        }
+        f"softmax-{g}": {"variant": f"softmax-{g}", "test_sets": [f"gamma{g}"], "baseline": f"softmax-{g}"}
         for g in GAMMAS
     }
     spec["baseline"] = "softmax-0.1"

@@ -11,12 +11,7 @@ from teatime_study import fill_study, row
 
 from creamtea.errors import InputError
 from creamtea.report import text
-from creamtea.report.across_studies import (
-    INCOMPLETE,
-    common_test_sets,
-    compared_systems,
-    comparison_report,
-)
+from creamtea.report.across_studies import INCOMPLETE, common_test_sets, compared_systems, comparison_report
 from creamtea.report.build import build_report
 from creamtea.report.export import table_csv
 from creamtea.report.model import ONE_SEED, SEEDS_MISSING, Delta

@@ -83,11 +83,7 @@ def test_what_waits_says_for_what(database: Database, store: ArtefactStore) -> N
     ],
 )
 def test_a_ready_step_says_why_it_does_not_start(
-    controller: int | None,
-    not_before: int | None,
-    reason: str,
-    database: Database,
-    store: ArtefactStore,
+    controller: int | None, not_before: int | None, reason: str, database: Database, store: ArtefactStore
 ) -> None:
     study = begun(database)
     if controller is not None:

@@ -153,10 +153,7 @@ def test_exact_search_writes_what_it_proved(folders: dict[str, list[Path]], tmp_
 
 @pytest.mark.parametrize("search", [{"kind": "greedy"}, {"kind": "exact", "max_states": 300}])
 def test_a_stopped_decoding_goes_on_where_it_was(
-    folders: dict[str, list[Path]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    search: dict[str, Any],
+    folders: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, search: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(decode, "SAVE_EVERY", -1.0)
 

@@ -142,10 +142,7 @@ def assert_equal(expected: Decoded, found: Decoded) -> None:
 @settings(suppress_health_check=FIXTURES_ARE_SHARED)
 @given(data=st.data())
 def test_translations_are_those_of_the_loops(
-    models: dict[tuple[str, str], Model],
-    monkeypatch: pytest.MonkeyPatch,
-    search: str,
-    data: st.DataObject,
+    models: dict[tuple[str, str], Model], monkeypatch: pytest.MonkeyPatch, search: str, data: st.DataObject
 ) -> None:
     """Of batches with and without padding: programs have room for more sentences, positions and words."""
     architecture = data.draw(st.sampled_from(list(ARCHITECTURES)))
@@ -224,8 +221,7 @@ def test_without_room_the_loops_decode_and_that_is_said(
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 6), min_size=6, max_size=6), min_size=1, max_size=3),
-    st.integers(1, 6),
+    st.lists(st.lists(st.integers(0, 6), min_size=6, max_size=6), min_size=1, max_size=3), st.integers(1, 6)
 )
 def test_the_best_by_key_come_in_order_of_rank_then_index(rows: list[list[int]], count: int) -> None:
     levels = torch.tensor([0.0, -1e-30, -0.5, -3.0, -3.0000002, -1e9, -torch.inf])

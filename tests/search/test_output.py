@@ -37,10 +37,7 @@ def selection() -> list[torch.Tensor]:
 
 def layers() -> dict[str, OutputLayer]:
     model, padded = wide_model(), _pad(selection(), V)
-    return {
-        "weights": GatheredWeights.of(model, *padded),
-        "logits": GatheredLogits(model, *padded),
-    }
+    return {"weights": GatheredWeights.of(model, *padded), "logits": GatheredLogits(model, *padded)}
 
 
 @pytest.mark.parametrize("kind", ["weights", "logits"])

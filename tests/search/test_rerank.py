@@ -122,11 +122,7 @@ def test_a_scorer_without_references_scores_each_candidate_in_one_run(
     folders: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "score.py").write_text(SCORER)
-    entry = {
-        "command": [sys.executable, str(tmp_path / "score.py")],
-        "version": "1",
-        "reference_free": True,
-    }
+    entry = {"command": [sys.executable, str(tmp_path / "score.py")], "version": "1", "reference_free": True}
     (tmp_path / "scorers.yaml").write_text(yaml.safe_dump({"scorers": {"words": entry}}))
     monkeypatch.setenv("CREAMTEA_SCORERS", str(tmp_path / "scorers.yaml"))
     metric = {"kind": "command", "scorer": "words", "reference_free": True}

@@ -294,7 +294,7 @@ WORDS: list[dict[str, Any]] = [
                 "source": [4, 8],
                 "target": [3, 8],
                 "words": {"source": "the cake", "target": "the dog sat on the mat"},
-            },
+            }
         ],
     },
     {

@@ -12,13 +12,7 @@ import pytest
 from creamtea.human.making import design
 from creamtea.human.making.design import EVERYONE, STEPS, adaptive_blocks
 from creamtea.stats import incomplete
-from creamtea.stats.incomplete import (
-    LOOKS,
-    SystemEstimates,
-    estimate_systems,
-    last_look,
-    open_systems,
-)
+from creamtea.stats.incomplete import LOOKS, SystemEstimates, estimate_systems, last_look, open_systems
 
 
 @pytest.fixture(autouse=True)

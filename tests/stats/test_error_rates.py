@@ -108,10 +108,7 @@ def crossed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("raters", "each", "views"),
-    [(2, 2, 0.3), (3, 1, 0.3), (4, 4, 0.8), (8, 2, 0.3)],
-)
+@pytest.mark.parametrize(("raters", "each", "views"), [(2, 2, 0.3), (3, 1, 0.3), (4, 4, 0.8), (8, 2, 0.3)])
 def test_intervals_with_raters_drawn_cover_and_keep_their_false_alarms(
     raters: int, each: int, views: float
 ) -> None:

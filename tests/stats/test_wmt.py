@@ -99,22 +99,14 @@ def test_a_cluster_ends_only_where_all_above_beat_all_below() -> None:
     scores = np.concatenate([base + 9, base + 4.5, base])
     system, segment = np.repeat([0, 1, 2], 40), np.tile(np.arange(40), 3)
     found = wmt_ranking(np.zeros(120), system, segment, scores, systems=3)
-    assert [(row.rank_low, row.rank_high, row.cluster) for row in found] == [
-        (1, 2, 1),
-        (1, 3, 1),
-        (2, 3, 1),
-    ]
+    assert [(row.rank_low, row.rank_high, row.cluster) for row in found] == [(1, 2, 1), (1, 3, 1), (2, 3, 1)]
 
 
 # WMT 2021 (github.com/wmt-conference/wmt21-news-systems, folders humaneval/facebook-wikipedia-2021 and
 # humaneval/newstest2021-toen): from the best mean z down, who significantly beats whom
 # (ad-DA-diff-wilcoxon-rs-*.csv); the wins of each and the first and last place of its cluster (clusters.csv).
 PUBLISHED = {
-    "zu-xh": (
-        ".>>>> ...>> ....> ....> .....",
-        [4, 2, 1, 1, 0],
-        [(1, 1), (2, 4), (2, 4), (2, 4), (5, 5)],
-    ),
+    "zu-xh": (".>>>> ...>> ....> ....> .....", [4, 2, 1, 1, 0], [(1, 1), (2, 4), (2, 4), (2, 4), (5, 5)]),
     "bn-hi": (
         "..>>>>>>> ..>>>>>>> .....>>>> ......>>> ......>>> ........> ........> ........> .........",
         [7, 7, 4, 3, 3, 1, 1, 1, 0],

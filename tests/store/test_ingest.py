@@ -225,11 +225,7 @@ def test_an_error_leaves_the_rows_as_they_were(
             b'{"index": 0, "value": 1' + b"0" * 400 + b"}\n",
             "segment_scores.jsonl, line 1: value: .*valid number",
         ),
-        (
-            "segment_scores.jsonl",
-            lines(SCORE) + b"\n",
-            "segment_scores.jsonl, line 2: Invalid JSON",
-        ),
+        ("segment_scores.jsonl", lines(SCORE) + b"\n", "segment_scores.jsonl, line 2: Invalid JSON"),
         ("segment_scores.jsonl", b"[]\n", "segment_scores.jsonl, line 1: .*an object"),
         ("segment_scores.jsonl", b"\xff\n", "segment_scores.jsonl, line 1: Invalid JSON"),
         (
@@ -262,11 +258,7 @@ def test_an_error_leaves_the_rows_as_they_were(
             b'{"index": 0, "source": "\\ud800", "reference": "", "idioms": []}\n',
             "segments.jsonl, line 1: Invalid JSON",
         ),
-        (
-            "segments.jsonl",
-            lines({**SEGMENT, "idioms": {}}),
-            "segments.jsonl, line 1: idioms: .*array.*{}",
-        ),
+        ("segments.jsonl", lines({**SEGMENT, "idioms": {}}), "segments.jsonl, line 1: idioms: .*array.*{}"),
         (
             "segments.jsonl",
             lines({**SEGMENT, "idioms": [{"name": "a\0"}]}),

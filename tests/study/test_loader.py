@@ -131,10 +131,7 @@ def test_a_grid_in_an_analysis_stands_for_its_members(write: Write) -> None:
 
 def test_one_member_of_a_grid_may_have_no_smoothing(write: Write) -> None:
     path = write(
-        (
-            "{kind: scones, alpha: 0.5}",
-            "{kind: entmax, smoothing: unigram, label_smoothing: [0.0, 0.1]}",
-        )
+        ("{kind: scones, alpha: 0.5}", "{kind: entmax, smoothing: unigram, label_smoothing: [0.0, 0.1]}")
     )
     assert len(load_study(path).study.variants) == 3
 

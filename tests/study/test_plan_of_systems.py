@@ -165,9 +165,7 @@ def test_a_system_that_never_answered_is_planned(write_given: Write) -> None:
     ("content", "words"),
     [
         pytest.param(
-            b"eins\nzwei\n",
-            "found 3 lines in test.en and 2 in gpt.de, allowed equal counts",
-            id="too short",
+            b"eins\nzwei\n", "found 3 lines in test.en and 2 in gpt.de, allowed equal counts", id="too short"
         ),
         pytest.param("eins\rzwei\x85drei\u2028vier\n".encode(), "and 1 in gpt.de", id="other line ends"),
         pytest.param(b"eins\nzw\xff\ndrei\n", '"gpt.de": line 2 is not UTF-8', id="not UTF-8"),

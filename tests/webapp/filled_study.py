@@ -116,16 +116,7 @@ def metrics_of(node: PlannedNode, systems: list[str]) -> list[dict[str, Any]]:
         case "compare":
             p, delta = [(1, 0), (0.001, -1.9), (0.61, -0.2), (0.004, 1.6)][at]
             detail = {"p_two_sided": p, "p_value": p / 2, "p_randomization": p * 1.25}
-            return [
-                row(
-                    "delta",
-                    delta,
-                    labels["metric"],
-                    low=delta - 1,
-                    high=delta + 1,
-                    detail=detail,
-                )
-            ]
+            return [row("delta", delta, labels["metric"], low=delta - 1, high=delta + 1, detail=detail)]
         case "pairs":
             of_all = [0.0, -1.9, -0.2, 1.6]
             places = [systems.index(name) for name in labels["systems"]]

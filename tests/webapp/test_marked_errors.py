@@ -9,16 +9,7 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from limits import wait_until
-from marked_text import (
-    click_on,
-    drag_over,
-    errors_are,
-    passage,
-    payloads,
-    point_of,
-    span,
-    tap_on,
-)
+from marked_text import click_on, drag_over, errors_are, passage, payloads, point_of, span, tap_on
 from playwright.sync_api import expect
 from rating_board import (
     draft_on,

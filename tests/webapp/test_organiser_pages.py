@@ -13,16 +13,7 @@ from filled_study import HOSTILE, SPEC, fill_study, lines
 from found_errors import MINOR, add_scores
 from markupsafe import escape
 from media_files import png
-from organiser_app import (
-    Visit,
-    actions,
-    campaign_row,
-    place_of_error,
-    press,
-    ran,
-    rated_campaign,
-    shown,
-)
+from organiser_app import Visit, actions, campaign_row, place_of_error, press, ran, rated_campaign, shown
 from ready_campaigns import draft_campaign
 from small_campaigns import add_rater, make_campaign
 from sqlalchemy import select
@@ -99,7 +90,7 @@ def test_a_campaign_from_the_form_to_its_end(ready: Database, visit: Visit) -> N
     assert campaign_row(ready, "scones").state == "launched"
     who = "organiser, session 7"
     assert actions(ready) == [
-        *((who, audit.CREATED), (who, audit.LAUNCHED), (who, audit.CLOSED), (who, audit.REOPENED)),
+        *((who, audit.CREATED), (who, audit.LAUNCHED), (who, audit.CLOSED), (who, audit.REOPENED))
     ]
     assert "enough" in shown(visit(campaign=row.id, view="log"))
 

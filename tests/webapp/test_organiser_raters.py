@@ -10,16 +10,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from organiser_app import (
-    HOSTILE_NAME,
-    Visit,
-    actions,
-    campaign_row,
-    press,
-    ran,
-    rated_campaign,
-    shown,
-)
+from organiser_app import HOSTILE_NAME, Visit, actions, campaign_row, press, ran, rated_campaign, shown
 from ready_campaigns import launched_campaign
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
@@ -257,10 +248,7 @@ def test_a_zip_that_leads_elsewhere_or_no_zip_is_refused(ready: Database, visit:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("../campaign.json", "{}")
-    for data, told in (
-        (packed.getvalue(), "is not a plain file"),
-        (b"PK nonsense", "not a zip file"),
-    ):
+    for data, told in ((packed.getvalue(), "is not a plain file"), (b"PK nonsense", "not a zip file")):
         app = visit(campaigns="import")
         app.text_input(key="import-name").set_value("again")
         app.file_uploader(key="import-file").set_value([("x.zip", data, "application/zip")])

@@ -66,8 +66,7 @@ def test_a_page_refuses_whom_it_is_not_for(
 
 
 @pytest.mark.parametrize(
-    ("page", "who"),
-    [("studies", READER), ("report", ORGANISER), ("papers", READER), ("rate", RATER)],
+    ("page", "who"), [("studies", READER), ("report", ORGANISER), ("papers", READER), ("rate", RATER)]
 )
 def test_a_page_goes_on_to_read_for_whom_it_is(
     monkeypatch: pytest.MonkeyPatch, page: str, who: Identity
