@@ -142,11 +142,12 @@ def test_a_vocabulary_too_large_for_the_text(write_texts: Write) -> None:
 
 
 @pytest.mark.parametrize(("words", "told"), [(1000, False), (1001, True)])
-def test_a_line_that_is_a_whole_text(words: int, told: bool, write_texts: Write) -> None:
+@pytest.mark.parametrize("name", ["test.en", "dev.en", "dev.de"])
+def test_a_line_that_is_a_whole_text(name: str, words: int, told: bool, write_texts: Write) -> None:
     path = write_texts(trained(GOOD))
-    Path("test.en").write_text(f"one\n{'two ' * words}\nthree\n", encoding="utf-8")
+    Path(name).write_text(f"first\n{'two ' * words}\nlast\n", encoding="utf-8")
     found = [(warning.kind, warning.found.partition(":")[0]) for warning in warned(path)]
-    assert found == [("long-line", "line 2 of test.en has 1,001 words")] * told
+    assert found == [("long-line", f"line 2 of {name} has 1,001 words")] * told
 
 
 def test_a_test_set_that_chooses_the_checkpoint(write_texts: Write) -> None:

@@ -158,20 +158,33 @@ def _few_to_time(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator
 
 
 def _long_lines(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
-    """Warn of lines to translate that are whole texts: the work grows with the square of their length."""
+    """Warn of lines that are whole texts: the work grows with the square of their length.
+
+    Training text has a filter for them; the lines of test sets and development text are all read.
+    """
+    if root is None:
+        return
     unspaced = any_unspaced(study.languages.source, study.languages.target)
+    texts: list[tuple[KeyPath, str, int | None, str]] = [
+        (("corpora", name, "dev", side), getattr(corpus.dev, side), None, "each validation may read it")
+        for name, corpus in study.corpora.items()
+        if isinstance(corpus, FilesCorpus)
+        for side in ("source", "target")
+    ]
     for name, test_set in study.test_sets.items():
         systems = (study.systems[system] for system in study.systems_on(name))
-        if root is None or not isinstance(test_set, FilesTestSet) or not any(own.runs for own in systems):
-            continue
-        lines = islice(lines_of(root / test_set.source), test_set.limit)
+        if isinstance(test_set, FilesTestSet) and any(own.runs for own in systems):
+            place: KeyPath = ("test_sets", name, "source")
+            texts.append((place, test_set.source, test_set.limit, "each system may translate it"))
+    for place, path, limit, work in texts:
+        lines = islice(lines_of(root / path), limit)
         words, line = max((count_words(normalise(line), unspaced), -n) for n, line in enumerate(lines, 1))
         if words > MAX_LINE:
             yield StudyWarning(
                 "long-line",
-                place_of(("test_sets", name, "source")),
-                f"line {-line:,} of {test_set.source} has {words:,.0f} words: each system may translate it "
-                "for many minutes, without progress to be seen",
+                place_of(place),
+                f"line {-line:,} of {path} has {words:,.0f} words: {work} for many minutes, without progress "
+                "to be seen",
                 "Write one sentence per line.",
             )
 
