@@ -11,6 +11,8 @@ TEXTS = Path(__file__).with_name("texts")
 SMALL, FILES = ((TEXTS / f"{name}.yaml").read_text(encoding="utf-8") for name in ("small", "files"))
 Write = Callable[..., Path]
 
+LINES = {"en": "one\ntwo\nthree\n", "de": "eins\nzwei\ndrei\n"}
+
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
@@ -33,7 +35,7 @@ def write_files(write: Write) -> Write:
     """The same for a study over files, with good files of three lines each beside it."""
     for name in ("train", "dev", "test"):
         for side in ("en", "de"):
-            Path(f"{name}.{side}").write_text("one\ntwo\nthree\n", encoding="utf-8")
+            Path(f"{name}.{side}").write_text(LINES[side], encoding="utf-8")
 
     def write_study(*replacements: tuple[str, str]) -> Path:
         return write(*replacements, text=FILES)

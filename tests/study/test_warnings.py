@@ -35,10 +35,10 @@ def write_texts(write_files: Write) -> Write:
     """A study over files with text enough that a good one gives no warning."""
     words = [f"word{number % 50}" for number in range(PAIRS * 10)]
     lines = [f"{number} {' '.join(words[10 * number : 10 * number + 9])}" for number in range(PAIRS)]
-    for side, mark in (("en", "word"), ("de", "Wort")):
+    for side, mark, dev in (("en", "word", "four\nfive\nsix\n"), ("de", "Wort", "vier\nfünf\nsechs\n")):
         rows = (f"{line.replace('word', mark)}\n" for line in lines)
         Path(f"train.{side}").write_text("".join(rows), encoding="utf-8")
-        Path(f"dev.{side}").write_text("four\nfive\nsix\n", encoding="utf-8")
+        Path(f"dev.{side}").write_text(dev, encoding="utf-8")
     return write_files
 
 
@@ -187,6 +187,16 @@ def test_the_same_text_on_both_sides_is_no_translation(write_texts: Write) -> No
     warning = the_one(warned(path))
     assert warning.kind == "same-sides"
     assert warning.place == "study.yaml:7: corpora.text.train[0]"
+
+
+@pytest.mark.parametrize(("name", "place"), [("test", "test_sets.test"), ("dev", "corpora.text.dev")])
+def test_the_same_text_on_both_sides_measures_copying(name: str, place: str, write_texts: Write) -> None:
+    path = write_texts(trained(GOOD))
+    source = Path(f"{name}.en").read_text(encoding="utf-8").splitlines()
+    Path(f"{name}.de").write_text("".join(f" {line}\n" for line in source), encoding="utf-8")
+    warning = the_one(warned(path))
+    assert (warning.kind, warning.place.partition(": ")[2]) == ("same-sides", place)
+    assert warning.found.startswith(f"{len(source)} of {len(source)} pairs")
 
 
 def test_an_adaptation_may_be_to_little_text(write_texts: Write) -> None:

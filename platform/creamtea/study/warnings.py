@@ -271,6 +271,27 @@ def _same_sides(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[Stud
         for number, (text, _) in enumerate(texts.of(corpus)):
             if warning := same_sides_warning(place_of(("corpora", name, "train", number)), text):
                 yield warning
+    if texts.root is None:
+        return
+    measured: list[tuple[KeyPath, str, str, int | None]] = [
+        (("corpora", name, "dev"), corpus.dev.source, corpus.dev.target, None)
+        for name, corpus in study.corpora.items()
+        if isinstance(corpus, FilesCorpus)
+    ]
+    for name, test_set in study.test_sets.items():
+        if isinstance(test_set, FilesTestSet) and test_set.target is not None:
+            measured.append((("test_sets", name), test_set.source, test_set.target, test_set.limit))
+    for place, *paths, limit in measured:
+        sides = (islice(map(normalise, lines_of(texts.root / path)), limit) for path in paths)
+        same = [source == target != "" for source, target in zip(*sides, strict=False)]
+        if 2 * sum(same) > len(same):
+            yield StudyWarning(
+                "same-sides",
+                place_of(place),
+                f"{sum(same):,} of {counted(len(same), 'pair')} have the same text on both sides: scores say "
+                "how much a system copies",
+                "Check that the target file is the translation.",
+            )
 
 
 def same_sides_warning(place: str, text: Survey) -> StudyWarning | None:
