@@ -30,7 +30,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from rating_board import item_on, items_on, own_campaign, press_at, save, shown_texts
 from ready_campaigns import draft_campaign, launched_campaign
 from sqlalchemy import select, update
-from watched import launch_browser, new_context
+from watched import at_rest, launch_browser, new_context
 
 from creamtea.access import audit, sessions
 from creamtea.human import rating as assignment
@@ -111,8 +111,8 @@ class Camera:
             page.wait_for_timeout(300)
             height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
         page.set_viewport_size({"width": width, "height": height})
-        page.wait_for_timeout(800)
-        expect(page.locator('[data-stale="true"]')).to_have_count(0)
+        page.wait_for_timeout(800)  # the plots
+        at_rest(page)
         path = self.output / f"{name}.png"
         page.screenshot(path=path)
         # 64 colours are enough for type and lines
@@ -136,7 +136,7 @@ class Camera:
             page.get_by_role("heading", name="Studies").wait_for()
             page.goto(f"{self.site}/{address}")
             act(page)
-            page.wait_for_timeout(3000)  # the plots
+            at_rest(page)
 
         self.picture(name, sessions.create_link(self.database, "organiser"), width, go, height)
 

@@ -79,11 +79,15 @@ def test_ways_that_lead_nowhere_are_not_shown(
     assert "?submit=new" in shown
 
 
-@pytest.mark.parametrize(("after", "beside"), [([], True), ([Choice("q", "", (), (), "none")], False)])
-def test_no_half_of_the_answer_is_empty(after: list[Choice], beside: bool) -> None:
-    """One picture stands beside the sentences, two stand beside each other."""
-    answer = [Notes("sentences", ("a.",), lead=True), Figure("ranking", "", {}, ()), *after]
-    assert blocks._are_a_pair(answer) is beside
+def test_no_half_of_the_answer_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[tuple[list[str], int]] = []
+    monkeypatch.setattr(
+        *(blocks, "_side_by_side"),
+        lambda placed, width, level: rows.append(([block.key for block, _ in placed], width)),
+    )
+    ranking, quality = Figure("ranking", "", {}, ()), Choice("quality", "", (), (), "none")
+    blocks._blocks([Notes("sentences", ("a.",), lead=True), ranking, quality], "study-1/answer", 2)
+    assert rows == [(["sentences", "ranking"], 2), (["quality"], 1)]
 
 
 def test_only_who_may_create_campaigns_sees_the_way_to_them(visit: Any) -> None:

@@ -131,10 +131,10 @@ def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
     """Show blocks, some of them beside each other.
 
     Neighbouring figures stand side by side. A single figure stands beside its table, if that is narrow, or
-    beside the sentences that open the report.
+    beside the sentences that open the report. A single choice has the whole width.
     """
     placed = _flat(blocks, path)
-    if _are_a_pair([block for block, _ in placed[:3]]):
+    if _are_a_pair([block for block, _ in placed[:2]]):
         _side_by_side(placed[:2], 2, level)
         placed = placed[2:]
     for drawn, group in groupby(placed, lambda item: _fits_beside_others(item[0])):
@@ -142,7 +142,7 @@ def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
         if drawn:
             plain = all(isinstance(block, Figure) for block, _ in neighbours)
             most = FIGURES_PER_ROW if plain else CHOICES_PER_ROW
-            _side_by_side(neighbours, max(2, min(most, len(neighbours))), level)
+            _side_by_side(neighbours, max(1 + plain, min(most, len(neighbours))), level)
         else:
             for block, place in neighbours:
                 show_block(block, place, level)
@@ -150,10 +150,10 @@ def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
 
 def _are_a_pair(blocks: Sequence[Block]) -> bool:
     match blocks:
-        case [Figure(), Table() as table, *_]:
+        case [Figure(), Table() as table]:
             return len(table.columns) <= FEW_COLUMNS
-        case [Notes(lead=True), Figure(), *after]:
-            return not any(map(_fits_beside_others, after))
+        case [Notes(lead=True), Figure()]:
+            return True
     return False
 
 
