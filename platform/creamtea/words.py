@@ -35,6 +35,7 @@ UNSPACED = re.compile(f"[{_KANA_AND_HAN}{_THAI_LAO_MYANMAR_KHMER}]")  # a charac
 # norms are known of Thai, Lao, Khmer and Burmese: five letters are a word, as where typing is measured.
 WORDS_PER_CHARACTER = 0.6
 WORDS_PER_LETTER = 0.2
+MAX_LINE = 1000  # words of a line to translate; a longer one is a whole text, which may take minutes
 _STACKERS = "\u17d2\u1039"  # Khmer and Burmese: the next letter is written below the last
 
 MARK = "\u0300"  # stands for any mark

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from creamtea.cli.models import Doubts, _writing, iterate_lines
+from creamtea.cli.models import Doubts, _writing, iterate_lines, warn_of_long_lines
 from creamtea.errors import CreamteaError, InputError
 from creamtea.store.database import open_database
 from creamtea.store.tables import StepRow
@@ -60,6 +60,15 @@ def test_lines_in_order_and_what_has_been_told_say_nothing(capsys: pytest.Captur
 def test_a_long_list_of_symbols_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = told("", {"x": [chr(number) for number in range(0x4E00, 0x4E0C)]}, capsys)
     assert line.endswith(" and 2 others")
+
+
+def test_a_line_that_is_a_whole_text_is_named_before_it_is_translated(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    warn_of_long_lines(["two " * 1000, "two " * 1001, "字" * 1700], before=40)
+    first, second = capsys.readouterr().err.splitlines()
+    assert "line 42 has 1,001 words" in first
+    assert "line 43 has 1,020 words" in second  # 0.6 words per character
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])

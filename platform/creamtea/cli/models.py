@@ -7,7 +7,7 @@ import shutil
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import count, islice
@@ -22,6 +22,7 @@ from creamtea.cli.printing import hand_over, say
 from creamtea.errors import InfrastructureError, InputError
 from creamtea.files import check_new, unpacked
 from creamtea.wording import counted
+from creamtea.words import MAX_LINE, count_words
 
 if TYPE_CHECKING:
     from creamtea.contract.export import ExportFacts
@@ -122,6 +123,7 @@ def translate(
 
         given = iterate_lines(sys.stdin.buffer, "standard input", show_prompt)
         while batch := list(islice(given, 1 if prompt else task.params["batch_size"])):
+            warn_of_long_lines(batch, number)
             for row in opened_system.translate(batch, selected, best, word or ""):
                 number += 1
                 doubts.add(row)
@@ -130,6 +132,17 @@ def translate(
             if prompt:
                 doubts.tell()
         doubts.tell()
+
+
+def warn_of_long_lines(batch: Sequence[str], before: int) -> None:
+    """Say, before they are translated, which lines are whole texts. `before`: number of earlier lines."""
+    for number, line in enumerate(batch, before + 1):
+        if (words := count_words(line, unspaced=True)) > MAX_LINE:
+            say(
+                f"creamtea: line {number:,} has {words:,} words, which may take many minutes: write one "
+                "sentence per line",
+                err=True,
+            )
 
 
 @dataclass

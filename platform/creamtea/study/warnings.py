@@ -25,13 +25,12 @@ from creamtea.study.plan.texts import Plan
 from creamtea.study.spec import Study
 from creamtea.study.survey import Survey, WordSurvey, lines_of, survey, survey_words
 from creamtea.wording import counted, option
-from creamtea.words import any_unspaced, count_words, normalise
+from creamtea.words import MAX_LINE, any_unspaced, count_words, normalise
 
 MIN_UPDATES = 500  # with fewer, a model of any size has hardly begun to learn
 MIN_WORDS = 30  # of running text for each subword
 MARGIN = 1.3  # on the estimated number of updates
 SURVEYED = 100_000  # pairs of a text
-MAX_LINE = 1000  # words of a line to translate
 # of a test set in development text, and of development text in training text: some sentences everybody says
 MAX_SEEN = 0.1
 
