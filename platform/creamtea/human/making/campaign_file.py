@@ -124,7 +124,7 @@ class LoadedCampaign:
                 self._read("media", asked.media, partial(read_media, store=None))
                 return asked.systems
             request = self.request(None, None)
-            plan_campaign(None, None, self.campaign.name, request)
+            plan_campaign(None, self.campaign.name, request)
         return list(request.systems)
 
     def request(self, database: Database | None, store: FileStore | None) -> CampaignRequest:

@@ -120,10 +120,8 @@ def store_draft(
     `replace` rebuilds the draft of this name and keeps its raters. InputError if the study, test set, a
     system or its outputs are missing, the settings do not fit, or the name is taken.
     """
-    _check(name, request)
+    study, texts, settings, items = plan_campaign(session, name, request)
     row = _free_name(session, name, replace)
-    study = None if request.texts is not None else find_study(session, request.study)
-    texts, settings, items = plan_campaign(session, study, name, request)
     again = row is not None
     if row is None:
         row = Campaign(name=name, state="draft", created_at=database.now(session))
@@ -173,34 +171,29 @@ def store_items(session: Session, campaign: Campaign, items: Sequence[ItemConten
 
 
 def plan_campaign(
-    session: Session | None, study: StudyRow | None, name: str, request: CampaignRequest
-) -> tuple[Texts, CampaignSettings, list[ItemContent]]:
-    """Return the texts, the complete settings and the items, and store nothing; texts from files need no
-    session. InputError as `store_draft`."""
-    protocol = _check(name, request)
-    if study is not None:
+    session: Session | None, name: str, request: CampaignRequest
+) -> tuple[StudyRow | None, Texts, CampaignSettings, list[ItemContent]]:
+    """Return the study, the texts, the complete settings and the items, and store nothing; texts from files
+    need no session. InputError as `store_draft`."""
+    protocol, systems = find_protocol(request.protocol), request.systems
+    for key, message in mistakes_of(name, protocol, systems):
+        raise InputError(message, about=key)
+    study = baseline = None
+    if request.texts is None:
         assert session is not None
-        check_names(session, study, request.test_set, request.systems)
-    baseline = None if study is None else study.spec.get("baseline")
-    settings = request.settings.complete(protocol, request.systems, baseline)
+        study = find_study(session, request.study)
+        check_names(session, study, request.test_set, systems)
+        baseline = study.spec.get("baseline")
+    settings = request.settings.complete(protocol, systems, baseline)
     protocol = protocol.with_settings(settings.model_dump(mode="json"))
     for key, message in request.settings.beyond_scale(protocol):
         raise wrong(key, message)
-    if study is not None:
+    texts = request.texts
+    if texts is None:
         assert session is not None
-        shown = settings.show_reference
-        texts = study_texts(session, study, request.test_set, request.systems, shown)
-    else:
-        assert request.texts is not None
-        texts = request.texts
-    return texts, *_draw(session, study, texts, request, protocol, settings)
-
-
-def _check(name: str, request: CampaignRequest) -> Protocol:
-    protocol = find_protocol(request.protocol)
-    for key, message in mistakes_of(name, protocol, request.systems):
-        raise InputError(message, about=key)
-    return protocol
+        assert study is not None
+        texts = study_texts(session, study, request.test_set, systems, settings.show_reference)
+    return study, texts, *_draw(session, study, texts, request, protocol, settings)
 
 
 def mistakes_of(name: str, protocol: Protocol, systems: Sequence[str]) -> Iterator[tuple[str, str]]:
