@@ -1,11 +1,12 @@
-"""A small study that campaigns are made from, and a launched campaign of four items."""
+"""A small study that campaigns are made from; a launched campaign of four items, with raters at work."""
 
 from __future__ import annotations
 
 import pytest
 from rated_study import fill_study
-from small_campaigns import make_campaign
+from small_campaigns import add_rater, make_campaign, work_for
 
+from creamtea.human.rating import Work
 from creamtea.store.database import Database
 
 
@@ -19,3 +20,19 @@ def study_database(database: Database) -> Database:
 def campaign(database: Database) -> Database:
     make_campaign(database)
     return database
+
+
+@pytest.fixture
+def anna(campaign: Database) -> int:
+    return add_rater(campaign)
+
+
+@pytest.fixture
+def bert(campaign: Database, anna: int) -> int:
+    return add_rater(campaign, "bert")
+
+
+@pytest.fixture
+def work(campaign: Database, anna: int) -> Work:
+    """The first page, on loan to anna."""
+    return work_for(campaign, anna)

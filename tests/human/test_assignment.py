@@ -57,8 +57,7 @@ def test_the_order_is_stored_and_what_is_shown(campaign: Database) -> None:
 # ---------------------------------------------------------------- who gets what
 
 
-def test_a_rater_gets_each_item_once_and_then_nothing(campaign: Database) -> None:
-    anna = add_rater(campaign)
+def test_a_rater_gets_each_item_once_and_then_nothing(campaign: Database, anna: int) -> None:
     sources = []
     for done in range(4):
         work = work_for(campaign, anna)
@@ -69,13 +68,11 @@ def test_a_rater_gets_each_item_once_and_then_nothing(campaign: Database) -> Non
     assert assignment.next_item(campaign, anna) is None
 
 
-def test_asking_again_gives_the_same_item(campaign: Database) -> None:
-    anna = add_rater(campaign)
+def test_asking_again_gives_the_same_item(campaign: Database, anna: int) -> None:
     assert work_for(campaign, anna) == work_for(campaign, anna)
 
 
-def test_two_raters_share_the_items_without_overlap(campaign: Database) -> None:
-    anna, bert = add_rater(campaign), add_rater(campaign, "bert")
+def test_two_raters_share_the_items_without_overlap(campaign: Database, anna: int, bert: int) -> None:
     seen: Counter[str] = Counter()
     while works := [w for r in (anna, bert) if (w := assignment.next_item(campaign, r))]:
         for person, work in zip((anna, bert), works, strict=False):
@@ -84,8 +81,7 @@ def test_two_raters_share_the_items_without_overlap(campaign: Database) -> None:
     assert seen == dict.fromkeys(FOUR, 1)
 
 
-def test_an_abandoned_lease_returns_to_the_others(campaign: Database) -> None:
-    anna, bert = add_rater(campaign), add_rater(campaign, "bert")
+def test_an_abandoned_lease_returns_to_the_others(campaign: Database, anna: int, bert: int) -> None:
     abandoned = work_for(campaign, anna, lease=LAPSED)
     taken = work_for(campaign, bert)
     assert taken.source == abandoned.source
@@ -108,8 +104,7 @@ def test_the_last_items_are_with_others_until_they_are_answered(database: Databa
     assert not assignment.others_have_items(database, bert)
 
 
-def test_a_lapsed_lease_that_nobody_took_still_counts(campaign: Database) -> None:
-    anna = add_rater(campaign)
+def test_a_lapsed_lease_that_nobody_took_still_counts(campaign: Database, anna: int) -> None:
     work = work_for(campaign, anna, lease=LAPSED)
     assert work_for(campaign, anna).assignment_id == work.assignment_id
     assert len(rate(campaign, anna, work).steps) == 4

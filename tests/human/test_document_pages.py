@@ -14,7 +14,7 @@ from small_campaigns import LAPSED, add_rater, make_campaign, rate, ratings, wor
 from sqlalchemy import select
 
 from creamtea.human import rating as assignment
-from creamtea.human.rating import RatingRefused
+from creamtea.human.rating import RatingRefused, Work
 from creamtea.human.rating.orders import groups_of, joint_order, order_on, together
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Item, Rating
@@ -49,20 +49,20 @@ def rows(database: Database, rater: int) -> list[tuple[int | None, Assignment]]:
 
 
 @pytest.fixture
-def documents(database: Database) -> Database:
+def campaign(database: Database) -> Database:
     make_campaign(database, THREE, unit="document")
     return database
 
 
-def test_a_page_holds_its_segments_in_order_under_the_same_letters(documents: Database) -> None:
-    anna = add_rater(documents)
-    work = work_for(documents, anna)
+def test_a_page_shows_its_segments_in_order_by_the_same_letters(
+    campaign: Database, anna: int, work: Work
+) -> None:
     assert [segment.source for segment in work.segments] == ["source 0", "source 1", "source 2"]
     assert {tuple(segment.letters) for segment in work.segments} == {("A", "B", "C", "D")}
     systems = {tuple(text.partition("-")[2] for text in segment.outputs) for segment in work.segments}
     assert len(systems) == 1
     assert (len(work.outputs), work.done, work.total, work.document) == (12, 0, 8, True)
-    assert work_for(documents, anna) == work
+    assert work_for(campaign, anna) == work
 
 
 def test_equal_outputs_of_a_segment_stand_together_under_their_letters(database: Database) -> None:
@@ -83,72 +83,64 @@ def test_equal_outputs_of_a_segment_stand_together_under_their_letters(database:
     assert len(set(saved.of_items[1].values())) == 3
 
 
-def test_a_page_is_saved_whole_once_and_revised_whole(documents: Database) -> None:
-    anna = add_rater(documents)
-    work = work_for(documents, anna)
+def test_a_page_is_saved_whole_once_and_revised_whole(campaign: Database, anna: int, work: Work) -> None:
     answers = list(range(12))
     for _ in range(2):
-        saved = assignment.submit(documents, anna, work.assignment_id, answers, comment="c", active_ms=0)
+        saved = assignment.submit(campaign, anna, work.assignment_id, answers, comment="c", active_ms=0)
         assert [len(of_item) for of_item in saved.of_items] == [4, 4, 4]
         assert [step for of_item in saved.of_items for step in sorted(of_item.values())] == answers
-    assert len(ratings(documents)) == 12
-    (one,) = assignment.earlier(documents, anna)
+    assert len(ratings(campaign)) == 12
+    (one,) = assignment.earlier(campaign, anna)
     assert (one.number, one.items, one.source, one.revision) == (1, 3, "source 0", 1)
-    again = assignment.reopen(documents, anna, one.assignment_id)
+    again = assignment.reopen(campaign, anna, one.assignment_id)
     assert (again.draft, again.comment, again.revision, again.done) == (answers, "c", 2, 3)
-    assignment.save_draft(documents, anna, one.assignment_id, [None] * 11 + [7], "d", 2)
-    assert assignment.reopen(documents, anna, one.assignment_id).draft == [None] * 11 + [7]
-    assignment.submit(documents, anna, one.assignment_id, [5] * 12, revision=2)
-    assert {rating.step for rating in ratings(documents) if rating.revision == 2} == {5}
-    assert work_for(documents, anna).source == "source 3"
+    assignment.save_draft(campaign, anna, one.assignment_id, [None] * 11 + [7], "d", 2)
+    assert assignment.reopen(campaign, anna, one.assignment_id).draft == [None] * 11 + [7]
+    assignment.submit(campaign, anna, one.assignment_id, [5] * 12, revision=2)
+    assert {rating.step for rating in ratings(campaign) if rating.revision == 2} == {5}
+    assert work_for(campaign, anna).source == "source 3"
 
 
-def test_an_impossible_answer_stores_nothing_of_the_page(documents: Database) -> None:
-    anna = add_rater(documents)
-    work = work_for(documents, anna)
+def test_an_impossible_answer_stores_nothing_of_the_page(campaign: Database, anna: int, work: Work) -> None:
     for answers in ([5] * 11 + [None], [5] * 11 + [26], [5] * 11, [5] * 13):
         with pytest.raises(RatingRefused):
-            assignment.submit(documents, anna, work.assignment_id, answers)
+            assignment.submit(campaign, anna, work.assignment_id, answers)
         if None not in answers:
             with pytest.raises(RatingRefused):
-                assignment.save_draft(documents, anna, work.assignment_id, answers)
-    assert ratings(documents) == []
-    assert all(one.submitted_at is None and one.draft is None for _, one in rows(documents, anna))
+                assignment.save_draft(campaign, anna, work.assignment_id, answers)
+    assert ratings(campaign) == []
+    assert all(one.submitted_at is None and one.draft is None for _, one in rows(campaign, anna))
 
 
-def test_drafts_and_leases_are_of_the_whole_page(documents: Database) -> None:
-    anna, bert = add_rater(documents), add_rater(documents, "bert")
-    work = work_for(documents, anna, lease=LAPSED)
+def test_drafts_and_leases_are_of_the_whole_page(campaign: Database, anna: int, bert: int) -> None:
+    work = work_for(campaign, anna, lease=LAPSED)
     draft = [None, 3, *[None] * 9, 4]
-    assignment.save_draft(documents, anna, work.assignment_id, draft, "so far")
-    assert len({one.lease_until for _, one in rows(documents, anna)}) == 1
-    assert work_for(documents, bert).source == "source 5"  # of another document, the lease was renewed
-    again = work_for(documents, anna)
+    assignment.save_draft(campaign, anna, work.assignment_id, draft, "so far")
+    assert len({one.lease_until for _, one in rows(campaign, anna)}) == 1
+    assert work_for(campaign, bert).source == "source 5"  # of another document, the lease was renewed
+    again = work_for(campaign, anna)
     assert (again.draft, again.comment) == (draft, "so far")
 
 
-def test_a_lapsed_page_goes_to_another_as_a_whole(documents: Database) -> None:
-    anna, bert = add_rater(documents), add_rater(documents, "bert")
-    abandoned = work_for(documents, anna, lease=LAPSED)
-    taken = work_for(documents, bert)
+def test_a_lapsed_page_goes_to_another_as_a_whole(campaign: Database, anna: int, bert: int) -> None:
+    abandoned = work_for(campaign, anna, lease=LAPSED)
+    taken = work_for(campaign, bert)
     assert taken.source == abandoned.source
     with pytest.raises(RatingRefused, match="given to someone else"):
-        rate(documents, anna, abandoned)
-    assert len(rate(documents, bert, taken).of_items) == 3
-    assert work_for(documents, anna).source == "source 5"
+        rate(campaign, anna, abandoned)
+    assert len(rate(campaign, bert, taken).of_items) == 3
+    assert work_for(campaign, anna).source == "source 5"
 
 
-def test_a_page_is_skipped_whole(documents: Database) -> None:
-    anna, bert = add_rater(documents), add_rater(documents, "bert")
-    work = work_for(documents, anna)
-    assignment.skip(documents, anna, work.assignment_id, "broken")
-    mine = rows(documents, anna)
+def test_a_page_is_skipped_whole(campaign: Database, anna: int, bert: int, work: Work) -> None:
+    assignment.skip(campaign, anna, work.assignment_id, "broken")
+    mine = rows(campaign, anna)
     assert [(page, one.skip_reason) for page, one in mine] == [(0, "broken")] * 3
     assert len({one.skipped_at for _, one in mine}) == 1
-    assert work_for(documents, anna).source == "source 3"
-    assert work_for(documents, bert).source == "source 5"  # anna has begun d0
+    assert work_for(campaign, anna).source == "source 3"
+    assert work_for(campaign, bert).source == "source 5"  # anna has begun d0
     with pytest.raises(RatingRefused, match="you have skipped"):
-        rate(documents, anna, work)
+        rate(campaign, anna, work)
 
 
 def test_time_is_shared_by_what_there_is_to_read(database: Database) -> None:
@@ -321,12 +313,10 @@ def test_two_systems_share_a_score_if_they_say_the_same_everywhere(database: Dat
                 assert (whole[one] == whole[other]) == (spoken[one] == spoken[other])
 
 
-def test_no_score_of_the_whole_is_stored_unasked(documents: Database) -> None:
-    anna = add_rater(documents)
-    work = work_for(documents, anna)
+def test_no_score_of_the_whole_is_stored_unasked(campaign: Database, anna: int, work: Work) -> None:
     assert work.document_letters == []
     with pytest.raises(RatingRefused, match="1 score of the whole document instead of 0"):
-        assignment.submit(documents, anna, work.assignment_id, [5] * 12, document=[4])
+        assignment.submit(campaign, anna, work.assignment_id, [5] * 12, document=[4])
 
 
 # ---------------------------------------------------------------- orders of a page

@@ -260,27 +260,24 @@ def test_from_the_metric_to_the_page(study_database: Database, tmp_path: Path, s
         both.request(study_database, store)
 
 
-def test_what_a_metric_cannot_propose(study_database: Database, tmp_path: Path, store: ArtefactStore) -> None:
-    add_scores(study_database, store, tmp_path, "plain", [[]] * 5)
-    with pytest.raises(
-        InputError, match=r"protocol.proposals_from: other: study 'jam' has no such metric; it has finder"
-    ):
-        of_metric(study_database, store, "other")
-    with pytest.raises(InputError, match="'beam'"):
-        of_metric(study_database, store)
-    add_scores(study_database, store, tmp_path, "beam", [[]] * 5, found_errors=False)
-    assert with_errors(study_database) == ["finder"]  # of one system, so that the message tells what is amiss
-    with pytest.raises(InputError, match="no `spans` with the scores of beam: docs/scorers"):
-        of_metric(study_database, store)
-
-
-def test_two_versions_of_a_scorer_do_not_mix(
-    study_database: Database, tmp_path: Path, store: ArtefactStore
+@pytest.mark.parametrize(
+    ("metric", "of_beam", "message"),
+    [
+        ("other", None, r"protocol.proposals_from: other: study 'jam' has no such metric; it has finder"),
+        ("finder", None, "'beam'"),
+        ("finder", {"found_errors": False}, "no `spans` with the scores of beam: docs/scorers"),
+        ("finder", {"version": "2.0"}, "scored by different versions"),
+    ],
+)
+def test_what_a_metric_cannot_propose(
+    study_database: Database, tmp_path: Path, store: ArtefactStore, metric: str, of_beam: Any, message: str
 ) -> None:
     add_scores(study_database, store, tmp_path, "plain", [[]] * 5)
-    add_scores(study_database, store, tmp_path, "beam", [[]] * 5, version="2.0")
-    with pytest.raises(InputError, match="scored by different versions"):
-        of_metric(study_database, store)
+    if of_beam is not None:
+        add_scores(study_database, store, tmp_path, "beam", [[]] * 5, **of_beam)
+    assert with_errors(study_database) == ["finder"]  # of one system, so that the message tells what is amiss
+    with pytest.raises(InputError, match=message):
+        of_metric(study_database, store, metric)
 
 
 def test_the_campaign_checks_them_as_those_of_a_file(

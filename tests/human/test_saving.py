@@ -21,7 +21,7 @@ from small_campaigns import (
 
 from creamtea.human import rating as assignment
 from creamtea.human.protocols import OWN, Protocol, find_protocol
-from creamtea.human.rating import RatingRefused
+from creamtea.human.rating import RatingRefused, Work
 from creamtea.human.rating.saving import check_draft, read_answers
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Item
@@ -32,9 +32,7 @@ WORDS = "ein Satz " * 300
 NUMBERS = count(1)
 
 
-def test_many_submits_at_once_store_one_rating_a_system(campaign: Database) -> None:
-    anna = add_rater(campaign)
-    work = work_for(campaign, anna)
+def test_many_submits_at_once_store_one_rating_a_system(campaign: Database, anna: int, work: Work) -> None:
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda step: rate(campaign, anna, work, step), range(16)))
     assert all(result == results[0] for result in results)
@@ -44,9 +42,7 @@ def test_many_submits_at_once_store_one_rating_a_system(campaign: Database) -> N
     assert {rating.step for rating in found} == set(results[0].steps.values())
 
 
-def test_a_revision_is_added_and_the_first_kept(campaign: Database) -> None:
-    anna = add_rater(campaign)
-    work = work_for(campaign, anna)
+def test_a_revision_is_added_and_the_first_kept(campaign: Database, anna: int, work: Work) -> None:
     rate(campaign, anna, work, 3)
     for step in (9, 11):
         again = assignment.submit(campaign, anna, work.assignment_id, [step] * 4, revision=2)
@@ -58,9 +54,7 @@ def test_a_revision_is_added_and_the_first_kept(campaign: Database) -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, -1, 26, 2.0, True, "3"])
-def test_a_missing_or_impossible_score_stores_nothing(campaign: Database, wrong: object) -> None:
-    anna = add_rater(campaign)
-    work = work_for(campaign, anna)
+def test_an_impossible_score_stores_nothing(campaign: Database, anna: int, work: Work, wrong: object) -> None:
     steps: list = [3] * len(work.outputs)
     steps[-1] = wrong
     with pytest.raises(RatingRefused):
@@ -119,9 +113,7 @@ def test_the_ends_of_every_scale_are_stored_exactly(database: Database, protocol
         assert [found[group[0]] for group in order] == steps
 
 
-def test_another_raters_item_is_refused(campaign: Database) -> None:
-    anna, bert = add_rater(campaign), add_rater(campaign, "bert")
-    work = work_for(campaign, anna)
+def test_another_raters_item_is_refused(campaign: Database, anna: int, bert: int, work: Work) -> None:
     for assignment_id in (work.assignment_id, 10**6):
         for act in (assignment.submit, assignment.save_draft):
             with pytest.raises(RatingRefused, match="not yours"):
@@ -136,9 +128,7 @@ def test_another_raters_item_is_refused(campaign: Database) -> None:
 # ---------------------------------------------------------------- drafts
 
 
-def test_a_draft_comes_back_and_stores_no_rating(campaign: Database) -> None:
-    anna = add_rater(campaign)
-    work = work_for(campaign, anna)
+def test_a_draft_comes_back_and_stores_no_rating(campaign: Database, anna: int, work: Work) -> None:
     draft = [None, 25, None, None]
     assignment.save_draft(campaign, anna, work.assignment_id, draft, "half way")
     again = work_for(campaign, anna)
@@ -149,15 +139,13 @@ def test_a_draft_comes_back_and_stores_no_rating(campaign: Database) -> None:
         assignment.save_draft(campaign, anna, work.assignment_id, draft)
 
 
-def test_a_draft_renews_the_lease(campaign: Database) -> None:
-    anna, bert = add_rater(campaign), add_rater(campaign, "bert")
+def test_a_draft_renews_the_lease(campaign: Database, anna: int, bert: int) -> None:
     mine = work_for(campaign, anna, lease=LAPSED)
     assignment.save_draft(campaign, anna, mine.assignment_id, [None] * 4)
     assert work_for(campaign, bert).source != mine.source
 
 
-def test_a_draft_does_not_take_a_place_back_that_went_to_somebody_else(campaign: Database) -> None:
-    anna, bert = add_rater(campaign), add_rater(campaign, "bert")
+def test_a_draft_takes_no_place_back_that_went_to_another(campaign: Database, anna: int, bert: int) -> None:
     mine = work_for(campaign, anna, lease=LAPSED)
     assert work_for(campaign, bert).source == mine.source
     with pytest.raises(
@@ -171,8 +159,7 @@ def test_a_draft_does_not_take_a_place_back_that_went_to_somebody_else(campaign:
         rate(campaign, anna, mine)
 
 
-def test_a_page_that_comes_back_waits_until_the_present_one_is_done(campaign: Database) -> None:
-    anna, bert = add_rater(campaign), add_rater(campaign, "bert")
+def test_a_page_that_comes_back_waits_for_the_present_one(campaign: Database, anna: int, bert: int) -> None:
     lost = work_for(campaign, anna, lease=LAPSED)
     taken = work_for(campaign, bert)
     assert taken.source == lost.source
@@ -188,9 +175,7 @@ def test_a_page_that_comes_back_waits_until_the_present_one_is_done(campaign: Da
 # ---------------------------------------------------------------- comment and time
 
 
-def test_the_comment_of_the_newest_revision_is_kept(campaign: Database) -> None:
-    anna = add_rater(campaign)
-    work = work_for(campaign, anna)
+def test_the_comment_of_the_newest_revision_is_kept(campaign: Database, anna: int, work: Work) -> None:
     assignment.submit(campaign, anna, work.assignment_id, [1] * 4, comment="*good* <b>")
     assignment.submit(campaign, anna, work.assignment_id, [1] * 4, comment="a double click")
     assert stored(campaign, work.assignment_id).comment == "*good* <b>"
@@ -199,9 +184,7 @@ def test_the_comment_of_the_newest_revision_is_kept(campaign: Database) -> None:
 
 
 @pytest.mark.parametrize("text", ["x" * 2001, "\0", "\ud800", 3])
-def test_a_text_that_cannot_be_stored_is_refused(campaign: Database, text: str) -> None:
-    anna = add_rater(campaign)
-    work = work_for(campaign, anna)
+def test_an_impossible_text_is_refused(campaign: Database, anna: int, work: Work, text: str) -> None:
     with pytest.raises(RatingRefused, match="the comment"):
         assignment.submit(campaign, anna, work.assignment_id, [1] * 4, comment=text)
     with pytest.raises(RatingRefused, match="the comment"):
@@ -213,9 +196,7 @@ def test_a_text_that_cannot_be_stored_is_refused(campaign: Database, text: str) 
     assignment.submit(campaign, anna, work.assignment_id, [1] * 4, comment="x" * 2000)
 
 
-def test_the_time_is_bounded_by_the_clock_of_the_server(campaign: Database) -> None:
-    anna = add_rater(campaign)
-    work = work_for(campaign, anna)
+def test_the_time_is_bounded_by_the_clock_of_the_server(campaign: Database, anna: int, work: Work) -> None:
     with campaign.transaction() as session:
         row = session.get_one(Assignment, work.assignment_id)
         row.created_at -= timedelta(seconds=60)
@@ -257,8 +238,7 @@ def test_a_tutorial_answer_returns_its_guidance_by_shown_position(database: Data
 # ---------------------------------------------------------------- skipping
 
 
-def test_a_skipped_item_goes_to_others_and_never_comes_back(campaign: Database) -> None:
-    anna, bert = add_rater(campaign), add_rater(campaign, "bert")
+def test_a_skipped_item_goes_to_others_and_never_comes_back(campaign: Database, anna: int, bert: int) -> None:
     skipped = work_for(campaign, anna)
     for _ in range(2):
         assignment.skip(campaign, anna, skipped.assignment_id, " the source is no sentence ")
@@ -293,8 +273,7 @@ def test_a_skip_needs_a_reason_and_an_open_item(database: Database) -> None:
 # ---------------------------------------------------------------- going back
 
 
-def test_earlier_items_are_listed_and_reopened_with_what_is_stored(campaign: Database) -> None:
-    anna = add_rater(campaign)
+def test_earlier_items_are_listed_and_reopened_with_what_is_stored(campaign: Database, anna: int) -> None:
     assert assignment.earlier(campaign, anna) == []
     works = []
     for step in (4, 5):
@@ -313,9 +292,7 @@ def test_earlier_items_are_listed_and_reopened_with_what_is_stored(campaign: Dat
     assert (again.done, again.total) == (2, 4)
 
 
-def test_a_revision_can_be_drafted_and_a_late_draft_of_the_first_is_not_one(campaign: Database) -> None:
-    anna = add_rater(campaign)
-    work = work_for(campaign, anna)
+def test_a_late_draft_of_the_first_is_none_of_a_revision(campaign: Database, anna: int, work: Work) -> None:
     assignment.save_draft(campaign, anna, work.assignment_id, [None, 1, None, None], "first")
     with pytest.raises(RatingRefused, match="not saved yet"):
         assignment.reopen(campaign, anna, work.assignment_id)
@@ -348,17 +325,13 @@ def test_each_revision_comes_back_as_it_was_sent(campaign: Database, revisions: 
         assert [again.steps[group[0]] for group in order] == steps
 
 
-def test_a_second_tab_with_other_values_is_told_apart_from_a_second_click(campaign: Database) -> None:
-    anna = add_rater(campaign)
-    work = work_for(campaign, anna)
+def test_a_second_tab_is_told_apart_from_a_second_click(campaign: Database, anna: int, work: Work) -> None:
     assert not rate(campaign, anna, work, 3).differs
     assert not rate(campaign, anna, work, 3).differs
     assert rate(campaign, anna, work, 4).differs
 
 
-def test_a_draft_of_a_saved_item_is_forgotten_where_it_is_left_as_it_was(campaign: Database) -> None:
-    anna = add_rater(campaign)
-    work = work_for(campaign, anna)
+def test_a_draft_of_a_saved_item_can_be_discarded(campaign: Database, anna: int, work: Work) -> None:
     rate(campaign, anna, work, 3)
     before = assignment.reopen(campaign, anna, work.assignment_id).draft
     assignment.save_draft(campaign, anna, work.assignment_id, [5] * len(before), revision=2)
