@@ -1,6 +1,7 @@
 """How often estimates from pages that show some of the systems err, with the noise of a real campaign.
 
     python bench/some_systems.py DOCUMENTS SCORES [--campaigns 100] [--only equal] [--beside] [--adaptive]
+        [--views 3]
 
 DOCUMENTS has DOMAIN TAB DOCUMENT for each segment and SCORES "SYSTEM SCORE" lines, those of a system
 together (en-de.ESA-2.seg.score of WMT 2023's ESA campaign, None where nobody rated).
@@ -8,7 +9,8 @@ together (en-de.ESA-2.seg.score of WMT 2023's ESA campaign, None where nobody ra
 Simulated: pages of documents that show 3 of 30 systems by balanced blocks (`making/design.py`). The noise
 is the real one: each document takes a real document's scores less the means of its systems and segments,
 from as many real systems at random, so that what a document does to a system stays. Raters, a document
-each, differ in severity (sd 10) and in what they think of each system (sd 3).
+each, differ in severity (sd 10) and in what they think of each system (sd 3; with --views 0 raters agree, and
+estimates do not take them for a sample).
 - equal: all systems are equal. False alarm: some interval of a difference lies beside 0 (5 ± 1 % is the
   goal).
 - apart: systems lie 0 to 15 points apart. Covered: all differences in their intervals at once; ranks
@@ -90,11 +92,13 @@ def pages_of(
 class Simulation:
     """A campaign of so many documents, rated block by block."""
 
+    sd_of_views = VIEWS
+
     def __init__(self, rng: np.random.Generator, noise: Documents, effects: Array, documents: int) -> None:
         self.rng, self.noise, self.effects = rng, noise, effects
         self.raters = rng.permutation(np.arange(documents) % RATERS)
         self.severity = rng.normal(0, SEVERITY, RATERS)
-        self.views = rng.normal(0, VIEWS, (RATERS, len(effects)))
+        self.views = rng.normal(0, self.sd_of_views, (RATERS, len(effects)))
         self.scores: Documents = []
         self.blocks: list[list[int]] = []
         self.chances: list[Array] = []
@@ -116,7 +120,7 @@ class Simulation:
         self.chances.append(of_pairs)
 
     def estimate(self, alpha: float = SIGNIFICANT) -> SystemEstimates | None:
-        columns = pages_of(self.scores, self.blocks, self.raters)
+        columns = pages_of(self.scores, self.blocks, self.raters if self.sd_of_views else None)
         chance = np.sqrt(np.array(self.chances)[columns["cluster"], columns["system"]])
         try:
             return estimate_systems(**columns, systems=len(self.effects), chance=chance, alpha=alpha)
@@ -267,7 +271,9 @@ def main() -> None:
     parser.add_argument("--range", type=float, default=RANGE, help="points from the worst to the best system")
     parser.add_argument("--groups", type=int, help="of equal systems, equally far apart")
     parser.add_argument("--delta", type=float, default=2.0, help="points: smaller differences do not matter")
+    parser.add_argument("--views", type=float, default=VIEWS, help="sd of raters' views of systems, points")
     options = parser.parse_args()
+    Simulation.sd_of_views = options.views
     incomplete.DRAWS = 2000  # a fifth: the level of an interval is then known to 0.5 %
     real = read(options.documents, options.scores)
     every = np.concatenate(real)
