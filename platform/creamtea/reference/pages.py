@@ -143,7 +143,7 @@ def methods_page() -> str:
     for family in FAMILIES:
         places = dict.fromkeys(part.place for part in parts if part.family is family)
         heading = anchor(family).replace("-", " ").capitalize()
-        lines += [f"## {heading}", ""]
+        lines += [*([""] if lines[-1] else []), f"## {heading}", ""]
         lines += ["At " + ", ".join(f"`{place}`" for place in places) + ", told apart by `kind`."]
         lines += [f"Without a `kind` it is `{family.default}`."] if family.default else []
         lines += ["", about.pop(heading)] if heading in about else []
