@@ -3,9 +3,9 @@
     creamtea translate STUDY SYSTEM --selected --json < SOURCE > LINES
     python bench/batch_unions.py LINES REFERENCE target.spm [--batches 1 16 64]
 
-LINES are of a system with a selection. Batches are of sentences of similar length (in characters, the shortest
-first). Recall is that of reports: the share of the references' unique subwords that are selected. With a batch
-of 1 both numbers are the report's.
+LINES are of a system with a selection. Batches are of sentences of similar length (in characters, the
+shortest first). Recall is that of reports: the share of the references' unique subwords that are selected.
+With a batch of 1 both numbers are the report's.
 """
 
 from __future__ import annotations
