@@ -1,9 +1,10 @@
 """What transformers makes of a folder in MarianMT format; COMET's environment has transformers.
 
-python marian_reference.py SENTENCES.txt FOLDER…
+python marian_reference.py FOLDER…
 
-writes the model as transformers saves it into FOLDER/saved, and what comes of the sentences into
-FOLDER/saved/reference.json. Before that it trains the model on FOLDER/pairs.json, if there is such a file.
+writes the model as transformers saves it into FOLDER/saved, and what comes of the sentences of
+FOLDER/lines.txt into FOLDER/saved/reference.json. Before that it trains the model on FOLDER/pairs.json, if
+there is such a file.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def train(model: MarianMTModel, tokenizer: MarianTokenizer, pairs: list[list[str
 
 
 @torch.no_grad()
-def refer(folder: str, sentences: str) -> None:
+def refer(folder: str) -> None:
     model = MarianMTModel.from_pretrained(folder)
     config = json.loads(Path(folder, "config.json").read_text())
     separate = Path(folder, "target_vocab.json").exists()
@@ -46,7 +47,7 @@ def refer(folder: str, sentences: str) -> None:
             train(model.train(), tokenizer, json.loads(Path(folder, "pairs.json").read_text()))
     model.eval()
     pad, rows = config["pad_token_id"], []
-    for line in Path(sentences).read_text(encoding="utf-8").splitlines():
+    for line in Path(folder, "lines.txt").read_text(encoding="utf-8").splitlines():
         source = tokenizer(line, return_tensors="pt").input_ids
         limit = 2 * (source.shape[1] - 1) + 10
         common = {
@@ -79,5 +80,5 @@ def refer(folder: str, sentences: str) -> None:
 
 
 if __name__ == "__main__":
-    for folder in sys.argv[2:]:
-        refer(folder, sys.argv[1])
+    for folder in sys.argv[1:]:
+        refer(folder)
