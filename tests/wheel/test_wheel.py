@@ -139,7 +139,7 @@ def test_every_study_of_the_readme_comes_along(installed: Installed) -> None:
 
 def test_a_database_is_moved_by_the_migrations_that_are_shipped(installed: Installed, tmp_path: Path) -> None:
     database = ("--database", f"sqlite:///{tmp_path / 'moved.db'}")
-    for command in (["upgrade"], ["downgrade", "base"], ["upgrade"], ["check"]):
+    for command in (["upgrade"], ["check"], ["downgrade", "base"]):
         installed.run(*installed.command("db", *command, *database))
 
 
