@@ -322,7 +322,7 @@ def test_outputs_of_another_length(database: Database, length: float, told: bool
     rows = {"metrics": [teatime_study.row("bleu", 30.0), teatime_study.row("length_ratio", length)]}
     fill_study(database, changes={f"score/scones-greedy/{seed}/test/bleu": rows for seed in (1, 2, 3)})
     found = [(warning.place, warning.found) for warning in warned(database) if warning.kind == "length"]
-    words = f"its outputs have {length:.3f} times the length of the references"
+    words = f"outputs have {length:.3f} times the length of the references"
     assert found == [("scones-greedy on test", words)] * told
 
 

@@ -231,7 +231,7 @@ def _scores(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning]
             yield StudyWarning(
                 "mark-without-meaning",
                 f"{text.row_name(row)} on {systems.test_set}",
-                f"its difference in {', '.join(marked)} would be significant, but both systems are near "
+                f"the difference in {', '.join(marked)} would be significant, but both systems are near "
                 "zero: it is not marked",
                 "Which is better cannot be said until they translate.",
             )
@@ -273,7 +273,7 @@ def _lengths(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning
             yield StudyWarning(
                 "length",
                 f"{row.name} on {systems.test_set}",
-                f"its outputs have {text.number(cell.value, LENGTH)} times the length of the references",
+                f"outputs have {text.number(cell.value, LENGTH)} times the length of the references",
                 f"Read some of them: {remedy}",
             )
 
