@@ -49,6 +49,11 @@ def show(template: str, macro: str, /, **values: Any) -> None:
     st.html(render(template, macro, **values))
 
 
+def show_missing(title: str, way: str, address: str, error: object = "") -> None:
+    """Say that a page is not there, why, and the way to those that are."""
+    show("parts.html", "missing", title=title, error=str(error), way=way, address=address)
+
+
 def show_part(macro: str, /, *values: Any) -> None:
     """Put a macro of the report's own templates on the page."""
     st.html(Markup('<div class="ct">{}</div>').format(part(macro, *values)))

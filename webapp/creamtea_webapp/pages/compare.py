@@ -57,7 +57,7 @@ def page() -> None:
     chosen = st.multiselect("Studies", list(names), asked, format_func=names.__getitem__, key=CHOSEN)
     st.query_params["compare"] = ",".join(map(str, chosen))
     if len(chosen) < 2:
-        note("Choose two studies or more.")
+        note("Choose at least two studies.")
         return
     with session.database().session() as reading:
         rows = {row.id: row for row in reading.scalars(select(StudyRow).where(StudyRow.id.in_(chosen)))}

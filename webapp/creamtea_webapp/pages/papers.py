@@ -15,7 +15,7 @@ from creamtea.report.papers.build import DOCUMENTED, exhibit_document, list_exhi
 from creamtea.report.papers.ours import Reports
 from creamtea.store.rows import row_id
 from creamtea_webapp import session
-from creamtea_webapp.markup import prepare_tables, show
+from creamtea_webapp.markup import prepare_tables, show, show_missing
 from creamtea_webapp.pages import blocks
 
 TEMPLATE = "papers.html"
@@ -38,7 +38,7 @@ def page() -> None:
     try:
         asked = find_exhibit(name, kind, row_id(st.query_params[kind]) or 0)
     except InputError as error:
-        show(TEMPLATE, "missing", error=str(error))
+        show_missing("No such table or figure", "All papers", "?papers=all", error)
         return
     _exhibit(name, asked)
 

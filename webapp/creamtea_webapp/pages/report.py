@@ -31,7 +31,7 @@ from creamtea.store.tables import Campaign
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.components import show_contents
-from creamtea_webapp.markup import moment, note, prepare_tables, show
+from creamtea_webapp.markup import moment, note, prepare_tables, show, show_missing
 from creamtea_webapp.pages import blocks, outputs, try_out
 from creamtea_webapp.pages.organise.shared import (
     Made,
@@ -200,7 +200,7 @@ def page() -> None:
         report = build_report(session.database(), study, complete=False)
     except InputError as error:
         title = "This study cannot be read here" if isinstance(error, UnreadableStudy) else "No such study"
-        show(TEMPLATE, "no_report", title=title, error=str(error))
+        show_missing(title, "All studies", "./", error)
         return
     facts = blocks.shown_facts(report.facts)
     show(TEMPLATE, "head", report=report, facts=facts, logs=rights.may(who, rights.READ_LOGS))

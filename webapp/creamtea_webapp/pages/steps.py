@@ -19,7 +19,7 @@ from creamtea.store.tables import StudyRow
 from creamtea.wording import duration
 from creamtea_webapp import session
 from creamtea_webapp.components import Cell, show_list
-from creamtea_webapp.markup import moment, note, render, show
+from creamtea_webapp.markup import moment, note, render, show, show_missing
 
 TEMPLATE = "steps.html"
 HEADS = ("step", "state", "machine", "started (UTC)", "took", "attempts", "why it failed")
@@ -35,7 +35,7 @@ def page() -> None:
         try:
             study = find_study(reading, asked if number is None else number)
         except InputError as error:
-            show("report.html", "no_report", title="No such study", error=str(error))
+            show_missing("No such study", "All studies", "./", error)
             return
         nodes = {node.name: node for node in study_nodes(reading, study.id)}
         now = session.database().now(reading)

@@ -11,7 +11,7 @@ from creamtea.human.making.programme import DirectionProgress, progress_of
 from creamtea.human.protocols import protocol_title
 from creamtea_webapp import session
 from creamtea_webapp.components import Cell, show_list
-from creamtea_webapp.markup import moment, note, render, show
+from creamtea_webapp.markup import moment, note, render, show, show_missing
 from creamtea_webapp.pages.organise.campaign import REFRESH
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 from creamtea_webapp.pages.organise.shared import rater_link, show_notice
@@ -59,7 +59,7 @@ def programme() -> None:
     try:
         found = progress_of(database, name)
     except NotInDatabase:
-        show(PROGRAMME, "missing")
+        show_missing("No such programme", "All campaigns", "?campaigns=all")
         return
     with database.session() as reading:
         now = database.now(reading)

@@ -30,7 +30,7 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 from creamtea.wording import on_page, uploaded_to
 from creamtea_webapp import session
-from creamtea_webapp.markup import note, render, show
+from creamtea_webapp.markup import note, render, show, show_missing
 
 TEMPLATE = "organise/shared.html"
 NOTICE, FRESH_LINK, FRESH_FILE = "organise-notice", "organise-link", "organise-links"
@@ -174,7 +174,7 @@ def find(campaign_id: int) -> CampaignSummary:
 
 
 def missing() -> None:
-    show(TEMPLATE, "missing")
+    show_missing("No such campaign", "All campaigns", "?campaigns=all")
 
 
 def head(who: Identity, campaign: CampaignSummary, view: str = "") -> None:
