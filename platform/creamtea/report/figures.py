@@ -155,8 +155,9 @@ def quality_choice(systems: SystemsOn, timed: SystemsOn) -> Choice:
     metrics = [column for column in systems.table.columns if column.signature]
     figures = [quality_against_latency(systems, timed, metric) for metric in metrics]
     drawn = tuple(figure for figure in figures if len(figure.missing) < len(figure.rows))
-    absent = "no system has both a score and a latency yet"
-    return Choice("quality", "Quality against latency", ("Metric",), drawn, absent)
+    return Choice(
+        "quality", "Quality against latency", ("Metric",), drawn, "no system is scored and timed yet"
+    )
 
 
 def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column) -> Figure:

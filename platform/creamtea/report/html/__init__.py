@@ -22,8 +22,7 @@ from creamtea.report.outputs import Outputs
 
 HERE = Path(__file__).parent
 GROUPS = 40  # groups of columns that can be hidden
-# rem; a table of class wN has columns from N rem on
-WIDTHS = (21, 28, 34, 40, 47, 53, 60, 66, 72, 999)
+WIDTHS = (21, 28, 34, 40, 47, 53, 60, 66, 72, 999)  # rem; a table of class wN has columns from N rem on
 LETTER, SMALL, BETWEEN, NAME = 0.47, 0.4, 1.1, 9.0  # rem of letters, between columns, of names
 
 

@@ -134,17 +134,10 @@ def _progress(campaign: CampaignSummary) -> None:
         ]
         for kind in kinds
     ]
-    heads = ["items", "number", "ratings", "wanted", "complete"]
-    show_list("kinds", [*heads, *["passed over"] * aimed], rows)
+    show_list("kinds", ["items", "number", "ratings", "wanted", "complete", *["passed over"] * aimed], rows)
     standings = Counter(person.standing for person in people)
     organises = rights.may(who, rights.SEE_RATERS, campaign.id)
-    show(
-        *(TEMPLATE, "raters"),
-        campaign=campaign,
-        people=len(people),
-        standings=standings,
-        organises=organises,
-    )
+    show(TEMPLATE, "raters", campaign=campaign, people=len(people), standings=standings, organises=organises)
 
 
 def _registration(campaign: CampaignSummary) -> None:
