@@ -32,19 +32,9 @@ class Model(nn.Module, TranslationModel):
         """Make every logit `factor` times what it is, plus `shift` (Transformers)."""
         raise NotImplementedError
 
-    # Decoding with a state of fixed shape (`models.fixed`).
-
     def start_fixed(self, new: New, sentences: int, rows: int, source: int, max_length: int) -> FixedState:
-        """Make an empty state with `rows` rows for each sentence."""
+        """Make an empty state of fixed shape with `rows` rows for each sentence."""
         raise NotImplementedError
-
-    def load_fixed(self, state: FixedState, memory: Memory) -> None:
-        """Give the state the sentences of `memory`, at most as many and as long as it has room for. The
-        shapes of `memory` may differ from call to call."""
-        raise NotImplementedError
-
-    def begin_fixed(self, state: FixedState) -> None:
-        """Start afresh with the sentences that were loaded."""
 
     def step_fixed(self, tokens: Tensor, state: FixedState) -> Tensor:
         """Advance the state by tokens (B, k), the last of each row (bos at first); return hidden (B, k, D).

@@ -11,7 +11,8 @@ E = D / H, F numbers of a recurrent state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Protocol
 
 import torch
@@ -22,10 +23,17 @@ from creamtea_workers.models.interface import Memory
 from creamtea_workers.models.state import Source
 
 Sizes = tuple[int, int, int, int, int, int]  # L, B, k, H, S, E
+Project = Callable[[Tensor], Iterable[Tensor]]  # (B, S, D) → keys and values (2, B, H, S, E) in each layer
 
 
 class FixedState(Protocol):
     """What a model keeps of B × k rows from step to step."""
+
+    def load(self, memory: Memory) -> None:
+        """Load the encoder's output of at most B sentences of at most S positions."""
+
+    def begin(self) -> None:
+        """Start afresh with the sentences that were loaded."""
 
     def reorder(self, parents: Tensor) -> None:
         """Make row j of sentence b a copy of its row parents[b, j]; parents (B, k)."""
@@ -37,18 +45,18 @@ class FixedDecoderState:
 
     own_mask: Tensor | None = None
 
-    def __init__(self, new: New, dtype: torch.dtype, sizes: Sizes, positions: Tensor) -> None:
+    def __init__(self, new: New, sizes: Sizes, positions: Tensor, project: Project) -> None:
         """`positions` (T, D): the vectors of all positions."""
+        dtype = positions.dtype
         layers, sentences, _, heads, source, width = sizes
         self.hidden = new((sentences, source, heads * width), dtype)
         self.real = new((sentences, source), torch.bool)
         self.cross = new((layers, 2, sentences, heads, source, width), dtype)
         self.mask = new((sentences, 1, 1, source), dtype)
         self.position = new((1,), torch.long)
-        self.positions = positions
+        self.positions, self.project = positions, project
 
     def load(self, memory: Memory) -> None:
-        """Load the encoder's output of at most B sentences of at most S positions."""
         sentences, source = memory.mask.shape
         if self.real.shape != memory.mask.shape:
             self.hidden.zero_()
@@ -57,9 +65,8 @@ class FixedDecoderState:
         self.hidden[:sentences, :source].copy_(memory.hidden)
         self.real[:sentences, :source].copy_(memory.mask)
 
-    def begin(self, projected: Iterable[Tensor]) -> None:
-        """Begin at position 0 with `projected`: keys and values (2, B, H, S, E) of `hidden` in each layer."""
-        for own, entries in zip(self.cross, projected, strict=True):
+    def begin(self) -> None:
+        for own, entries in zip(self.cross, self.project(self.hidden), strict=True):
             own.copy_(entries)
         self.mask.fill_(-torch.inf).masked_fill_(self.real[:, None, None], 0.0)
         self.position.zero_()
@@ -82,10 +89,11 @@ class FixedAttentionState(FixedDecoderState):
 
     own_mask: Tensor
 
-    def __init__(self, new: New, dtype: torch.dtype, sizes: Sizes, positions: Tensor) -> None:
-        super().__init__(new, dtype, sizes, positions)
+    def __init__(self, new: New, sizes: Sizes, positions: Tensor, project: Project) -> None:
+        super().__init__(new, sizes, positions, project)
         layers, sentences, rows, heads, _, width = sizes
         entries = len(positions) * rows
+        dtype = positions.dtype
         self.cache = new((layers, 2, sentences, heads, entries, width), dtype)
         self.own_mask = new((sentences, 1, rows, entries), dtype)
         self.places = new((rows,), torch.long)  # of the position's entries
@@ -93,8 +101,8 @@ class FixedAttentionState(FixedDecoderState):
         own = torch.full((rows, rows), -torch.inf, dtype=dtype, device=positions.device)
         self.itself = own.fill_diagonal_(0.0).expand(sentences, 1, rows, rows)
 
-    def begin(self, projected: Iterable[Tensor]) -> None:
-        super().begin(projected)
+    def begin(self) -> None:
+        super().begin()
         self.cache.zero_()
         self.own_mask.fill_(-torch.inf)
 
@@ -117,14 +125,14 @@ class FixedAttentionState(FixedDecoderState):
 class FixedCellState(FixedDecoderState):
     """For SSRUs: one cell per layer, fp32 or wider."""
 
-    def __init__(self, new: New, dtype: torch.dtype, sizes: Sizes, positions: Tensor) -> None:
-        super().__init__(new, dtype, sizes, positions)
+    def __init__(self, new: New, sizes: Sizes, positions: Tensor, project: Project) -> None:
+        super().__init__(new, sizes, positions, project)
         layers, sentences, rows, heads, _, width = sizes
-        precise = torch.promote_types(dtype, torch.float32)
+        precise = torch.promote_types(positions.dtype, torch.float32)
         self.cells = new((layers, sentences, rows, heads * width), precise)
 
-    def begin(self, projected: Iterable[Tensor]) -> None:
-        super().begin(projected)
+    def begin(self) -> None:
+        super().begin()
         self.cells.zero_()
 
     def cell(self, layer: int) -> Tensor:
@@ -143,9 +151,17 @@ class FixedRnnState:
     short."""
 
     def __init__(
-        self, new: New, dtype: torch.dtype, sizes: tuple[int, int, int, int], state: int, parts: int
+        self,
+        new: New,
+        dtype: torch.dtype,
+        sizes: tuple[int, int, int, int],
+        state: int,
+        parts: int,
+        look: Callable[[Memory], tuple[Tensor, Source]],
     ) -> None:
-        """`sizes`: B, k, S, D; `state`: F; `parts`: the number of attentions."""
+        """`sizes`: B, k, S, D; `state`: F; `parts`: the number of attentions; `look`: the states (B, F) of
+        empty prefixes, and what attentions look at."""
+        self.look = look
         sentences, self.beams, source, width = sizes
         count = sentences * self.beams
         self.rows = new((count, state), dtype)
@@ -160,16 +176,16 @@ class FixedRnnState:
             ]
         )
 
-    def load(self, rows: Tensor, source: Source) -> None:
-        """Load the first states (b, F) of b ≤ B sentences, and what their attentions look at."""
-        for own, first in [(self.rows, rows), *self._pairs(source)]:
+    def load(self, memory: Memory) -> None:
+        rows, source = self.look(memory)
+        own = [self.rows, *chain(*self.source.parts)]
+        for kept, first in zip(own, [rows, *chain(*source.parts)], strict=True):
             repeated = first.repeat_interleave(self.beams, 0)
-            own.zero_()
-            own[tuple(slice(size) for size in repeated.shape)].copy_(repeated)
+            kept.zero_()
+            kept[tuple(slice(size) for size in repeated.shape)].copy_(repeated)
 
-    def _pairs(self, source: Source) -> Sequence[tuple[Tensor, Tensor]]:
-        parts = zip(self.source.parts, source.parts, strict=True)
-        return [pair for own, other in parts for pair in zip(own, other, strict=True)]
+    def begin(self) -> None:
+        pass  # `load` has written the first states
 
     def reorder(self, parents: Tensor) -> None:
         rows = self.rows.unflatten(0, (-1, self.beams))

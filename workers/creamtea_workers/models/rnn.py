@@ -167,30 +167,26 @@ class Rnn(Model):
 
     # ------------------------------------------------------------ decoder
 
-    def first_rows(self, memory: Memory) -> Tensor:
-        """Return the state of the empty prefixes (B, F): hidden vectors and cells of all layers, and h.
+    def look(self, memory: Memory) -> tuple[Tensor, Source]:
+        """Return the state of the empty prefixes (B, F), and what the attentions look at.
 
-        The first encoder's last outputs of either direction, tanh(W [→v_S; ←v_1]), begin all of them but h.
+        A state has the hidden vectors and cells of all layers, and h. The first encoder's last outputs of
+        either direction, tanh(W [→v_S; ←v_1]), begin all of them but h.
         """
         assert isinstance(memory, RnnMemory)
         forward, backward = memory.hidden.split(self.width, dim=2)
         last = memory.mask[:, : memory.first].sum(1) - 1  # (B,)
         last_forward = forward.gather(1, last[:, None, None].expand(-1, 1, self.width))[:, 0]
         bridged = torch.tanh(self.bridge(torch.cat([last_forward, backward[:, 0]], dim=1)))
-        return torch.cat([*[bridged] * (2 * self.layers), torch.zeros_like(bridged)], dim=1)
-
-    def source_of(self, memory: Memory) -> Source:
-        """Return what the attentions look at: keys, values and mask of each."""
-        assert isinstance(memory, RnnMemory)
+        rows = torch.cat([*[bridged] * (2 * self.layers), torch.zeros_like(bridged)], dim=1)
         attentions = cast(list[Attention], list(self.attentions))
         places = [slice(0, memory.first), slice(memory.first, None)][: len(attentions)]
         hidden = [memory.hidden[:, place] for place in places]
-        return Source(
-            [
-                (attention.keys(values), values, memory.mask[:, place])
-                for attention, values, place in zip(attentions, hidden, places, strict=True)
-            ]
-        )
+        parts = [
+            (attention.keys(values), values, memory.mask[:, place])
+            for attention, values, place in zip(attentions, hidden, places, strict=True)
+        ]
+        return rows, Source(parts)
 
     def advance(self, vectors: Tensor, rows: Tensor, source: Source) -> Tensor:
         """Advance states (N, F) by embedded tokens (N, E); return the next states, which end with h."""
@@ -237,8 +233,8 @@ class Rnn(Model):
 
     def unrolled(self, memory: RnnMemory, vectors: Tensor) -> Tensor:
         """Decode embedded target tokens (B, T, E) → h of all positions (B, T, D)."""
-        state, source = self.first_rows(memory).split(self.width, dim=1), self.source_of(memory)
-        hidden = []
+        rows, source = self.look(memory)
+        state, hidden = rows.split(self.width, dim=1), []
         for position in vectors.unbind(1):
             state = self.next_state(position, state, source)
             hidden.append(state[-1])
@@ -250,7 +246,7 @@ class Rnn(Model):
         return [weight for module in modules for weight in module.parameters()]
 
     def start(self, memory: Memory, max_length: int) -> RnnState:
-        return RnnState(self.first_rows(memory), self.source_of(memory))
+        return RnnState(*self.look(memory))
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
         assert isinstance(state, RnnState)
@@ -265,11 +261,7 @@ class Rnn(Model):
     def start_fixed(self, new: New, sentences: int, rows: int, source: int, max_length: int) -> FixedRnnState:
         sizes = (sentences, rows, source, self.width)
         state = (2 * self.layers + 1) * self.width
-        return FixedRnnState(new, self.output.dtype, sizes, state, len(self.attentions))
-
-    def load_fixed(self, state: FixedState, memory: Memory) -> None:
-        assert isinstance(state, FixedRnnState)
-        state.load(self.first_rows(memory), self.source_of(memory))
+        return FixedRnnState(new, self.output.dtype, sizes, state, len(self.attentions), self.look)
 
     def step_fixed(self, tokens: Tensor, state: FixedState) -> Tensor:
         assert isinstance(state, FixedRnnState)
@@ -277,7 +269,7 @@ class Rnn(Model):
         return state.rows[:, -self.width :].unflatten(0, tokens.shape)
 
     def start_tree(self, memory: Memory, max_length: int) -> RnnTree:
-        return RnnTree(self.first_rows(memory), self.source_of(memory), max_length)
+        return RnnTree(*self.look(memory), max_length)
 
     def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
         assert isinstance(tree, RnnTree)

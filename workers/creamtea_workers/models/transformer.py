@@ -12,6 +12,7 @@ Shapes: B sentences, N decoder rows, S source and T target positions, D width, V
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Protocol, cast
 
 import torch
@@ -273,7 +274,7 @@ class Transformer(Model):
         return add_and_normalise(None, vectors, self.dropout if dropout else None, norm, packing)
 
     def start(self, memory: Memory, max_length: int) -> DecoderState:
-        cross, mask = torch.stack(self.project(memory)), key_mask(memory.mask)
+        cross, mask = torch.stack(list(self.project(memory.hidden))), key_mask(memory.mask)
         return RecurrentState(cross, mask) if self.recurrent else AttentionState(cross, mask, max_length)
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
@@ -297,16 +298,7 @@ class Transformer(Model):
         sizes = (len(self.decoder), sentences, rows, self.heads, source, weight.shape[1] // self.heads)
         positions = self.positions(0, max_length).to(weight.dtype)
         kind = FixedCellState if self.recurrent else FixedAttentionState
-        return kind(new, weight.dtype, sizes, positions)
-
-    def load_fixed(self, state: FixedState, memory: Memory) -> None:
-        assert isinstance(state, FixedDecoderState)
-        state.load(memory)
-
-    def begin_fixed(self, state: FixedState) -> None:
-        assert isinstance(state, FixedDecoderState)
-        products = (layer.cross.kv(state.hidden) for layer in self.decoder_layers())  # (B, S, 2D)
-        state.begin(x.unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4) for x in products)
+        return kind(new, sizes, positions, self.project)
 
     def step_fixed(self, tokens: Tensor, state: FixedState) -> Tensor:
         assert isinstance(state, FixedDecoderState)
@@ -316,7 +308,7 @@ class Transformer(Model):
         return hidden
 
     def start_tree(self, memory: Memory, max_length: int) -> DecoderTree:
-        return DecoderTree(memory, max_length, self.project(memory), self.heads, self.recurrent)
+        return DecoderTree(memory, max_length, list(self.project(memory.hidden)), self.heads, self.recurrent)
 
     def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
         assert isinstance(tree, DecoderTree)
@@ -326,9 +318,10 @@ class Transformer(Model):
         hidden = self.step_layers((vectors + positions.to(vectors.dtype))[:, None], state)  # (N, 1, D)
         return hidden[:, 0], state.nodes
 
-    def project(self, memory: Memory) -> list[Tensor]:
-        """Return the keys and values (2, B, H, S, E) of the encoder's output in each decoder layer."""
-        return [torch.stack(layer.cross.project(memory.hidden)) for layer in self.decoder_layers()]
+    def project(self, hidden: Tensor) -> Iterator[Tensor]:
+        """Yield the keys and values (2, B, H, S, E) of the encoder's output in each decoder layer."""
+        products = (layer.cross.kv(hidden) for layer in self.decoder_layers())  # (B, S, 2D)
+        return (x.unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4) for x in products)
 
     def decoder_layers(self) -> list[DecoderLayer]:
         return cast(list[DecoderLayer], list(self.decoder))

@@ -110,12 +110,12 @@ class Decoding:
         return [self.begin, self.step]
 
     def load(self, batch: SearchInput) -> None:
-        self.model.load_fixed(self.state, batch.memory)
+        self.state.load(batch.memory)
         self.output.load(batch.output)
         self.hypotheses.load(batch)
 
     def begin(self) -> None:
-        self.model.begin_fixed(self.state)
+        self.state.begin()
         self.hypotheses.begin(self.output)
 
     def step(self) -> None:
