@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -32,42 +32,64 @@ PADDED = -1e4
 _GATHER_WEIGHTS_BELOW = 4
 
 
-class OutputLayer(Protocol):
-    """Positions index a sentence's own sorted ids: 0 … K-1."""
+class OutputLayer(ABC):
+    """The output layer of a batch. Positions index a sentence's own sorted ids: 0 … K-1."""
 
+    fixable = True  # whether it can be in tensors of fixed shape (`search.fixed`)
+
+    def __init__(self, ids: Tensor, real: Tensor | None) -> None:
+        self._ids = ids  # (B, K), sorted
+        self._real = real  # (B, K) bool, or None: no padding
+
+    @abstractmethod
     def logits(self, hidden: Tensor) -> Tensor:
         """Map hidden (B, R, D) -> (B, R, K), in fp32 for what follows; the product is in the model's type."""
 
-    def best(self, hidden: Tensor) -> Tensor:
-        """Find the highest logits of hidden (B, R, D) -> positions (B, R), of equal ones the first."""
-
-    def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
-        """Map logits (B, R, K) -> log-scores (B, R, K) over each sentence's own vocabulary, ≤ 0."""
-
-    def ids(self, positions: Tensor) -> Tensor:
-        """Map positions (B, R) -> vocabulary ids (B, R)."""
-
-    def ends(self, sentences: int) -> Tensor:
-        """Return the positions of </s>: (B, 1) of B sentences."""
-
+    @abstractmethod
     def keep(self, sentences: Tensor) -> OutputLayer:
         """Return the layer of these sentences (positions in the batch) only."""
 
+    def best(self, hidden: Tensor) -> Tensor:
+        """Find the highest logits of hidden (B, R, D) -> positions (B, R), of equal ones the first."""
+        return self.logits(hidden).argmax(-1)
 
-@runtime_checkable
-class FixableOutput(OutputLayer, Protocol):
-    """A layer that can be in tensors of fixed shape (`search.fixed`): all but those in int8."""
+    def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
+        """Map logits (B, R, K) -> log-scores (B, R, K) over each sentence's own vocabulary, ≤ 0."""
+        scores = objective.log_scores(logits)
+        return scores if self._real is None else scores.masked_fill(~self._real.unsqueeze(1), -torch.inf)
+
+    def ids(self, positions: Tensor) -> Tensor:
+        """Map positions (B, R) -> vocabulary ids (B, R)."""
+        return self._ids.gather(1, positions)
+
+    def ends(self, sentences: int) -> Tensor:
+        """Return the positions of </s>: (B, 1) of B sentences."""
+        # the padding repeats the last id at the end: of equal ones the first is the real one
+        return (self._ids == EOS).int().argmax(dim=1, keepdim=True)
 
     @property
     def size(self) -> int:
         """K"""
+        return self._ids.shape[1]
 
-    def fixed(self, new: New, sentences: int, size: int) -> FixableOutput:
+    def fixed(self, new: New, sentences: int, size: int) -> OutputLayer:
         """Make a layer like this one for B = `sentences` and K = `size`, in own tensors that `load` fills."""
+        raise NotImplementedError
 
-    def load(self, other: Any) -> None:
+    def load(self, other: Self) -> None:
         """Become the layer `other`, which is of the same kind, of at most as many sentences and no larger.
-        Only of layers that `fixed` made."""
+        Only of layers that `fixed` made. What `other` lacks is padding, and no </s> is among that."""
+        assert self._real is not None
+        sentences, size = other._ids.shape
+        self._ids.fill_(PAD)
+        self._ids[:sentences, :size].copy_(other._ids)
+        self._real.zero_()
+        own = self._real[:sentences, :size]
+        own.fill_(True) if other._real is None else own.copy_(other._real)
+
+    def _kept(self, sentences: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The ids of these sentences, and which of them are real."""
+        return self._ids[sentences], None if self._real is None else self._real[sentences]
 
 
 def output_layer(model: TranslationModel, selection: Sequence[Tensor] | None) -> OutputLayer:
@@ -97,8 +119,10 @@ def _pad(selection: Sequence[Tensor], vocabulary_size: int) -> tuple[Tensor, Ten
     return ids.masked_scatter_(real, torch.cat(list(selection))), real
 
 
-class FullOutput:
+class FullOutput(OutputLayer):
     """Every sentence may use the whole vocabulary: K = V, positions are ids."""
+
+    _real = None
 
     def __init__(self, model: TranslationModel) -> None:
         self._model = model
@@ -108,9 +132,6 @@ class FullOutput:
 
     def best(self, hidden: Tensor) -> Tensor:
         return raw_logits(self._model, hidden).argmax(-1)
-
-    def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
-        return objective.log_scores(logits)
 
     def ids(self, positions: Tensor) -> Tensor:
         return positions
@@ -128,56 +149,11 @@ class FullOutput:
     def fixed(self, new: New, sentences: int, size: int) -> FullOutput:
         return self
 
-    def load(self, other: FullOutput) -> None:
+    def load(self, other: Self) -> None:
         """Do nothing: a full layer holds nothing of a batch."""
 
 
-class _Selected(ABC):
-    """What all ways of computing selected logits share: the ids of each sentence."""
-
-    def __init__(self, ids: Tensor, real: Tensor | None) -> None:
-        self._ids = ids  # (B, K), sorted
-        self._real = real  # (B, K) bool, or None: no padding
-
-    @abstractmethod
-    def logits(self, hidden: Tensor) -> Tensor: ...
-
-    def best(self, hidden: Tensor) -> Tensor:
-        return self.logits(hidden).argmax(-1)
-
-    def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
-        scores = objective.log_scores(logits)
-        if self._real is None:
-            return scores
-        return scores.masked_fill(~self._real.unsqueeze(1), -torch.inf)
-
-    def ids(self, positions: Tensor) -> Tensor:
-        return self._ids.gather(1, positions)
-
-    def ends(self, sentences: int) -> Tensor:
-        # the padding repeats the last id at the end: of equal ones the first is the real one
-        return (self._ids == EOS).int().argmax(dim=1, keepdim=True)
-
-    @property
-    def size(self) -> int:
-        return self._ids.shape[1]
-
-    def load(self, other: Self) -> None:
-        """Become the layer `other`; what it lacks is padding, and no </s> is among that."""
-        assert self._real is not None
-        sentences, size = other._ids.shape
-        self._ids.fill_(PAD)
-        self._ids[:sentences, :size].copy_(other._ids)
-        self._real.zero_()
-        own = self._real[:sentences, :size]
-        own.fill_(True) if other._real is None else own.copy_(other._real)
-
-    def _kept(self, sentences: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The ids of these sentences, and which of them are real."""
-        return self._ids[sentences], None if self._real is None else self._real[sentences]
-
-
-class GatheredWeights(_Selected):
+class GatheredWeights(OutputLayer):
     """Weight rows gathered per sentence, once, before the first step: what makes selection fast."""
 
     def __init__(self, ids: Tensor, real: Tensor | None, weight: Tensor, bias: Tensor) -> None:
@@ -216,8 +192,10 @@ class GatheredWeights(_Selected):
         self._bias[:sentences, :, :size].copy_(other._bias)
 
 
-class GatheredInt8(_Selected):
+class GatheredInt8(OutputLayer):
     """The same in int8: one product per sentence, which on a CPU costs no more than one for all."""
+
+    fixable = False
 
     def __init__(self, ids: Tensor, real: Tensor | None, matrices: Sequence[Int8Matrix]) -> None:
         super().__init__(ids, real)
@@ -235,7 +213,7 @@ class GatheredInt8(_Selected):
         return GatheredInt8(*self._kept(sentences), [self._matrices[n] for n in sentences.tolist()])
 
 
-class GatheredLogits(_Selected):
+class GatheredLogits(OutputLayer):
     """Full logits, of which each sentence keeps its own: for selections too large to gather weights."""
 
     def __init__(self, model: TranslationModel, ids: Tensor, real: Tensor | None) -> None:
