@@ -214,7 +214,7 @@ def test_without_room_the_loops_decode_and_that_is_said(
     def no_room(*given: Any) -> None:
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(Graphs, "program", no_room)
+    monkeypatch.setattr(Graphs, "_captured", no_room)
     monkeypatch.setattr(fixed, "DEVICES", {"cpu"})
     with pytest.warns(UserWarning, match="no room for a CUDA graph"):
         assert translator.translate([[7, 9, 12]]) == expected

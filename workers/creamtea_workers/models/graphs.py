@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from threading import RLock
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -30,20 +30,17 @@ LEAST_FREE = 0.1  # of a GPU's memory, below which what torch has cached is give
 New = Callable[[Sequence[int], torch.dtype], Tensor]  # shape, type → a tensor whose content is undefined
 
 
-class Runs(Protocol):
-    """What a program is: tensors, and functions that work on them in place, without reading back and with
-    shapes that no data decides."""
+class Program(ABC):
+    """Tensors, and functions that work on them in place, without reading back and with shapes that no data
+    decides."""
 
+    replays: Sequence[Callable[[], None]]  # of its functions
+
+    @abstractmethod
     def functions(self) -> Sequence[Callable[[], None]]: ...
 
 
-P = TypeVar("P", bound=Runs)
-
-
-@dataclass
-class Program(Generic[P]):
-    content: P
-    replays: Sequence[Callable[[], None]]  # of the content's functions
+P = TypeVar("P", bound=Program)
 
 
 class Graphs:
@@ -53,7 +50,7 @@ class Graphs:
         self.device = device
         self.seconds = 0.0  # that captures took
         self.lock = RLock()  # held while a program is used
-        self._programs: OrderedDict[Hashable, Program[Any]] = OrderedDict()
+        self._programs: OrderedDict[Hashable, Any] = OrderedDict()
         self._arena: Tensor | None = None
         self._pool: Any = None
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
@@ -61,35 +58,30 @@ class Graphs:
     def __deepcopy__(self, memo: Any) -> None:
         return None  # a copy of the model has other weights
 
-    def program(self, key: Hashable, build: Callable[[New], P]) -> Program[P]:
-        """Return the program of this key, which is captured at its first use.
+    def program(self, key: Hashable, build: Callable[[New], P]) -> P | None:
+        """Return the program of this key, which is captured at its first use; warn and return None if the GPU
+        has no room.
 
-        `build` makes its content, whose tensors come from `New`; it is called twice, first to measure.
-        torch.OutOfMemoryError if the GPU has no room.
+        `build` makes it, with tensors that come from `New`; it is called twice, first to measure.
         """
         if key not in self._programs:
-            self._reserve(build)
-            while len(self._programs) >= MAX_PROGRAMS:
-                self._programs.popitem(last=False)
-            content = build(_Cutter(self._arena))
             try:
-                self._programs[key] = Program(content, self._captured(content))
-            except Exception:
+                self._reserve(build)
+                while len(self._programs) >= MAX_PROGRAMS:
+                    self._programs.popitem(last=False)
+                program = build(_Cutter(self._arena))
+                program.replays = self._captured(program.functions())
+            except Exception as error:
                 self.clear()  # a capture that failed leaves a pool that cannot be used again
-                raise
+                if not isinstance(error, torch.OutOfMemoryError):
+                    raise
+                warnings.warn(
+                    "the GPU has no room for a CUDA graph: kernels are started one by one", stacklevel=2
+                )
+                return None
+            self._programs[key] = program
         self._programs.move_to_end(key)
         return self._programs[key]
-
-    def program_if_room(self, key: Hashable, build: Callable[[New], P]) -> Program[P] | None:
-        """Return the program of this key; warn and return None if the GPU has no room."""
-        try:
-            return self.program(key, build)
-        except torch.OutOfMemoryError:
-            self.clear()
-            warnings.warn(
-                "the GPU has no room for a CUDA graph: kernels are started one by one", stacklevel=2
-            )
-            return None
 
     def clear(self) -> None:
         """Give all memory back."""
@@ -107,8 +99,7 @@ class Graphs:
             size = max(MIN_ARENA, measure.used)
             self._arena = torch.empty(size, dtype=torch.uint8, device=self.device)
 
-    def _captured(self, content: Runs) -> Sequence[Callable[[], None]]:
-        functions = content.functions()
+    def _captured(self, functions: Sequence[Callable[[], None]]) -> Sequence[Callable[[], None]]:
         if self._stream is None:
             return functions
         began = time.perf_counter()

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import BOS, EOS, AttentiveState
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, SearchMethod, top_candidates
-from creamtea_workers.search.fixed import decode_fixed
+from creamtea_workers.search.fixed import Running, decode_fixed
 from creamtea_workers.search.output import OutputLayer
 
 LEAST_COVERED = 1e-10  # so that a source position without attention does not rule a hypothesis out
@@ -93,7 +94,7 @@ class BeamSearch(SearchMethod):
                 kept = (~done).nonzero().squeeze(1)
                 if len(kept) == 0:
                     return results
-                beams, output = beams.keep(kept), output.keep(kept)
+                beams, output = beams.mapped(itemgetter(kept)), output.keep(kept)
                 rows, ends = rows[kept], ends[kept]
             state.reorder(beams.narrow(rows).flatten())
 
@@ -230,7 +231,7 @@ class _Beams:
 
         These are the best finished hypotheses, best first; if there is none, the best unfinished one.
         """
-        own = self.mapped(lambda tensor: tensor[done])
+        own = self.mapped(itemgetter(done))
         best = (own.best_rank, own.best_score, own.best_length, own.best_tokens)
         cut = (own.length, own.scores[:, 0], own.tokens[:, 0])
         pairs = []
@@ -246,10 +247,6 @@ class _Beams:
             ]
             pairs.append((n, hypotheses or [Hypothesis(tokens[:length], score, finished=False)]))
         return pairs
-
-    def keep(self, kept: Tensor) -> _Beams:
-        """Return the beams of these sentences (positions in the batch) only."""
-        return self.mapped(lambda tensor: tensor[kept])
 
     def mapped(self, change: Callable[[Tensor], Tensor]) -> _Beams:
         """Return a copy whose tensors are changed by the function."""
@@ -281,8 +278,8 @@ def _of_slots(table: Tensor | None, slots: Tensor) -> Any:
     return None if table is None else table.gather(1, slots.unsqueeze(2).expand(-1, -1, table.shape[2]))
 
 
-class _FixedBeams:
-    """`Running` of `search.fixed`: all slots of all sentences; what is done stays as it was."""
+class _FixedBeams(Running):
+    """Beams of fixed shape: all slots of all sentences; what is done stays as it was."""
 
     def __init__(self, search: BeamSearch, count: int, new: New, sentences: int, length: int) -> None:
         self.running = new((sentences,), torch.bool)
@@ -291,20 +288,13 @@ class _FixedBeams:
         fresh = _Beams.start(search, count, limits, self.running.device, search.width, room)
         self.fresh = fresh.tensors()
         self.beams = fresh.mapped(lambda tensor: new(tensor.shape, tensor.dtype))
-
-    @property
-    def last(self) -> Tensor:
-        return self.beams.last
-
-    def load(self, batch: SearchInput) -> None:
-        limits = [*batch.limits, *[0] * (len(self.running) - len(batch.limits))]
-        self.beams.limits.copy_(torch.tensor(limits))
+        self.limits, self.last = self.beams.limits, self.beams.last  # which stay where they are
 
     def begin(self, output: OutputLayer) -> None:
         for name, own in self.beams.tensors().items():
             if name != "limits":
                 own.copy_(self.fresh[name])
-        torch.gt(self.beams.limits, 0, out=self.running)
+        torch.gt(self.limits, 0, out=self.running)
         self.ends.copy_(output.ends(len(self.running)))
 
     def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> Tensor:

@@ -20,7 +20,7 @@ from creamtea_workers.models.graphs import New
 from creamtea_workers.models.interface import BOS, EOS
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Hypothesis, SearchInput
-from creamtea_workers.search.fixed import decode_fixed
+from creamtea_workers.search.fixed import Running, decode_fixed
 from creamtea_workers.search.output import OutputLayer
 
 # Complete rows leave the computation together, once a quarter of the rows is complete: dropping any copies
@@ -106,8 +106,8 @@ def _hypothesis(tokens: list[int], score: float) -> Hypothesis:
     return Hypothesis(tokens[:-1] if finished else tokens, score, finished)
 
 
-class Columns:
-    """`Running` of `search.fixed`."""
+class Columns(Running):
+    """Hypotheses of fixed shape."""
 
     def __init__(self, choice: Choice, count: int, new: New, sentences: int, length: int) -> None:
         shape = (sentences, count)
@@ -122,8 +122,7 @@ class Columns:
         self.numbers = new((*shape, length), torch.float64) if choice.draw else None
 
     def load(self, batch: SearchInput) -> None:
-        limits = [*batch.limits, *[0] * (len(self.limits) - len(batch.limits))]
-        self.limits[:, 0].copy_(torch.tensor(limits))
+        super().load(batch)
         if self.choice.draw is not None and self.numbers is not None:
             drawn = self.choice.draw(batch)
             self.numbers[: len(drawn), :, : drawn.shape[2]].copy_(drawn)

@@ -11,8 +11,8 @@ beams and samples too wide for one attention over all rows of a sentence.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -22,34 +22,37 @@ from creamtea_workers.models.graphs import Graphs, New, Program, bucket
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Hypothesis, SearchInput
-from creamtea_workers.search.output import FixableOutput, OutputLayer
+from creamtea_workers.search.output import OutputLayer
 
 DEVICES = {"cuda"}  # on which it is faster
 MAX_ROWS = 64  # of a sentence
 POSITIONS, WORDS = 8, 256  # lengths and selections are rounded up to multiples of these
 
 
-class Running(Protocol):
+class Running(ABC):
     """The hypotheses of B sentences, k rows each, while they are decoded."""
 
     running: Tensor  # (B,) or (B, k) bool
-
-    @property
-    def last(self) -> Tensor:
-        """The rows' last tokens (B, k)."""
+    limits: Tensor  # (B,) or (B, 1)
+    last: Tensor  # the rows' last tokens (B, k)
 
     def load(self, batch: SearchInput) -> None:
         """Take a batch of at most B sentences."""
+        limits = [*batch.limits, *[0] * (len(self.limits) - len(batch.limits))]
+        self.limits.copy_(torch.tensor(limits).view_as(self.limits))
 
+    @abstractmethod
     def begin(self, output: OutputLayer) -> None:
         """Start afresh with the batch that was loaded; `output`: its output layer."""
 
+    @abstractmethod
     def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> Tensor | None:
         """Extend hidden (B, k, D) by one token; return the rows (B, k) that the new rows continue.
 
         None: each continues its own. Nothing is read back.
         """
 
+    @abstractmethod
     def results(self, sentences: int) -> list[list[Hypothesis]]:
         """Return the results of the first so many sentences."""
 
@@ -57,7 +60,7 @@ class Running(Protocol):
 Make = Callable[[New, int, int], Running]  # of so many sentences, and positions
 
 
-class Encoding:
+class Encoding(Program):
     """The encoder, as `Graphs` runs it."""
 
     def __init__(self, new: New, model: Model, sentences: int, length: int) -> None:
@@ -80,19 +83,18 @@ def encode_fixed(model: TranslationModel, source: Tensor) -> Memory:
     sizes = bucket(sentences), bucket(length, POSITIONS)
     graphs = graphs_of(model, source.device)
     with graphs.lock:
-        program = graphs.program_if_room(("encode", sizes), lambda new: Encoding(new, model, *sizes))
-        if program is None:
+        encoding = graphs.program(("encode", sizes), lambda new: Encoding(new, model, *sizes))
+        if encoding is None:
             return model.encode(source)
-        encoding = program.content
         encoding.source.fill_(PAD)
         encoding.source[:, 0] = EOS  # also of no sentence: attention to nothing would be NaN
         encoding.source[:sentences, :length].copy_(source)
-        program.replays[0]()
+        encoding.replays[0]()
         # a copy, since other programs use the same memory
         return Memory(encoding.hidden[:sentences, :length].clone(), source != PAD)
 
 
-class Decoding:
+class Decoding(Program):
     """A step of decoding, as `Graphs` runs it."""
 
     def __init__(
@@ -101,7 +103,6 @@ class Decoding:
         sentences, rows, source, length, words = sizes
         self.model, self.objective = model, batch.objective
         self.state = model.start_fixed(new, sentences, rows, source, length)
-        assert isinstance(batch.output, FixableOutput)
         self.output = batch.output.fixed(new, sentences, words)
         self.hypotheses = make(new, sentences, length)
         self.any_running = new((1,), torch.bool)
@@ -133,9 +134,7 @@ def decode_fixed(batch: SearchInput, rows: int, key: Hashable, make: Make) -> li
     `make` or a step differ.
     """
     model, output, device = batch.model, batch.output, batch.memory.hidden.device
-    if device.type not in DEVICES or rows > MAX_ROWS:
-        return None
-    if not (isinstance(model, Model) and isinstance(output, FixableOutput)):
+    if device.type not in DEVICES or rows > MAX_ROWS or not (isinstance(model, Model) and output.fixable):
         return None
     (sentences, source), words = batch.memory.mask.shape, output.size
     sizes = (
@@ -148,30 +147,30 @@ def decode_fixed(batch: SearchInput, rows: int, key: Hashable, make: Make) -> li
     key = (key, sizes, type(output), batch.objective)
     graphs = graphs_of(model, device)
     with torch.inference_mode(), graphs.lock:
-        program = graphs.program_if_room(key, lambda new: Decoding(new, batch, model, make, sizes))
-        if program is None:
+        decoding = graphs.program(key, lambda new: Decoding(new, batch, model, make, sizes))
+        if decoding is None:
             return None
-        program.content.load(batch)
-        _replay(program, max(batch.limits), device)
-        return program.content.hypotheses.results(sentences)
+        decoding.load(batch)
+        _replay(decoding, max(batch.limits), device)
+        return decoding.hypotheses.results(sentences)
 
 
-def _replay(program: Program[Decoding], steps: int, device: torch.device) -> None:
+def _replay(decoding: Decoding, steps: int, device: torch.device) -> None:
     """Run at most so many steps. On a GPU the next step is started before it is known whether the last one
     has ended the last sentence; such a step changes nothing."""
-    begin, replay_step = program.replays
+    begin, replay_step = decoding.replays
     begin()
     if device.type != "cuda":
         for _ in range(steps):
             replay_step()
-            if not bool(program.content.any_running):
+            if not bool(decoding.any_running):
                 return
         return
     answers = [torch.empty(1, dtype=torch.bool, pin_memory=True) for _ in range(2)]
     events = [torch.cuda.Event() for _ in range(2)]
     for step in range(steps):
         replay_step()
-        answers[step % 2].copy_(program.content.any_running, non_blocking=True)
+        answers[step % 2].copy_(decoding.any_running, non_blocking=True)
         events[step % 2].record()
         if step:
             events[(step - 1) % 2].synchronize()
