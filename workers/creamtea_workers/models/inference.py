@@ -19,8 +19,7 @@ from creamtea.errors import StepError
 from creamtea.methods.searches import Precision
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.int8 import Int8Linear, Int8Matrix, require_int8
-from creamtea_workers.models.interface import Memory
-from creamtea_workers.models.nvs import CHUNK, CHUNK_ON_GPU, LOWEST, NvsHead
+from creamtea_workers.models.nvs import NvsHead
 
 MIN_PACKED = 2**18  # elements of an fp32 weight; packing a smaller one costs more per call than it saves
 # With two, oneDNN takes 1.5 times as long as the loop on one (docs/results/benchmarks.md).
@@ -44,12 +43,12 @@ def prepare(model: Model, precision: Precision) -> Model:
             "or give the system precision fp16 or bf16"
         )
     if precision in ("bf16", "fp16"):
-        return without_winners(model.to({"bf16": torch.bfloat16, "fp16": torch.float16}[precision]))
+        return model.to({"bf16": torch.bfloat16, "fp16": torch.float16}[precision])
     if precision == "int8":
         require_int8()
         model.may_pad = False
         return pack(model, Int8Linear.of, Int8Projection)
-    return pack(model, pack_if_large, pack_if_large) if on_cpu else without_winners(model)
+    return pack(model, pack_if_large, pack_if_large) if on_cpu else model
 
 
 def pack(
@@ -67,22 +66,10 @@ def pack(
                 replace(parent, name, normalisation(child))
     weight, bias = model.output_weight.detach(), model.output_bias.detach()
     model.projection = projection(weight, bias)
-    return without_winners(model, linear)
-
-
-def without_winners(
-    model: Model,
-    linear: Callable[[Tensor, Tensor | None], Layer] = lambda weight, bias: as_it_is(weight, bias),
-) -> Model:
-    """Replace an NVS head by one that does not keep which position won."""
     if isinstance(model.nvs, NvsHead):
-        head = PackedNvsHead(linear(model.nvs.weight.detach(), None), model.nvs.bias.detach())
-        replace(model, "nvs", head)
+        model.nvs.product = linear(model.nvs.weight.detach(), None)
+        del model.nvs.weight
     return model
-
-
-def as_it_is(weight: Tensor, bias: Tensor | None) -> Layer:
-    return lambda x: F.linear(x, weight, bias)
 
 
 def replace(parent: nn.Module, name: str, layer: Callable[..., Tensor]) -> None:
@@ -136,7 +123,7 @@ class PackedLinear:
 def pack_if_large(weight: Tensor, bias: Tensor | None) -> Layer:
     if weight.numel() >= MIN_PACKED and has_onednn():
         return PackedLinear(weight, bias)
-    return as_it_is(weight, bias)
+    return lambda x: F.linear(x, weight, bias)
 
 
 @cache
@@ -154,37 +141,9 @@ def padded_rows(rows: int) -> int:
 # ---------------------------------------------------------------- int8
 
 
-class Int8Projection:
-    """The output layer, and the rows of it that one sentence may use."""
+class Int8Projection(Int8Linear):
+    """The output layer, and the matrix of which one sentence may use some rows."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         self.matrix = Int8Matrix.of(weight, bias)
-        self.linear = Int8Linear(self.matrix)
-
-    def __call__(self, hidden: Tensor) -> Tensor:
-        """hidden (..., D) → logits (..., V)"""
-        return self.linear(hidden)
-
-
-# ---------------------------------------------------------------- NVS
-
-
-class PackedNvsHead:
-    """`NvsHead` without a gradient, which need not keep which position won."""
-
-    def __init__(self, linear: Layer, bias: Tensor) -> None:
-        self.linear, self.bias = linear, bias
-
-    def __call__(self, memory: Memory) -> Tensor:
-        """(B, V) logits, fp32."""
-        batch, length, _ = memory.hidden.shape
-        on_cpu = memory.hidden.device.type == "cpu"
-        rows = max(1, (CHUNK if on_cpu else CHUNK_ON_GPU) // (length * len(self.bias)))
-        padding = None if on_cpu and bool(memory.mask.all()) else ~memory.mask.unsqueeze(2)
-        best = []
-        for first in range(0, batch, rows):
-            votes = self.linear(memory.hidden[first : first + rows])  # (b, S, V)
-            if padding is not None:
-                votes.masked_fill_(padding[first : first + rows], LOWEST)
-            best.append(votes.amax(1).float())
-        return torch.cat(best).add_(self.bias)
+        super().__init__(self.matrix)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -21,6 +23,8 @@ class NvsHead(nn.Module):
     encoder (section 4.1).
     """
 
+    product: Callable[[Tensor], Tensor] | None = None  # by `weight`, in another form (`models.inference`)
+
     def __init__(self, vocabulary_size: int, width: int, detach: bool = True) -> None:
         super().__init__()
         self.detach = detach
@@ -32,8 +36,20 @@ class NvsHead(nn.Module):
 
     def forward(self, memory: Memory) -> Tensor:
         """Return logits (B, V), fp32 (fp64 of fp64)."""
-        hidden = memory.hidden.detach() if self.detach else memory.hidden
-        return MaxVote.apply(hidden, memory.mask, self.weight, self.bias)  # type: ignore[no-untyped-call]
+        if torch.is_grad_enabled():
+            hidden = memory.hidden.detach() if self.detach else memory.hidden
+            return MaxVote.apply(hidden, memory.mask, self.weight, self.bias)  # type: ignore[no-untyped-call]
+        hidden, on_cpu = memory.hidden, memory.hidden.device.type == "cpu"
+        rows = max(1, (CHUNK if on_cpu else CHUNK_ON_GPU) // (hidden.shape[1] * len(self.bias)))
+        padding = None if on_cpu and bool(memory.mask.all()) else ~memory.mask.unsqueeze(2)
+        best = []
+        for first in range(0, len(hidden), rows):
+            part = hidden[first : first + rows]
+            votes = F.linear(part, self.weight) if self.product is None else self.product(part)  # (b, S, V)
+            if padding is not None:
+                votes.masked_fill_(padding[first : first + rows], LOWEST)
+            best.append(votes.amax(1).to(torch.promote_types(votes.dtype, torch.float32)))
+        return torch.cat(best).add_(self.bias)
 
 
 class MaxVote(torch.autograd.Function):
