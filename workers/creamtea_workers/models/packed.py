@@ -44,7 +44,12 @@ class Spans:
         starts, longest = (self.queries.starts, self.keys.starts), (self.queries.longest, self.keys.longest)
         if not query.is_cuda:
             attended = self._attend_masked(query, key, value, dropout, causal)
-        elif query.dtype != torch.float32 and not dropout and self._are_short(query.shape[2]):
+        elif (
+            query.dtype != torch.float32
+            and not dropout
+            and max(longest) <= SHORT
+            and query.shape[2] in (16, 32, 64)
+        ):
             from creamtea_workers.models.fused import ShortAttention
 
             attended = ShortAttention.apply(query, key, value, starts, longest, causal)  # type: ignore[no-untyped-call]
@@ -58,9 +63,6 @@ class Spans:
                 query, key, value, *starts, *longest, dropout, causal, False
             )[0]
         return attended.flatten(1)
-
-    def _are_short(self, width: int) -> bool:
-        return width in (16, 32, 64) and max(self.queries.longest, self.keys.longest) <= SHORT
 
     def _attend_masked(
         self, query: Tensor, key: Tensor, value: Tensor, dropout: float, causal: bool
@@ -85,16 +87,15 @@ class Packing:
 
 
 def add_and_normalise(
-    x: Tensor | None, added: Tensor, dropout: nn.Module | None, norm: nn.Module, packing: Packing | None
+    x: Tensor | None, added: Tensor, dropout: nn.Module, norm: nn.Module, packing: Packing | None
 ) -> tuple[Tensor, Tensor]:
     """Return x + dropout(added), and the layer normalisation of that. No `x` is zero. On a GPU one kernel
     does it, in packed batches and where nothing is trained: the sum is then in fp32."""
-    drops = dropout is not None and dropout.training
-    if added.is_cuda and (packing is not None or not (drops or torch.is_grad_enabled())):
+    if added.is_cuda and (packing is not None or not (dropout.training or torch.is_grad_enabled())):
         from creamtea_workers.models.fused import AddAndNormalise
 
         assert isinstance(norm, nn.LayerNorm)
-        threshold = getattr(dropout, "threshold", 0) if drops else 0
+        threshold = dropout.threshold if dropout.training else 0
         if packing is None:
             seed: Tensor = norm.weight  # not read without dropout
             site, dtype = 0, norm.weight.dtype
@@ -105,7 +106,7 @@ def add_and_normalise(
             rows, added.flatten(0, -2), norm.weight, norm.bias, seed, site, threshold, norm.eps, dtype
         )
         return total.view(added.shape), normed.view(added.shape)
-    if dropout is not None and drops:
+    if dropout.training:
         added = dropout(added)
     total = added if x is None else x + added
     normed = norm(total)

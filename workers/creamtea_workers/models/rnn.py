@@ -273,10 +273,10 @@ class Rnn(Model):
 
     def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
         assert isinstance(tree, RnnTree)
-        nodes, places = tree.place(parents)
+        places = tree.place(parents)
         source, (table,) = tree.source.select(tree.sentences[places]), tree.tables
         table[places] = self.advance(self.embedding(tokens), table[parents], source)
-        return table[places, -self.width :], nodes
+        return table[places, -self.width :], places.tolist()
 
 
 def moved_up(source: Tensor, kept: Tensor) -> Tensor:

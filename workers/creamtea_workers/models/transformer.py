@@ -68,13 +68,12 @@ class ResidualLayer(nn.Module):
         own: nn.Module,
         following: nn.Module | None,
         packing: Packing | None = None,
-        dropout: bool = True,
     ) -> Stream:
         """Add a sublayer's output to its input. `own` is the sublayer's normalisation, `following` that of
         the next one."""
         norm = own if self.post_norm else following
         assert norm is not None
-        x, normed = add_and_normalise(stream[0], added, self.dropout if dropout else None, norm, packing)
+        x, normed = add_and_normalise(stream[0], added, self.dropout, norm, packing)
         return (normed if self.post_norm else x), normed
 
 
@@ -139,12 +138,12 @@ class DecoderLayer(ResidualLayer):
     ) -> Stream:
         """Apply the layer to one position, (N, 1, D) or (B, k, D), and add it to the state's prefix."""
         added = self.attention.step(stream[1], state, layer)
-        stream = self.add(stream, added, self.attention_norm, self.cross_norm, dropout=False)
+        stream = self.add(stream, added, self.attention_norm, self.cross_norm)
         if isinstance(state, DecoderState) and state.keeps_attention:  # the last layer's stays
             state.attention = self.cross.mean_weights(stream[1], state.memory(layer)[0], state.mask)[:, 0]
         added = self.cross(stream[1], *state.memory(layer), state.mask)
-        stream = self.add(stream, added, self.cross_norm, self.feed_norm, dropout=False)
-        return self.add(stream, self.feed(stream[1]), self.feed_norm, following, dropout=False)
+        stream = self.add(stream, added, self.cross_norm, self.feed_norm)
+        return self.add(stream, self.feed(stream[1]), self.feed_norm, following)
 
 
 class Transformer(Model):
@@ -263,15 +262,13 @@ class Transformer(Model):
         last = self.encoder_norm if layers is self.encoder else self.decoder_norm
         return [*(cast(Any, layer).attention_norm for layer in layers), last]
 
-    def enter(
-        self, vectors: Tensor, norm: nn.Module | None, packing: Packing | None = None, dropout: bool = True
-    ) -> Stream:
+    def enter(self, vectors: Tensor, norm: nn.Module | None, packing: Packing | None = None) -> Stream:
         """Return the input of the first layer, whose first normalisation is `norm`."""
         if self.size.norm == "post":
-            vectors = self.dropout(vectors) if dropout else vectors
+            vectors = self.dropout(vectors)
             return vectors, vectors
         assert norm is not None
-        return add_and_normalise(None, vectors, self.dropout if dropout else None, norm, packing)
+        return add_and_normalise(None, vectors, self.dropout, norm, packing)
 
     def start(self, memory: Memory, max_length: int) -> DecoderState:
         cross, mask = torch.stack(list(self.project(memory.hidden))), key_mask(memory.mask)
@@ -286,7 +283,7 @@ class Transformer(Model):
     def step_layers(self, vectors: Tensor, state: DecoderState | TreeStep | FixedDecoderState) -> Tensor:
         """Pass embedded tokens (N, 1, D) or (B, k, D) through the decoder's layers."""
         norms = self.norms(self.decoder)
-        stream = self.enter(vectors, norms[0], dropout=False)
+        stream = self.enter(vectors, norms[0])
         for index, (layer, following) in enumerate(zip(self.decoder_layers(), norms[1:], strict=True)):
             stream = layer.step(stream, state, index, following)
         return stream[1]
@@ -316,7 +313,7 @@ class Transformer(Model):
         vectors = F.embedding(tokens, self.embedding.weight) * self.scale  # (N, D)
         positions = self.positions(0, state.paths.shape[1])[state.positions]
         hidden = self.step_layers((vectors + positions.to(vectors.dtype))[:, None], state)  # (N, 1, D)
-        return hidden[:, 0], state.nodes
+        return hidden[:, 0], state.places.tolist()
 
     def project(self, hidden: Tensor) -> Iterator[Tensor]:
         """Yield the keys and values (2, B, H, S, E) of the encoder's output in each decoder layer."""

@@ -34,8 +34,8 @@ class Nodes:
     def free(self, nodes: Sequence[int]) -> None:
         self._free.extend(nodes)
 
-    def place(self, parents: Tensor) -> tuple[list[int], Tensor]:
-        """Make new nodes below `parents` (N,), as a list and a tensor; their rows are still to be written.
+    def place(self, parents: Tensor) -> Tensor:
+        """Make new nodes below `parents` (N,); their rows are still to be written.
 
         ValueError beyond `max_length` tokens.
         """
@@ -47,10 +47,9 @@ class Nodes:
             self._free.extend(range(2 * used - 1, used - 1, -1))  # the lowest place is used first
             self.tables = [_doubled(table) for table in self.tables]
             self.sentences, self.depths = _doubled(self.sentences), _doubled(self.depths)
-        nodes = [self._free.pop() for _ in range(len(parents))]
-        places = torch.tensor(nodes, device=parents.device)
+        places = torch.tensor([self._free.pop() for _ in parents], device=parents.device)
         self.sentences[places], self.depths[places] = self.sentences[parents], depths
-        return nodes, places
+        return places
 
 
 class DecoderTree(Nodes):
@@ -74,7 +73,7 @@ class DecoderTree(Nodes):
 
     def add(self, parents: Tensor) -> TreeStep:
         """Make one new node below each of `parents` (N,). ValueError beyond `max_length` tokens."""
-        nodes, places = self.place(parents)
+        places = self.place(parents)
         depths, sentences, paths = self.depths[parents], self.sentences[parents], self.tables[-1][parents]
         paths.scatter_(1, depths.unsqueeze(1), places.unsqueeze(1))
         self.tables[-1][places] = paths
@@ -82,7 +81,6 @@ class DecoderTree(Nodes):
         on_path = torch.arange(longest, device=depths.device) <= depths.unsqueeze(1)  # (N, T)
         return TreeStep(
             tree=self,
-            nodes=nodes,
             places=places,
             parents=parents,
             paths=paths[:, :longest],
@@ -98,8 +96,7 @@ class TreeStep:
     """What the decoder's layers use as their state while N nodes are added."""
 
     tree: DecoderTree
-    nodes: list[int]
-    places: Tensor  # (N,) the same
+    places: Tensor  # (N,) of the nodes
     parents: Tensor  # (N,)
     paths: Tensor  # (N, T) places from the first token to the new one; what follows is masked
     positions: Tensor  # (N,)
