@@ -17,7 +17,7 @@ from creamtea_workers.models.build import load_model, save_model
 from creamtea_workers.search.translator import OpenSystem
 from creamtea_workers.steps import decode
 from creamtea_workers.training import checkpoint
-from creamtea_workers.training.group import Alone
+from creamtea_workers.training.group import Group
 
 T = TypeVar("T")
 SOURCES = ["the cat sat on the mat", "", "a dog", "zzz ☃ unseen", "she took the cake in the park"] * 3
@@ -180,7 +180,7 @@ def test_a_stopped_decoding_goes_on_where_it_was(
             assert row == other
 
 
-class SecondOfTwo(Alone):
+class SecondOfTwo(Group):
     """A worker whose group ends before it has gathered the translations."""
 
     rank, size = 1, 2

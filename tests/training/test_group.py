@@ -24,8 +24,8 @@ from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.training import group
 from creamtea_workers.training.checkpoint import position_names
 from creamtea_workers.training.group import (
-    Alone,
     Exchange,
+    Group,
     ProcessGroup,
     Terms,
     TreeSum,
@@ -70,7 +70,7 @@ def test_workers_sum_subtrees(leaves: list[float], size: int) -> None:
     assert parts[0] == summed(leaves)
 
 
-class Pair(Alone):
+class Pair(Group):
     """One of two workers, of which the other has zeros."""
 
     size = 2

@@ -15,7 +15,6 @@ from creamtea.errors import StepError
 from creamtea.methods.architectures import Architecture, Nvs
 from creamtea.methods.family import implementation
 from creamtea.methods.objectives import Objective
-from creamtea.steps.systems import TrainParams
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.interface import SourceVocabulary
 from creamtea_workers.objectives import base, build_objective
@@ -33,18 +32,6 @@ class ModelConfig(Strict):
     vocabulary_size: int  # of the target
     # None: source and target have the same
     source_vocabulary: SourceVocabulary | None = Field(default=None, exclude_if=lambda value: value is None)
-
-    @classmethod
-    def of(
-        cls, params: TrainParams, vocabulary_size: int, source: SourceVocabulary | None = None
-    ) -> ModelConfig:
-        return cls(
-            objective=params.objective,
-            architecture=params.architecture,
-            nvs=params.nvs,
-            vocabulary_size=vocabulary_size,
-            source_vocabulary=source,
-        )
 
 
 def build_model(config: ModelConfig) -> Model:

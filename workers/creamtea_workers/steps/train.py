@@ -19,7 +19,6 @@ from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.corpora.subwords import SubwordModel, TextModel, load_text_model
 from creamtea_workers.corpora.text import iterate_lines, read_lines
 from creamtea_workers.corpora.tokens import Ids, Rows
-from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import save_model
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.translator import device_name, step_device
@@ -58,8 +57,9 @@ def run(context: StepContext[TrainParams]) -> StepResult:
     )
     outcome = trainer.run()
     save_model(context.output, outcome.model, trainer.config)
+    points = [PointRow(series, update, value) for series, update, value in outcome.position.points]
     facts = {**facts_of(outcome, device), "deterministic": trainer.deterministic}
-    return StepResult(metrics(outcome, pairs, development), curves(outcome), facts)
+    return StepResult(metrics(outcome, pairs, development), points, facts)
 
 
 def training_pairs(encoded: Path, training: Training) -> Pairs:
@@ -132,23 +132,14 @@ def metrics(outcome: TrainingResult, pairs: Pairs, development: Development) -> 
     ]
 
 
-def curves(outcome: TrainingResult) -> list[PointRow]:
-    return [PointRow(series, update, value) for series, update, value in outcome.position.points]
-
-
 def facts_of(outcome: TrainingResult, device: torch.device) -> dict[str, Any]:
-    position = outcome.position
+    position, recorder = outcome.position, outcome.model.recorder
+    share = None if recorder is None else recorder.share  # of the batches whose kernels a GPU replayed
     return {
         "device": device_name(device),
         "threads": torch.get_num_threads(),
         "stopped": outcome.stopped,
         "averaged_updates": sorted(best.update for best in position.best),
         "training_seconds": round(position.seconds, 1),
-        **replayed(outcome.model),
+        **({} if share is None else {"replayed": round(share, 3)}),
     }
-
-
-def replayed(model: Model) -> dict[str, float]:
-    """Return the share of the updates' batches whose kernels a GPU replayed."""
-    share = model.recorder.share if model.recorder is not None else None
-    return {} if share is None else {"replayed": round(share, 3)}

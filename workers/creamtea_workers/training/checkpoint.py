@@ -24,13 +24,14 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from creamtea.contract.step import Checkpoints, PartIndex, halves, index_name, part_name
 from creamtea.errors import DamagedCheckpoint, InfrastructureError
 from creamtea.files import scratch_folder
 from creamtea.methods.training import Keep
 from creamtea.settings import checkpoint_part
-from creamtea_workers.training.group import Alone, Group
+from creamtea_workers.training.group import Group
 
 _POSITION = re.compile(r"(training-\d+\.pt)(\.json|\.parts/.+)?")  # training-UPDATE.pt
 KEPT = 2  # positions
@@ -74,7 +75,7 @@ class Saver:
     """
 
     def __init__(self, checkpoints: Checkpoints, group: Group | None = None) -> None:
-        self._checkpoints, self._group = checkpoints, group or Alone()
+        self._checkpoints, self._group = checkpoints, group or Group()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
         self._split: Split | None = None  # which is being written
@@ -166,13 +167,7 @@ class Saver:
 
 def on_cpu(content: Any) -> Any:
     """Copy the content with all its tensors to the CPU."""
-    if isinstance(content, Tensor):
-        return content.detach().to("cpu", copy=True)
-    if isinstance(content, Mapping):
-        return {name: on_cpu(value) for name, value in content.items()}
-    if isinstance(content, list | tuple):
-        return type(content)(on_cpu(value) for value in content)
-    return content
+    return tree_map_only(Tensor, lambda tensor: tensor.detach().to("cpu", copy=True), content)
 
 
 def save(checkpoints: Checkpoints, name: str, content: Any) -> None:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import torch
 from sacrebleu.metrics import BLEU
@@ -16,10 +16,11 @@ from creamtea.contract.step import RUNNING_LOSS, LiveExample, LiveView, PointRow
 from creamtea.methods.architectures import Nvs
 from creamtea.methods.training import SelectBy
 from creamtea_workers.corpora.batches import Pairs, plan_in_order
+from creamtea_workers.corpora.subwords import TextModel
 from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.words import COUNTS, WordMetric
 from creamtea_workers.models.base import Model
-from creamtea_workers.models.interface import SourceVocabulary, TranslationModel, output_logits
+from creamtea_workers.models.interface import TranslationModel, output_logits
 from creamtea_workers.models.nvs import nvs_loss
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.greedy import GreedySearch
@@ -33,25 +34,13 @@ BLEU_SENTENCES = 500
 FITTED_TOKENS, MIN_FACTOR = 2000, 0.01
 
 
-class Subwords(Protocol):
-    """What evaluation needs of a `SubwordModel`."""
-
-    size: int
-
-    @property
-    def source_vocabulary(self) -> SourceVocabulary | None: ...
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids."""
-
-
 @dataclass(frozen=True)
 class Development:
     """The development set: encoded pairs, and the references of its first sentences as text."""
 
     pairs: Pairs
     references: Sequence[str]
-    subwords: Subwords
+    subwords: TextModel
     select_by: SelectBy = "loss"
     groups: Sequence[str] = ()  # of words: the language of each reference
     sources: Sequence[str] = ()  # the text of the first ones, whose translations a page shows

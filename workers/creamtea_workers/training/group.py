@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from itertools import chain
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -22,38 +22,30 @@ T = TypeVar("T")
 PART = 1 << 22  # numbers of a gradient that are sent together, unless a weight has more
 
 
-class Group(Protocol):
-    rank: int
-    size: int  # a power of two
+class Group:
+    """A step's only worker; `ProcessGroup` is of several."""
+
+    rank = 0
+    size = 1  # a power of two
 
     def share(self, value: Callable[[], T]) -> T:
         """Return worker 0's value at every worker; only worker 0 computes it."""
+        return value()
 
     def gather(self, value: T) -> list[T]:
         """Return the values of all workers at every worker."""
+        return [value]
 
     def add(self, terms: Terms) -> Terms:
         """Return the sums over all workers at every worker. `terms` may be overwritten.
 
         The sums hold no -0.0, so that zeros of a worker without batches change nothing.
         """
-
-
-class Alone:
-    rank, size = 0, 1
-
-    def share(self, value: Callable[[], T]) -> T:
-        return value()
-
-    def gather(self, value: T) -> list[T]:
-        return [value]
-
-    def add(self, terms: Terms) -> Terms:
         torch._foreach_add_(terms, 0.0)
         return terms
 
 
-class ProcessGroup:
+class ProcessGroup(Group):
     """The processes of torch.distributed: gloo between CPUs, NCCL between GPUs.
 
     With a number of processes that is not a power of two, those from `size` on only receive the results.
@@ -146,7 +138,7 @@ def current_group() -> Group:
     """Return the group that torch.distributed has connected, or this process alone."""
     if distributed.is_available() and distributed.is_initialized():
         return ProcessGroup()
-    return Alone()
+    return Group()
 
 
 class Exchange:
@@ -166,9 +158,9 @@ class Exchange:
         self._total: TreeSum | None = None  # of the batches before the last one, while that is computed
         self._terms: dict[int, Tensor] = {}  # of the weights that have been reached, by their place
         self._sent: list[Future[tuple[Terms, torch.cuda.Event | None]]] = []
-        self._thread = ThreadPoolExecutor(1, "exchange") if group.size > 1 else None
-        self._stream = torch.cuda.Stream() if self._thread and weights[0].is_cuda else None
-        if self._thread:
+        self._thread = ThreadPoolExecutor(1, "exchange")
+        self._stream = torch.cuda.Stream() if group.size > 1 and weights[0].is_cuda else None
+        if group.size > 1:
             for index, weight in enumerate(weights):
                 weight.register_post_accumulate_grad_hook(partial(self._reached, index))
 
@@ -203,12 +195,7 @@ class Exchange:
 
     def _send(self, terms: Terms) -> None:
         ready = None if self._stream is None else torch.cuda.current_stream().record_event()
-        if self._thread is not None:
-            self._sent.append(self._thread.submit(self._add, terms, ready))
-            return
-        done: Future[tuple[Terms, torch.cuda.Event | None]] = Future()
-        done.set_result(self._add(terms, ready))
-        self._sent.append(done)
+        self._sent.append(self._thread.submit(self._add, terms, ready))
 
     def _add(self, terms: Terms, ready: torch.cuda.Event | None) -> tuple[Terms, torch.cuda.Event | None]:
         if self._stream is None or ready is None:
@@ -229,8 +216,7 @@ class Exchange:
 # Sums of gradients that do not depend on who computes them.
 #
 # A sum of floating-point numbers depends on its order, so that of an update is fixed: its batches are the
-# leaves of a binary tree, in their order. A worker that holds an aligned block of leaves sums a subtree
-# (`creamtea_workers.training.group`).
+# leaves of a binary tree, in their order. A worker that holds an aligned block of leaves sums a subtree.
 
 
 Terms = list[Tensor]

@@ -35,11 +35,10 @@ class AdamW(Eager, torch.optim.AdamW):
     step = torch.no_grad()(unwrap(torch.optim.AdamW.step))
 
 
-# LAMB (You et al. 2020, "Large Batch Optimization for Deep Learning: Training BERT in 76 Minutes").
-
-
 class Lamb(Eager):
-    """Algorithm 2: a step of Adam, scaled to the length of the weights times the learning rate.
+    """LAMB (You et al. 2020, "Large Batch Optimization for Deep Learning: Training BERT in 76 Minutes").
+
+    Algorithm 2 is a step of Adam, scaled to the length of the weights times the learning rate.
 
         r = m̂ / (√v̂ + ε),   u = r + λ w,   w ← w - η · ‖w‖ / ‖u‖ · u
 
@@ -81,9 +80,6 @@ def trust_ratio(weight: Tensor, update: Tensor) -> Tensor:
     """Return ‖w‖ / ‖u‖ as a scalar tensor (no wait for a GPU), 1 where either is 0."""
     length, step = weight.norm(), update.norm()
     return torch.where((length > 0) & (step > 0), length / step, 1.0)
-
-
-# Optimisers and learning rates.
 
 
 def make_optimiser(model: nn.Module, training: Training) -> torch.optim.Optimizer:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import torch
 
+from creamtea.contract.step import Checkpoints
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.models.interface import EOS
@@ -20,32 +20,6 @@ from creamtea_workers.training.trainer import Trainer
 WARM_UP, SECONDS, MAX_UPDATES = 2, 1.4, 10  # updates before the clock runs; of measuring, in each round
 ROUNDS = 3  # of all precisions in turn, so that what else the machine does hits them alike
 BATCHES = 8
-
-
-class _Subwords:
-    source_vocabulary = None
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return ""
-
-
-class _NoCheckpoints:
-    """Nothing of this training is kept."""
-
-    def save(self, name: str, source: Path) -> None:
-        pass
-
-    def read(self, name: str, parse: Callable[[Path], Any]) -> None:
-        pass
-
-    def names(self) -> list[str]:
-        return []
-
-    def remove(self, name: str) -> None:
-        pass
 
 
 def tokens_per_second(
@@ -89,13 +63,11 @@ def _trainer(
             "seed": 1,
         }
     )
+    # an update reads no text and saves nothing
+    subwords: Any = SimpleNamespace(size=vocabulary, source_vocabulary=None)
+    development, checkpoints = Development(pairs, (), subwords), cast(Checkpoints, None)
     return Trainer(
-        params,
-        pairs,
-        Development(pairs, (), _Subwords(vocabulary)),
-        torch.device("cpu"),
-        _NoCheckpoints(),
-        lambda done, total, words: None,
+        params, pairs, development, torch.device("cpu"), checkpoints, lambda done, total, words: None
     )
 
 

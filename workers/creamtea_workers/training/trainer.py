@@ -44,7 +44,7 @@ from creamtea_workers.training.evaluate import (
     evaluate,
     evaluate_head,
 )
-from creamtea_workers.training.group import Alone, Exchange, Group, TreeSum, batch_seed, block, gradient_of
+from creamtea_workers.training.group import Exchange, Group, TreeSum, batch_seed, block, gradient_of
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 from creamtea_workers.training.packing import PackedPasses, can_pack, unpacked
 
@@ -91,15 +91,19 @@ class Trainer:
         self.training, self.nvs, self.seed = params.training, params.nvs, params.seed
         self.pairs, self.development, self.device = pairs, development, device
         self.pairs_of_epoch = pairs_of_epoch
-        self.progress, self.group = progress, group or Alone()
+        self.progress, self.group = progress, group or Group()
         self.has_more_room = has_more_room
         self.live = LiveTraining(development, show)
         self.saver = Saver(checkpoints, self.group)
         torch.manual_seed(self.seed)
         unigram = unigram_frequencies(pairs.targets, development.subwords.size).to(device)
         self.objective = build_objective(params.objective, unigram)
-        self.config = ModelConfig.of(
-            params, development.subwords.size, development.subwords.source_vocabulary
+        self.config = ModelConfig(
+            objective=params.objective,
+            architecture=params.architecture,
+            nvs=params.nvs,
+            vocabulary_size=development.subwords.size,
+            source_vocabulary=development.subwords.source_vocabulary,
         )
         self.model = build_model(self.config)
         self.width = self.model.output_weight.shape[1]
