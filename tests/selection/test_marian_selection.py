@@ -19,7 +19,14 @@ from creamtea.marian import read_folder
 from creamtea.steps.systems import DECODE, IMPORT_MODEL, RECALL, TRAIN
 from creamtea.steps.texts import ALIGN, ENCODE
 from creamtea_workers.corpora.marian_subwords import MarianSubwords
-from creamtea_workers.corpora.subwords import BLANK, UNK, SubwordTexts, load_text_model_of, vocabulary_sizes
+from creamtea_workers.corpora.subwords import (
+    BLANK,
+    UNK,
+    SubwordTexts,
+    load_text_model_of,
+    vocabulary_sizes,
+    word_starts,
+)
 from creamtea_workers.corpora.text import normalise, read_jsonl, write_jsonl, write_lines
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.inference import prepare
@@ -111,7 +118,7 @@ def test_offsets_are_of_the_text_as_it_is_written(tmp_path: Path, line: str) -> 
 def test_words_start_with_a_blank_on_the_sources_side(folders: dict[str, Any]) -> None:
     subwords = subwords_of(folders)
     (ids,) = subwords.encode_lines(["the old man"])
-    starts = subwords.word_starts()
+    starts = word_starts(subwords)
     assert sum(id_ in starts for id_ in ids) == 3
     assert [piece[0] == BLANK for piece in subwords.source_pieces(ids)] == [id_ in starts for id_ in ids]
 

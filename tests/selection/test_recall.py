@@ -18,14 +18,14 @@ from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepResult
 from creamtea.steps.systems import DECODE, RECALL
-from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.subwords import SubwordModel, word_starts
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.alignment import lexicon_counts
-from creamtea_workers.selection.nvs import nvs_counts, nvs_logits, words_of
+from creamtea_workers.selection.nvs import counts_above, nvs_logits, wanted_of, words_of
 from creamtea_workers.selection.recall import MAX_LISTED, Reference, clusters_of, most_first, scopes
 
 SWEEP = {"k": [1, 2], "thresholds": [0.9, 0.5, 0.1, 0.0]}
@@ -88,7 +88,8 @@ def test_nvs_counts_by_hand() -> None:
             return torch.tensor([[-9.0, -9.0, -9.0, -9.0, 3.0, 0.5]])  # σ: 0.95, 0.62 for ids 4 and 5
 
     ((position, row),) = nvs_logits(Votes(), [[4]])  # type: ignore[arg-type]
-    counts = nvs_counts(row, reference([0, 4, 5], x=[5]), [0.99, 0.9, 0.5, 0.0])
+    wanted = wanted_of(row, reference([0, 4, 5], x=[5]))
+    counts = counts_above([logit(threshold) for threshold in (0.99, 0.9, 0.5, 0.0)], [row, *wanted])
     assert position == 0
     assert counts.tolist() == [[1, 0, 0, 0], [2, 1, 0, 0], [3, 2, 1, 1], [6, 3, 1, 1]]
 
@@ -182,7 +183,7 @@ def test_the_recall_of_nvs_is_that_of_its_sets(folders: dict[str, list[Path]], k
     result = run(folders, spec)
     subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
     model, _, _ = load_model(folders["train"][0])
-    starts = subwords.word_starts()
+    starts = word_starts(subwords)
     reached, possible, sizes = 0, 0, []
     for segment in SEGMENTS:
         source = subwords.encode(segment["source"])

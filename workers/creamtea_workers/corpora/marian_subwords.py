@@ -24,7 +24,6 @@ from creamtea_workers.corpora.subwords import (
     UNK,
     Offset,
     SourceVocabulary,
-    word_starts,
 )
 from creamtea_workers.corpora.text import normalise
 
@@ -85,10 +84,6 @@ class MarianSubwords:
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._source_names[int(id_)] for id_ in ids]
-
-    def word_starts(self) -> frozenset[int]:
-        """Return the ids of the source's subwords that begin a word."""
-        return word_starts(self._source_names)
 
     def offsets(self, text: str) -> list[Offset]:
         """Return the target's subwords with the characters of `text`. ValueError if `text` is not normalised.

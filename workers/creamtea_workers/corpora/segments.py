@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
 from creamtea.words import is_blank
-from creamtea_workers.corpora.subwords import SubwordTexts, TextModel, load_text_model, subword_texts
+from creamtea_workers.corpora.subwords import TextModel, load_text_model
 from creamtea_workers.corpora.text import read_jsonl
 
 
@@ -81,11 +81,6 @@ class EncodedTestSet:
         segments = read_jsonl(context.input("test_set") / "segments.jsonl")
         subwords = load_text_model(context)
         return cls(subwords, segments, encode_sources(subwords, [row["source"] for row in segments]))
-
-    @property
-    def subword_texts(self) -> SubwordTexts:
-        """The text model. StepError if it is one of characters or tokens."""
-        return subword_texts(self.subwords)
 
     @property
     def indices(self) -> list[int]:

@@ -184,10 +184,6 @@ class SubwordModel:
 
     source_pieces = pieces
 
-    def word_starts(self) -> frozenset[int]:
-        """Return the ids of the subwords that begin a word."""
-        return word_starts(self.pieces(range(self.size)))
-
     def offsets(self, text: str) -> list[Offset]:
         """Return the subwords of normalised text with their characters.
 
@@ -204,11 +200,6 @@ class SubwordModel:
             result.append(Offset(id_, position + piece.startswith(BLANK), end))
             position = end
         return result
-
-
-def word_starts(pieces: Iterable[str]) -> frozenset[int]:
-    """Return the ids of the pieces that begin a word."""
-    return frozenset(id_ for id_, piece in enumerate(pieces) if piece.startswith(BLANK))
 
 
 # Vocabularies of characters or tokens, one for each side of a word-level task.
@@ -264,9 +255,6 @@ class SubwordTexts(TextModel, Protocol):
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the source's subwords as SentencePiece writes them."""
 
-    def word_starts(self) -> frozenset[int]:
-        """Return the ids of the source's subwords that begin a word."""
-
     def offsets(self, text: str) -> list[Offset]:
         """Return the subwords of a target text with their characters. ValueError if it is not normalised."""
 
@@ -276,6 +264,12 @@ def subword_texts(model: TextModel) -> SubwordTexts:
     if not isinstance(model, SubwordTexts):
         raise StepError("what a vocabulary selection holds is measured in subwords of kind bpe or unigram")
     return model
+
+
+def word_starts(subwords: SubwordTexts) -> frozenset[int]:
+    """Return the ids of the source's subwords that begin a word."""
+    pieces = subwords.source_pieces(range(vocabulary_sizes(subwords)[0]))
+    return frozenset(id_ for id_, piece in enumerate(pieces) if piece.startswith(BLANK))
 
 
 def vocabulary_sizes(model: TextModel) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from creamtea.contract.step import StepContext
 from creamtea.methods.selections import NvsSelection
 from creamtea.steps.systems import RecallParams
 from creamtea_workers.corpora.batches import parts
-from creamtea_workers.corpora.subwords import SubwordTexts
+from creamtea_workers.corpora.subwords import word_starts
 from creamtea_workers.models.interface import EOS, Memory, TranslationModel
 from creamtea_workers.search.translator import TrainedModel, source_batch
 from creamtea_workers.selection.base import SelectionResources
@@ -57,10 +57,6 @@ class WordVotes:
 
     model: TranslationModel
     starts: frozenset[int]  # the subwords that begin a word
-
-    @classmethod
-    def of(cls, model: TranslationModel, subwords: SubwordTexts) -> WordVotes:
-        return cls(model, subwords.word_starts())
 
     def __call__(self, sources: Sequence[Sequence[int]]) -> Tensor:
         """(B, V) fp32, -inf where no word votes. Each distinct word of the batch is encoded once, with words
@@ -121,7 +117,9 @@ def build(spec: NvsSelection, resources: SelectionResources) -> NvsSelector:
         return NvsSelector(resources.model, spec.threshold)
     if resources.subwords is None:
         raise ValueError("NVS without context needs the subwords")
-    return NvsSelector(resources.model, spec.threshold, WordVotes.of(resources.model, resources.subwords))
+    return NvsSelector(
+        resources.model, spec.threshold, WordVotes(resources.model, word_starts(resources.subwords))
+    )
 
 
 # ---------------------------------------------------------------- recall
@@ -133,25 +131,27 @@ def count(
     """Count the selected subwords of each segment, at each threshold, in the precision of the system."""
     trained = TrainedModel.of_step(context, context.params.precision)
     trained.require(NvsSelection)
-    words = WordVotes.of(trained.model, inputs.subwords) if spec.context == "word" else None
+    words = WordVotes(trained.model, word_starts(inputs.subwords)) if spec.context == "word" else None
     logits = nvs_logits(
         trained.model,
         inputs.sources,
         words,
         lambda done: context.progress(done, len(inputs), "sentences"),
     )
-    counts = {n: nvs_counts(row, inputs.references[n], settings) for n, row in logits}
+    least = [logit(threshold) for threshold in settings]
+    counts = {n: counts_above(least, [row, *wanted_of(row, inputs.references[n])]) for n, row in logits}
     return [counts[n] for n in range(len(inputs))]
 
 
-def nvs_counts(row: Logits, reference: Reference, thresholds: Sequence[float]) -> Counts:
-    """Count what is selected, one row for each threshold.
+def wanted_of(row: Logits, reference: Reference) -> list[Logits]:
+    """Return those of a sentence's logits (V,) that the scopes of its reference want."""
+    return [row[ids] for ids in reference.scopes()]
 
-    `row`: a sentence's NVS logits (V,) as `nvs_logits` gives them.
-    """
-    least = np.array([logit(threshold) for threshold in thresholds])[:, None]
-    wanted = [row, *(row[ids] for ids in reference.scopes())]
-    return np.stack([(logits > least).sum(axis=1) for logits in wanted], axis=1)
+
+def counts_above(least: Sequence[float], logits: Sequence[Logits]) -> Counts:
+    """Count how many of each of the arrays `logits` exceed each of `least`, one row for each."""
+    bounds = np.array(least)[:, None]
+    return np.stack([(own > bounds).sum(axis=1) for own in logits], axis=1)
 
 
 def nvs_logits(

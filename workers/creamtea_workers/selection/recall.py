@@ -4,7 +4,7 @@ Recall is the share of the *unique* subwords of the reference that are in the se
 side. Three scopes:
 - sentence: selected from the source sentence, looked for in the whole reference;
 - idiom words: selected from the idiom's words alone, looked for in its translation, "the source and target
-  idiomatic multiword expressions according to metadata" (`RecallInputs.of_idioms`);
+  idiomatic multiword expressions according to metadata" (`RecallTask`);
 - idiom, in its context, which the paper does not have: selected from the sentence, as in decoding, looked for
   in the subwords of the reference that overlap the idiom's target spans.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from creamtea.stats.estimate import cluster_mean, clustered_interval, logit_inte
 from creamtea.stats.resampling import Array, paired_bootstrap
 from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
-from creamtea_workers.corpora.subwords import SubwordTexts
+from creamtea_workers.corpora.subwords import SubwordTexts, subword_texts
 from creamtea_workers.corpora.text import move_span, normalise
 from creamtea_workers.metrics.base import ratio
 
@@ -85,42 +85,46 @@ class RecallInputs:
     sources: list[list[int]]
     references: list[Reference]
 
-    @classmethod
-    def load(cls, context: StepContext[Any]) -> RecallInputs:
-        """Load them from a step's inputs test_set and subwords."""
-        test_set = EncodedTestSet.of_step(context)
-        subwords = test_set.subword_texts
-        references = [
-            Reference.of(subwords, segment["reference"], segment["idioms"]) for segment in test_set.segments
-        ]
-        return cls(subwords, test_set.sources, references)
-
-    @classmethod
-    def of_idioms(cls, context: StepContext[Any]) -> RecallInputs:
-        """Make a row for each idiom of each segment.
-
-        The idiom's words alone are the source; those of its translation are the reference and its only idiom.
-        """
-        test_set = EncodedTestSet.of_step(context)
-        idioms = [idiom for segment in test_set.segments for idiom in idiom_words(segment)]
-        subwords = test_set.subword_texts
-        targets = [unique(ids) for ids in subwords.encode_targets([idiom.target for idiom in idioms])]
-        return cls(
-            subwords,
-            subwords.encode_lines([idiom.source for idiom in idioms]),
-            [Reference(ids, {idiom.name: ids}) for ids, idiom in zip(targets, idioms, strict=True)],
-        )
-
     def __len__(self) -> int:
         return len(self.sources)
 
 
-# Recall of a selection over a test set, by scope.
-#
-# The scopes are those of `creamtea_workers.selection.recall`. `sentence`, `idiom` and `idiom_words` are
-# micro-averages: selected over all reference subwords. Those that end in `_macro` are the mean over distinct
-# idioms of the recall of each: if one idiom is a third of a test set, as "to pass on" is in
-# IdiomTranslationDS, the micro-average is mostly about that idiom.
+class RecallTask(NamedTuple):
+    """The sentences of a test set, and its idioms by themselves: each idiom's words alone are a source, and
+    those of its translation are the reference and its only idiom."""
+
+    sentences: RecallInputs
+    idioms: RecallInputs  # a row for each idiom of each segment
+
+    @classmethod
+    def load(cls, context: StepContext[Any]) -> RecallTask:
+        """Load it from a step's inputs test_set and subwords."""
+        test_set = EncodedTestSet.of_step(context)
+        subwords = subword_texts(test_set.subwords)
+        references = [
+            Reference.of(subwords, segment["reference"], segment["idioms"]) for segment in test_set.segments
+        ]
+        idioms = [idiom for segment in test_set.segments for idiom in idiom_words(segment)]
+        targets = map(unique, subwords.encode_targets([idiom.target for idiom in idioms]))
+        alone = [Reference(ids, {idiom.name: ids}) for ids, idiom in zip(targets, idioms, strict=True)]
+        return cls(
+            RecallInputs(subwords, test_set.sources, references),
+            RecallInputs(subwords, subwords.encode_lines([idiom.source for idiom in idioms]), alone),
+        )
+
+    def scopes(self, counts: Sequence[Sequence[Counts]], place: int) -> dict[str, Counted]:
+        """Return the scopes at the setting in this place of the counts of sentences and of idioms."""
+        reached, reached_idioms = ([row[place, 1:] for row in rows] for rows in counts)
+        return scopes(self.sentences.references, reached, self.idioms.references, reached_idioms)
+
+    def distinct(self, scope: str) -> int:
+        """Count the idioms in a scope of idioms."""
+        return len(distinct_idioms((self.idioms if "words" in scope else self.sentences).references))
+
+
+# The scopes `sentence`, `idiom` and `idiom_words` are micro-averages: selected over all reference subwords.
+# Those that end in `_macro` are the mean over distinct idioms of the recall of each: if one idiom is a third
+# of a test set, as "to pass on" is in IdiomTranslationDS, the micro-average is mostly about that idiom.
 
 
 _NO_IDIOM = "no segment of this test set has an annotated idiom"
@@ -200,7 +204,7 @@ def scopes(
     """Return the counts by scope.
 
     `reached`: of each of `sentences` the counts (2 + idioms,), as `Reference.possible` has them;
-    `reached_idioms`: the same of each of `idioms` (`RecallInputs.of_idioms`).
+    `reached_idioms`: the same of each of `idioms`.
     """
     return {
         "sentence": Counted(_counts(sentences, reached, 0), of_idioms=False),
@@ -256,21 +260,14 @@ def _macro(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]
     return Counted(np.stack([selected / wanted, np.ones_like(wanted)], axis=1), of_idioms=True, macro=True)
 
 
-# Idioms with subwords that a selection misses, or that only the context selects (NVS paper, Figures 1 and
-# 5).
-
-
 MAX_LISTED = 100
 
 
 def most_first(name: str, idioms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """List the idioms with subwords under `name`, the most subwords first, at most MAX_LISTED of them; and
-    count them."""
+    count them (NVS paper, Figures 1 and 5)."""
     affected = sorted((idiom for idiom in idioms if idiom[name]), key=lambda idiom: -len(idiom[name]))
     return {"count": len(affected), "of": len(idioms), "idioms": affected[:MAX_LISTED]}
-
-
-# The largest of more numbers than fit into memory.
 
 
 _BUFFER = 1 << 20  # numbers kept until the next cut

@@ -15,7 +15,7 @@ from creamtea.methods.analyses.selections import NvsContextParams
 from creamtea.methods.selections import NvsSelection
 from creamtea.stats.estimate import clustered_interval
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
-from creamtea_workers.corpora.subwords import SubwordTexts
+from creamtea_workers.corpora.subwords import SubwordTexts, subword_texts, word_starts
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.translator import TrainedModel
 from creamtea_workers.selection.nvs import WordVotes, logit, nvs_logits
@@ -74,7 +74,7 @@ class Wanted:
 
     @classmethod
     def of(cls, test_set: EncodedTestSet) -> Wanted:
-        subwords = test_set.subword_texts
+        subwords = subword_texts(test_set.subwords)
         sources: list[list[int]] = []
         ids: dict[str, list[Ids]] = {WORDS: [], "all_selected": []}
         listed: list[dict[str, Any]] = []
@@ -107,7 +107,7 @@ def count(
     """Count the selected ids (contexts, segments, thresholds), and list by metric which wanted ones are."""
     trained = TrainedModel.of_step(context)
     trained.require(NvsSelection)
-    alone = WordVotes.of(trained.model, wanted.subwords)
+    alone = WordVotes(trained.model, word_starts(wanted.subwords))
     n = len(wanted.sources)
     least = np.array([logit(threshold) for threshold in thresholds])[:, None]
     sizes = np.zeros((len(CONTEXTS), n, len(thresholds)), dtype=np.int64)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +14,15 @@ from creamtea.methods.selections import SweepPoint
 from creamtea.steps.systems import RecallParams
 from creamtea_workers.analysis.rows import ratio_row
 from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
+from creamtea_workers.corpora.subwords import subword_texts
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.selection.recall import (
     NOTHING,
-    Counted,
     Counts,
     RecallInputs,
+    RecallTask,
     Reference,
-    distinct_idioms,
     most_first,
-    scopes,
     unique,
 )
 
@@ -39,33 +37,16 @@ ROWS = {
 CURVES = ("sentence", "idiom", "idiom_words")
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A test set's sentences, and its idioms by themselves, each with its counts at every setting."""
+class Measured(NamedTuple):
+    """A test set with the counts of its sentences and idioms at every setting."""
 
-    sentences: RecallInputs
-    counts: list[Counts]
-    idioms: RecallInputs
-    idiom_counts: list[Counts]
+    task: RecallTask
+    counts: list[list[Counts]]
     missed: dict[str, Any]  # at the system's own setting
-
-    def scopes(self, place: int) -> dict[str, Counted]:
-        """Return the scopes at the setting in this place."""
-        return scopes(
-            self.sentences.references,
-            [of_segment[place, 1:] for of_segment in self.counts],
-            self.idioms.references,
-            [of_idiom[place, 1:] for of_idiom in self.idiom_counts],
-        )
 
     def sizes(self, place: int) -> NDArray[np.int64]:
         """Return the selected size of each sentence (n,)."""
-        return np.array([of_segment[place, 0] for of_segment in self.counts])
-
-    def distinct(self, scope: str) -> int:
-        """Count the idioms in a scope of idioms."""
-        inputs = self.idioms if "words" in scope else self.sentences
-        return len(distinct_idioms(inputs.references))
+        return np.array([of_segment[place, 0] for of_segment in self.counts[0]])
 
 
 def run(context: StepContext[RecallParams]) -> StepResult:
@@ -77,16 +58,10 @@ def run(context: StepContext[RecallParams]) -> StepResult:
     prepare_torch(context.cpus)
     selection = context.params.selection
     settings = selection.sweep(context.params.sweep)  # the system's own first
-    sentences, idioms = RecallInputs.load(context), RecallInputs.of_idioms(context)
     values = [value for _, value in settings]
-    count = implementation(selection).count
-    measured = Measured(
-        sentences,
-        count(selection, context, values, sentences),
-        idioms,
-        count(selection, context, values, idioms) if len(idioms) else [],
-        missed(context, values[0]) if len(idioms) else {},
-    )
+    task, count = RecallTask.load(context), implementation(selection).count
+    counts = [count(selection, context, values, inputs) if len(inputs) else [] for inputs in task]
+    measured = Measured(task, counts, missed(context, values[0]) if len(task.idioms) else {})
     return StepResult(metrics(settings[0], measured), points(settings, measured))
 
 
@@ -97,7 +72,7 @@ def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
     reaches.
     """
     test_set = EncodedTestSet.of_step(context)
-    subwords, selection = test_set.subword_texts, context.params.selection
+    subwords, selection = subword_texts(test_set.subwords), context.params.selection
     in_segments = (idiom for segment in test_set.segments for idiom in idiom_words(segment))
     words = list(dict.fromkeys((idiom.source, idiom.target) for idiom in in_segments))
     targets = subwords.encode_targets([target for _, target in words])
@@ -117,7 +92,7 @@ def metrics(own: SweepPoint, measured: Measured) -> list[MetricRow]:
     setting = {"setting": own[0]}
     sizes = measured.sizes(0)
     rows = [ratio_row("selected_size", np.stack([sizes, np.ones_like(sizes)], axis=1), detail=setting)]
-    for scope, counted in measured.scopes(0).items():
+    for scope, counted in measured.task.scopes(measured.counts, 0).items():
         name, subject = ROWS[scope]
         if not len(counted.rows):
             rows.append(MetricRow(name, None, subject=subject, note=NOTHING[scope]))
@@ -128,7 +103,7 @@ def metrics(own: SweepPoint, measured: Measured) -> list[MetricRow]:
         if scope == "idiom_words":
             detail["missed"] = measured.missed
         if scope != "sentence":
-            detail["idioms"] = measured.distinct(scope)
+            detail["idioms"] = measured.task.distinct(scope)
         rows.append(counted.metric(name, subject, detail))
     return rows
 
@@ -138,7 +113,7 @@ def points(settings: Sequence[SweepPoint], measured: Measured) -> list[PointRow]
     which the sweep repeats."""
     curves: dict[str, list[tuple[float, float, str]]] = {scope: [] for scope in CURVES}
     for place, (label, _) in enumerate(settings[1:], start=1):
-        statistics = measured.scopes(place)
+        statistics = measured.task.scopes(measured.counts, place)
         for scope, curve in curves.items():
             if len(statistics[scope].rows):
                 curve.append((float(measured.sizes(place).mean()), statistics[scope].value, label))

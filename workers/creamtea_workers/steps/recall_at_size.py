@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.selections import RecallAtSizeParams
@@ -18,20 +17,11 @@ from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.translator import TrainedModel
 from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.alignment import lexicon_counts
-from creamtea_workers.selection.nvs import Logits, nvs_logits
-from creamtea_workers.selection.recall import (
-    NOTHING,
-    Counted,
-    Counts,
-    Largest,
-    RecallInputs,
-    distinct_idioms,
-    scopes,
-)
+from creamtea_workers.selection.nvs import Logits, counts_above, nvs_logits, wanted_of
+from creamtea_workers.selection.recall import NOTHING, Counted, Counts, Largest, RecallTask
 
-SCOPES = tuple(NOTHING)
 RECALLS = ("recall_lexicon", "recall_nvs", "recall_difference")
-Reached = list[NDArray[np.int64]]  # of each segment (2 + idioms,), as `Reference.possible` has them
+BothCounts = list[list[Counts]]  # of the sentences and of the idioms by themselves, at each size
 
 
 @dataclass(frozen=True)
@@ -42,8 +32,6 @@ class Matched:
     lexicon_size: float  # mean per sentence, </s> counted
     nvs_size: float
     logit: float  # the threshold; -inf selects everything
-    lexicon: tuple[Reached, Reached]  # of the sentences, and of the idioms by themselves
-    nvs: tuple[Reached, Reached]
 
     @property
     def threshold(self) -> float:
@@ -68,15 +56,14 @@ def run(context: StepContext[RecallAtSizeParams]) -> StepResult:
     """
     prepare_torch(context.cpus)
     ks = sorted(set(context.params.k))
-    inputs, idioms = RecallInputs.load(context), RecallInputs.of_idioms(context)
-    trained = TrainedModel.of_step(context)
+    task, trained = RecallTask.load(context), TrainedModel.of_step(context)
     trained.require(NvsSelection)
     lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
-    matched = match(trained.model, lexicon, inputs, idioms, ks, context)
     result = StepResult()
-    for pair in matched:
+    matches, of_lexicon, of_nvs = match(trained.model, lexicon, task, ks, context)
+    for place, pair in enumerate(matches):
         result.metrics.extend(sizes(pair))
-        compare(pair, inputs, idioms, result)
+        compare(pair, task, task.scopes(of_lexicon, place), task.scopes(of_nvs, place), result)
     return result
 
 
@@ -86,55 +73,38 @@ def run(context: StepContext[RecallAtSizeParams]) -> StepResult:
 def match(
     model: TranslationModel,
     lexicon: Lexicon,
-    inputs: RecallInputs,
-    idioms: RecallInputs,
+    task: RecallTask,
     ks: Sequence[int],
     context: StepContext[RecallAtSizeParams],
-) -> list[Matched]:
-    n = len(inputs)
-    counts, idiom_counts = (_lexicon_counts(lexicon, rows, ks) for rows in (inputs, idioms))
-    totals = [int(total) for total in np.sum([of_segment[:, 0] for of_segment in counts], axis=0)]
-    pool = Largest(max(totals) - n + 1)
-    wanted: list[list[Logits]] = [[] for _ in range(n)]  # of each sentence, the logits of each scope
-    for position, logits in nvs_logits(
-        model, inputs.sources, progress=lambda done: context.progress(done, n, "sentences")
-    ):
-        wanted[position] = [logits[ids] for ids in inputs.references[position].scopes()]
-        logits[EOS] = -np.inf  # selected beside the threshold
-        pool.add(logits)
-    wanted_idioms: list[list[Logits]] = [[] for _ in range(len(idioms))]
-    for position, logits in nvs_logits(model, idioms.sources) if len(idioms) else ():
-        wanted_idioms[position] = [logits[ids] for ids in idioms.references[position].scopes()]
-    descending = pool.descending()
-    matches = []
-    for place, (k, total) in enumerate(zip(ks, totals, strict=True)):
-        least, selected = threshold_for(descending, total - n)
-        matches.append(
-            Matched(
-                k,
-                lexicon_size=total / n,
-                nvs_size=(selected + n) / n,
-                logit=least,
-                lexicon=(
-                    [of_segment[place, 1:] for of_segment in counts],
-                    [of_idiom[place, 1:] for of_idiom in idiom_counts],
-                ),
-                nvs=(_above(least, wanted), _above(least, wanted_idioms)),
-            )
-        )
-    return matches
-
-
-def _lexicon_counts(lexicon: Lexicon, inputs: RecallInputs, ks: Sequence[int]) -> list[Counts]:
-    return [
-        lexicon_counts(lexicon, source, reference, ks)
-        for source, reference in zip(inputs.sources, inputs.references, strict=True)
+) -> tuple[list[Matched], BothCounts, BothCounts]:
+    """Return the thresholds, and what the lexicon and NVS select."""
+    n = len(task.sentences)
+    of_lexicon = [
+        [lexicon_counts(lexicon, *row, ks) for row in zip(inputs.sources, inputs.references, strict=True)]
+        for inputs in task
     ]
+    totals = [int(total) for total in np.sum([of_segment[:, 0] for of_segment in of_lexicon[0]], axis=0)]
+    pool = Largest(max(totals) - n + 1)
+    wanted: list[dict[int, list[Logits]]] = [{}, {}]  # of each row, the logits of each scope
+    for own, inputs, before in zip(wanted, task, (0, n), strict=True):
 
+        def progress(done: int, before: int = before) -> None:
+            context.progress(before + done, sum(map(len, task)), "sentences and idioms")
 
-def _above(least: float, wanted: Sequence[Sequence[Logits]]) -> Reached:
-    """How many of the logits of each scope exceed `least`, by row."""
-    return [np.array([int((logits > least).sum()) for logits in row]) for row in wanted]
+        for position, logits in nvs_logits(model, inputs.sources, progress=progress):
+            own[position] = [logits[:0], *wanted_of(logits, inputs.references[position])]  # sizes: see below
+            if inputs is task.sentences:
+                logits[EOS] = -np.inf  # selected beside the threshold
+                pool.add(logits)
+    descending = pool.descending()
+    thresholds = [threshold_for(descending, total - n) for total in totals]
+    least = [logit for logit, _ in thresholds]
+    of_nvs = [[counts_above(least, own[position]) for position in range(len(own))] for own in wanted]
+    matches = [
+        Matched(k, lexicon_size=total / n, nvs_size=(selected + n) / n, logit=logit)
+        for k, total, (logit, selected) in zip(ks, totals, thresholds, strict=True)
+    ]
+    return matches, of_lexicon, of_nvs
 
 
 def threshold_for(descending: Logits, budget: int) -> tuple[float, int]:
@@ -159,16 +129,17 @@ def sizes(pair: Matched) -> list[MetricRow]:
     ]
 
 
-def compare(pair: Matched, inputs: RecallInputs, idioms: RecallInputs, result: StepResult) -> None:
+def compare(
+    pair: Matched,
+    task: RecallTask,
+    lexicon: Mapping[str, Counted],
+    nvs: Mapping[str, Counted],
+    result: StepResult,
+) -> None:
     """Add the metrics and points of every scope."""
-
-    def by_scope(reached: tuple[Reached, Reached]) -> dict[str, Counted]:
-        return scopes(inputs.references, reached[0], idioms.references, reached[1])
-
-    lexicon, nvs = by_scope(pair.lexicon), by_scope(pair.nvs)
-    for scope in SCOPES:
+    for scope, of_lexicon in lexicon.items():
         subject = f"k={pair.k}/{scope}"
-        of_lexicon, of_nvs = lexicon[scope], nvs[scope]
+        of_nvs = nvs[scope]
         if not len(of_lexicon.rows):
             result.metrics.extend(
                 MetricRow(name, None, subject=subject, note=NOTHING[scope]) for name in RECALLS
@@ -176,8 +147,7 @@ def compare(pair: Matched, inputs: RecallInputs, idioms: RecallInputs, result: S
             continue
         detail: dict[str, object] = {"lexicon": f"k={pair.k}", "nvs": pair.threshold}
         if scope != "sentence":
-            counted = idioms if "words" in scope else inputs
-            detail["idioms"] = len(distinct_idioms(counted.references))
+            detail["idioms"] = task.distinct(scope)
         result.metrics.append(of_lexicon.metric("recall_lexicon", subject, detail))
         result.metrics.append(of_nvs.metric("recall_nvs", subject, detail))
         result.metrics.append(of_nvs.less(of_lexicon, "recall_difference", subject, detail))
