@@ -73,8 +73,7 @@ def test_statistics_come_back_exactly(tmp_path: Path) -> None:
 
 def test_a_mean_is_over_its_finite_values() -> None:
     kept = SegmentStatistics()
-    for keep in (kept.mean, kept.deviation):
-        keep("gap", [1.0, -np.inf, 4.0, np.nan, 2.5])
+    kept.mean("gap", [1.0, -np.inf, 4.0, np.nan, 2.5], deviation=True)
     finite = [1.0, 4.0, 2.5]
     mean, spread = kept[Measured("gap")], kept[Measured("gap_deviation")]
     assert differences.SCORES[mean.score](mean.values.sum(axis=0)) == pytest.approx(np.mean(finite))
@@ -148,7 +147,7 @@ def test_deviations_and_shares_of_some_sentences_are_compared_as_by_hand(tmp_pat
 
     def keep(place: int) -> Path:
         def fill(kept: SegmentStatistics) -> None:
-            kept.deviation("log_prob_best", scores[place])
+            kept.mean("log_prob_best", scores[place], deviation=True)
             counted = np.column_stack([errors[place] & proved[place], proved[place]])
             kept.add("search_errors", counted, "4")
 

@@ -15,7 +15,7 @@ from step_context import Context
 from creamtea.contract.step import MetricRow, StepKind, StepResult
 from creamtea.methods.analyses.probabilities import Calibration, SupportDensity
 from creamtea_workers.analysis import forced
-from creamtea_workers.analysis.rows import ratio_row
+from creamtea_workers.analysis.rows import SegmentStatistics, ratio_row
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.interface import BOS, EOS, output_logits
@@ -125,7 +125,7 @@ def test_ece_by_hand() -> None:
     sums = np.stack([calibration.bin_sums(one, 10), calibration.bin_sums(two, 10)])
     # |B|/N |acc - conf|: 1/5 · 0.05 + 1/5 · 0.9 + 3/5 · |2/3 - 2.93/3|
     expected = 0.2 * 0.05 + 0.2 * 0.9 + 0.2 * 0.93
-    rows = {row.name: row for row in calibration.metrics(sums, 10, "")}
+    rows = {row.name: row for row in calibration.metrics(sums, 10, "", SegmentStatistics())}
     assert rows["ece"].value == pytest.approx(expected)
     assert [row.detail.get("interval") for row in rows.values()] == ["basic bootstrap", None, None]
     assert rows["accuracy"].value == pytest.approx(3 / 5)
@@ -167,7 +167,7 @@ def test_the_reflected_interval_is_never_below_zero() -> None:
 
 def test_one_sentence_has_no_interval_of_its_ece() -> None:
     sums = calibration.bin_sums(np.array([[0.4, 0.0], [0.9, 1.0]]), 10)[None]
-    ece = calibration.metrics(sums, 10, "")[0]
+    ece = calibration.metrics(sums, 10, "", SegmentStatistics())[0]
     assert (ece.low, ece.high) == (None, None)
 
 
@@ -180,7 +180,8 @@ def test_confidence_is_at_most_one_and_of_equal_ones_the_lowest_id_is_meant() ->
 def test_density_by_hand() -> None:
     log_scores = torch.tensor([[0.0, -math.inf, -math.inf], [-0.5, -200.0, -math.inf]])
     assert support_density.support_sizes(log_scores, torch.zeros(2)).tolist() == [[1], [2]]
-    rows = {row.name: row for row in support_density.metrics([np.array([1.0, 2.0]), np.array([6.0])], 10)}
+    sizes = [np.array([1.0, 2.0]), np.array([6.0])]
+    rows = {row.name: row for row in support_density.metrics(sizes, 10, SegmentStatistics())}
     assert rows["support_size"].value == 3.0
     assert rows["density"].value == pytest.approx(0.3)
     assert rows["support_size_median"].value == 2.0

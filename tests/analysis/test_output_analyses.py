@@ -14,6 +14,7 @@ from step_files import read_rows
 from creamtea.errors import StepError
 from creamtea.methods.analyses.search import BeamSizes, EmptyString
 from creamtea.steps.systems import DECODE
+from creamtea_workers.analysis.rows import SegmentStatistics
 from creamtea_workers.steps import empty_string
 
 SOURCES = ["the cat sat on the mat", "", "a dog", "she took the cake in the park"]
@@ -26,7 +27,7 @@ def test_the_empty_string_by_hand() -> None:
         [-4.0, -7.0, -3.0, never, never],
         [3, 2, 0, 5, 1],
     )
-    rows = {row.name: row for row in empty_string.metrics(outputs, empty, lengths)}
+    rows = {row.name: row for row in empty_string.metrics(outputs, empty, lengths, SegmentStatistics())}
     assert rows["empty_preferred"].value == 2 / 5  # the first, and the third, whose output is empty
     assert rows["empty_preferred"].detail["output_empty"] == 1
     assert rows["empty_impossible"].value == 2 / 5
@@ -45,7 +46,7 @@ def test_the_empty_string_by_hand() -> None:
 
 
 def test_where_the_empty_string_is_never_possible_there_is_no_gap() -> None:
-    rows = {row.name: row for row in empty_string.metrics([-1.0], [-math.inf], [4])}
+    rows = {row.name: row for row in empty_string.metrics([-1.0], [-math.inf], [4], SegmentStatistics())}
     assert rows["empty_impossible"].value == 1.0
     assert rows["log_prob_gap"].value is None
     assert rows["log_prob_gap"].note

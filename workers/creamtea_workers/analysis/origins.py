@@ -120,7 +120,8 @@ class Investigation:
             )
         for name, text in texts.items():
             add(name, self._encoded(text))
-        allowed = self._allowed(ids)
+        selected = self.system.selected([ids])
+        allowed = None if selected is None else frozenset(selected[0])
         rows = [
             {
                 "names": candidate.names,
@@ -144,10 +145,6 @@ class Investigation:
 
     def _encoded(self, text: str) -> list[int]:
         return self.subwords.encode_targets([normalise(text)])[0]
-
-    def _allowed(self, source: Sequence[int]) -> frozenset[int] | None:
-        selected = self.system.selected([source])
-        return None if selected is None else frozenset(selected[0])
 
     def _forbidden(self, tokens: Sequence[int], allowed: frozenset[int]) -> list[list[int]]:
         """Return the places in the text of subwords that the selection does not allow.

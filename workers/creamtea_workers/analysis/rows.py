@@ -90,16 +90,28 @@ class SegmentStatistics(dict[Measured, Statistics]):
         """Add a share of all segments."""
         self.add(measure, np.column_stack([counted, np.ones_like(counted)]), setting)
 
-    def mean(self, measure: str, values: ArrayLike) -> None:
-        """Add the mean of the finite values."""
-        finite = np.isfinite(values)
-        self.add(measure, np.column_stack([np.where(finite, values, 0.0), finite]))
+    def share_row(
+        self, measure: str, counted: Sequence[bool], setting: str = "", detail: Mapping[str, Any] = NO_DETAIL
+    ) -> MetricRow:
+        """Add a share of all segments; return its row."""
+        self.share(measure, counted, setting)
+        return share_row(measure, sum(counted), len(counted), setting, detail)
 
-    def deviation(self, measure: str, values: ArrayLike) -> None:
-        """Add the sample deviation of the finite values, as MEASURE_deviation."""
+    def ratio_row(
+        self, measure: str, values: Array, note: str = "", detail: Mapping[str, Any] = NO_DETAIL
+    ) -> MetricRow:
+        """Add the ratio of the sums of two columns; return its row."""
+        self.add(measure, values)
+        return ratio_row(measure, values, note=note, detail=detail)
+
+    def mean(self, measure: str, values: ArrayLike, deviation: bool = False) -> None:
+        """Add the mean of the finite values, and if `deviation` their sample deviation: MEASURE_deviation."""
         finite = np.isfinite(values)
         numbers = np.where(finite, values, 0.0)
-        self.add(f"{measure}_deviation", np.column_stack([numbers**2, numbers, finite]), score="deviation")
+        self.add(measure, np.column_stack([numbers, finite]))
+        if deviation:
+            squares = np.column_stack([numbers**2, numbers, finite])
+            self.add(f"{measure}_deviation", squares, score="deviation")
 
     def save(self, folder: Path) -> None:
         """Write each array as "SCORE/MEASURE/SETTING", in the smallest type that holds its numbers."""
@@ -153,5 +165,4 @@ def output_rows(
     empty = [not text for text in texts.hypotheses]
     kept.add("bleu", statistics, subject, "bleu")
     kept.add("length_ratio", lengths, subject)
-    kept.share("empty", empty, subject)
-    return [bleu, length, share_row("empty", sum(empty), len(empty), subject)]
+    return [bleu, length, kept.share_row("empty", empty, subject)]

@@ -40,13 +40,10 @@ def run(context: StepContext[CalibrationParams]) -> StepResult:
     measured = references.measure(confidence_and_accuracy, context)
     bins = context.params.bins
     statistics = np.stack([bin_sums(sentence, bins) for sentence in measured])  # (segments, 3 · bins)
-    totals = position_totals(statistics)
     kept = SegmentStatistics()
-    kept.add("accuracy", totals[:, [1, 0]])
-    kept.add("confidence", totals[:, [2, 0]])
+    rows = metrics(statistics, bins, references.trained.config.objective.confidence_note, kept)
     kept.save(context.output)
-    note = references.trained.config.objective.confidence_note
-    return StepResult(metrics(statistics, bins, note), points(statistics.sum(axis=0)))
+    return StepResult(rows, points(statistics.sum(axis=0)))
 
 
 def confidence_and_accuracy(log_scores: Tensor, targets: Tensor) -> Tensor:
@@ -71,19 +68,13 @@ def expected_calibration_error(sums: Array) -> Array:
     return error
 
 
-def position_totals(statistics: Array) -> Array:
-    """Sum counts, right positions and confidences over bins: (n, 3 · bins) -> (n, 3)."""
-    totals: Array = statistics.reshape(len(statistics), 3, -1).sum(axis=2)
-    return totals
-
-
-def metrics(statistics: Array, bins: int, note: str) -> list[MetricRow]:
-    totals = position_totals(statistics)
+def metrics(statistics: Array, bins: int, note: str, kept: SegmentStatistics) -> list[MetricRow]:
+    totals = statistics.reshape(len(statistics), 3, bins).sum(axis=2)  # counts, right ones, confidences
     about = {"positions": int(totals[:, 0].sum()), "bins": bins}
     return [
         reflected(ratio_row("ece", statistics, expected_calibration_error, note=note, detail=about)),
-        ratio_row("accuracy", totals[:, [1, 0]], detail=about),
-        ratio_row("confidence", totals[:, [2, 0]], note=note, detail=about),
+        kept.ratio_row("accuracy", totals[:, [1, 0]], detail=about),
+        kept.ratio_row("confidence", totals[:, [2, 0]], note, about),
     ]
 
 

@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from operator import itemgetter
 
 import torch
 
-from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import PointRow, StepContext, StepResult
 from creamtea.methods.analyses.search import DepthLimitedParams
-from creamtea_workers.analysis.rows import SegmentStatistics, share_row
+from creamtea_workers.analysis.rows import SegmentStatistics
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.runtime import prepare_torch
@@ -66,22 +65,28 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
     trained = TrainedModel.of_step(context)
     lengths = sorted(set(context.params.lengths))
     budget = SearchBudget(context.params.max_states, only_first=True)
-    texts = [source for source in sources if source]
-    order = sorted(range(len(texts)), key=lambda n: -len(texts[n]))
+    order = [n for n, source in enumerate(sources) if source]
+    order.sort(key=lambda n: -len(sources[n]))
     saved_verdicts = checkpoint.load(context.checkpoints, _SAVED) or []
     verdicts = [Verdict(**fields) for fields in saved_verdicts]  # in this order
     saved = time.monotonic()
-    for members in parts(order[len(verdicts) :], [len(source) for source in texts], _BATCH):
+    for members in parts(order[len(verdicts) :], [len(source) for source in sources], _BATCH):
         tick = partial(context.progress, len(verdicts), len(order), "sentences")
-        batch = [texts[n] for n in members]
+        batch = [sources[n] for n in members]
         verdicts += judge(trained, batch, context.params.width, lengths, budget, tick)
         if time.monotonic() - saved > SAVE_EVERY:
             checkpoint.save(context.checkpoints, _SAVED, [asdict(verdict) for verdict in verdicts])
             saved = time.monotonic()
-    verdicts += [Verdict(None, [])] * (len(sources) - len(texts))
-    segment_statistics(lengths, in_order(verdicts, order, sources)).save(context.output)
+    found, kept = dict(zip(order, verdicts, strict=True)), SegmentStatistics()
+    verdicts = [found.get(n, Verdict(None, [])) for n in range(len(sources))]
+    rows = []
+    for length in lengths:
+        better = [verdict.is_better(length) for verdict in verdicts]
+        undecided = [verdict.is_undecided(length) for verdict in verdicts]
+        rows.append(kept.share_row("shorter_better", better, str(length)))
+        rows.append(kept.share_row("undecided", undecided, str(length)))
+    kept.save(context.output)
     context.progress(len(order), len(order), "sentences")
-    rows = [row for length in lengths for row in share_rows(length, verdicts)]
     curve = [
         PointRow("shorter_better", float(row.subject), row.value)
         for row in rows
@@ -127,33 +132,3 @@ def judge(
                 elif not search_result.exhausted:
                     undecided[left[search_result.sentence]].append(length)
     return [Verdict(shortest.get(n), undecided[n]) for n in range(len(sources))]
-
-
-def in_order(
-    verdicts: Sequence[Verdict], order: Sequence[int], sources: Sequence[Sequence[int]]
-) -> list[Verdict]:
-    """Return the verdicts in the order of all sources.
-
-    `order`: the order of the sources that are not empty. Their verdicts come first.
-    """
-    whole = [n for n, source in enumerate(sources) if source]
-    blank = [n for n, source in enumerate(sources) if not source]
-    places = [*(whole[n] for n in order), *blank]
-    return [verdict for _, verdict in sorted(zip(places, verdicts, strict=True), key=itemgetter(0))]
-
-
-def segment_statistics(lengths: Sequence[int], verdicts: Sequence[Verdict]) -> SegmentStatistics:
-    kept = SegmentStatistics()
-    for length in lengths:
-        kept.share("shorter_better", [verdict.is_better(length) for verdict in verdicts], str(length))
-        kept.share("undecided", [verdict.is_undecided(length) for verdict in verdicts], str(length))
-    return kept
-
-
-def share_rows(length: int, verdicts: Sequence[Verdict]) -> list[MetricRow]:
-    better = sum(verdict.is_better(length) for verdict in verdicts)
-    undecided = sum(verdict.is_undecided(length) for verdict in verdicts)
-    return [
-        share_row("shorter_better", better, len(verdicts), str(length)),
-        share_row("undecided", undecided, len(verdicts), str(length)),
-    ]

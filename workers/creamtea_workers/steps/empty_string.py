@@ -16,7 +16,7 @@ import torch
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.search import EmptyStringParams
 from creamtea.stats.resampling import Array
-from creamtea_workers.analysis.rows import SegmentStatistics, mean_row, share_row
+from creamtea_workers.analysis.rows import SegmentStatistics, mean_row
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet, read_hypotheses
 from creamtea_workers.corpora.text import write_jsonl
@@ -57,8 +57,10 @@ def run(context: StepContext[EmptyStringParams]) -> StepResult:
     ]
     write_jsonl(context.output / "empty_string.jsonl", rows)
     outputs, lengths = ([row[name] for row in hypotheses] for name in ("score", "length"))
-    segment_statistics(outputs, empty, lengths).save(context.output)
-    return StepResult(metrics(outputs, empty, lengths), histogram(outputs, empty))
+    kept = SegmentStatistics()
+    result = metrics(outputs, empty, lengths, kept)
+    kept.save(context.output)
+    return StepResult(result, histogram(outputs, empty))
 
 
 @torch.inference_mode()
@@ -85,40 +87,29 @@ def empty_scores(
     return [by_position[n] for n in range(len(sources))]
 
 
-def metrics(outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[int]) -> list[MetricRow]:
+def metrics(
+    outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[int], kept: SegmentStatistics
+) -> list[MetricRow]:
     """Compare the scores of outputs and empty strings. `lengths`: subwords of the outputs."""
-    total = len(outputs)
-    preferred = sum(
-        length == 0 or empty_score > output_score
-        for output_score, empty_score, length in zip(outputs, empty, lengths, strict=True)
-    )
-    gaps, possible = finite_gaps(outputs, empty), [score for score in empty if score > -math.inf]
-    infinite = {"infinite": total - len(possible)}
-    never = "the empty string is impossible for every sentence"
-    about = {"output_empty": sum(length == 0 for length in lengths)}
-    return [
-        share_row("empty_preferred", preferred, total, detail=about),
-        share_row("empty_impossible", total - len(possible), total),
-        mean_row("log_prob_gap", gaps, never, infinite),
-        mean_row("log_prob_output", outputs),
-        mean_row("log_prob_empty", possible, never, infinite),
-    ]
-
-
-def segment_statistics(
-    outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[int]
-) -> SegmentStatistics:
-    """Collect the statistics of each segment for the columns of the analysis."""
-    kept = SegmentStatistics()
     higher, blank = np.array(empty) > np.array(outputs), np.array(lengths) == 0
+    impossible = np.isneginf(empty)
+    infinite = {"infinite": int(impossible.sum())}
+    never = "the empty string is impossible for every sentence"
+    about = {"output_empty": int(blank.sum())}
     kept.share("empty_higher", higher & ~blank)
-    kept.share("empty_preferred", higher | blank)
-    kept.share("empty_impossible", np.isneginf(empty))
-    kept.mean("log_prob_gap", gaps(outputs, empty))
-    kept.deviation("log_prob_gap", gaps(outputs, empty))
+    shares = [
+        kept.share_row("empty_preferred", (higher | blank).tolist(), detail=about),
+        kept.share_row("empty_impossible", impossible.tolist()),
+    ]
+    kept.mean("log_prob_gap", gaps(outputs, empty), deviation=True)
     kept.mean("log_prob_output", outputs)
     kept.mean("log_prob_empty", empty)
-    return kept
+    return [
+        *shares,
+        mean_row("log_prob_gap", finite_gaps(outputs, empty), never, infinite),
+        mean_row("log_prob_output", outputs),
+        mean_row("log_prob_empty", [score for score in empty if score > -math.inf], never, infinite),
+    ]
 
 
 def gaps(outputs: Sequence[float], empty: Sequence[float]) -> Array:

@@ -68,11 +68,9 @@ def run(context: StepContext[OutputParams]) -> StepResult:
     exact, searched = read_outputs(folder, encoded), read_jsonl(folder / "exact.jsonl")
     proved = [row["outcome"] == "proved" for row in searched]
     kept = SegmentStatistics()
-    kept.share("unproved", [not is_proved for is_proved in proved])
-
     rows = [
         *exact_metrics(searched),
-        share_row("unproved", proved.count(False), len(proved)),
+        kept.share_row("unproved", [not is_proved for is_proved in proved]),
         *output_rows(context.params, test_set, folder, "exact", kept),
     ]
     for width, decode in zip(widths, context.inputs("decode"), strict=True):
@@ -86,8 +84,7 @@ def run(context: StepContext[OutputParams]) -> StepResult:
     rows += probability_rows(exact.scores, empty, proved.count(False))
     log_probs: dict[str, ArrayLike] = {"best": exact.scores, "empty": empty, "gap": gaps(exact.scores, empty)}
     for name, values in log_probs.items():
-        kept.mean(f"log_prob_{name}", values)
-        kept.deviation(f"log_prob_{name}", values)
+        kept.mean(f"log_prob_{name}", values, deviation=True)
     kept.save(context.output)
     return StepResult(rows, points(rows, widths))
 

@@ -16,7 +16,7 @@ from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.probabilities import SupportDensityParams
 from creamtea.stats.resampling import FEW_VALUES, Array, pooled_median
 from creamtea_workers.analysis.forced import References
-from creamtea_workers.analysis.rows import BOOTSTRAP, SegmentStatistics, ratio_row
+from creamtea_workers.analysis.rows import BOOTSTRAP, SegmentStatistics
 
 
 def run(context: StepContext[SupportDensityParams]) -> StepResult:
@@ -32,12 +32,10 @@ def run(context: StepContext[SupportDensityParams]) -> StepResult:
     references = References.load(context)
     sizes = [sentence[:, 0] for sentence in references.measure(support_sizes, context)]
     vocabulary = references.trained.model.vocabulary_size
-    sums = position_sums(sizes)
     kept = SegmentStatistics()
-    kept.add("density", sums * [1 / vocabulary, 1.0])
-    kept.add("support_size", sums)
+    rows = metrics(sizes, vocabulary, kept)
     kept.save(context.output)
-    return StepResult(metrics(sizes, vocabulary), histogram(np.concatenate(sizes), vocabulary))
+    return StepResult(rows, histogram(np.concatenate(sizes), vocabulary))
 
 
 def support_sizes(log_scores: Tensor, targets: Tensor) -> Tensor:
@@ -45,22 +43,15 @@ def support_sizes(log_scores: Tensor, targets: Tensor) -> Tensor:
     return (log_scores > -torch.inf).sum(dim=1, keepdim=True)
 
 
-def position_sums(sizes: Sequence[Array]) -> Array:
-    """Return the sum over positions and their number, of each sentence: (n, 2)."""
-    return np.array(
-        [[sizes_of_sentence.sum(), len(sizes_of_sentence)] for sizes_of_sentence in sizes], dtype=np.float64
-    )
-
-
-def metrics(sizes: Sequence[Array], vocabulary: int) -> list[MetricRow]:
+def metrics(sizes: Sequence[Array], vocabulary: int, kept: SegmentStatistics) -> list[MetricRow]:
     """Measure density and size of the support. `sizes`: of each sentence, (T,) at its positions."""
-    sums = position_sums(sizes)
+    sums = np.array([[own.sum(), len(own)] for own in sizes], dtype=np.float64)
     positions = int(sums[:, 1].sum())
     about = {"positions": positions, "vocabulary": vocabulary}
     median = pooled_median(sizes)
     return [
-        ratio_row("density", sums * [1 / vocabulary, 1.0], detail=about),
-        ratio_row("support_size", sums, detail=about),
+        kept.ratio_row("density", sums * [1 / vocabulary, 1.0], detail=about),
+        kept.ratio_row("support_size", sums, detail=about),
         MetricRow(
             "support_size_median",
             median.value,
