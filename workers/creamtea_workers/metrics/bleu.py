@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from creamtea.methods.metrics import BY_BLANKS, Bleu, bleu_tokenizer
 from creamtea.methods.texts import Languages
 from creamtea.words import looks_unspaced
 from creamtea_workers.metrics.base import Array, Texts
-from creamtea_workers.metrics.sacrebleu_statistics import corpus_statistics
+from creamtea_workers.metrics.sacrebleu_statistics import SacreBleuMetric
 
 ORDER = 4
 _FETCHED = "its model is fetched on first use: run once with a network, or choose another tokenizer"
@@ -25,7 +24,7 @@ _REMEDIES = {
 }
 
 
-class BleuMetric:
+class BleuMetric(SacreBleuMetric):
     """Corpus BLEU with exponential smoothing.
 
     Statistics (n, 10), as sacreBLEU lays them out: hypothesis and reference length, then matched and possible
@@ -33,13 +32,11 @@ class BleuMetric:
     """
 
     name = "bleu"
-    facts: Mapping[str, Any] = {}
 
     def __init__(self, spec: Bleu, languages: Languages) -> None:
         self._language, self._tokenizer = languages.target, spec.tokenize or bleu_tokenizer(languages.target)
-        self.note = ""
         try:
-            self._scorer = BLEU(tokenize=self._tokenizer, lowercase=spec.lowercase)
+            self.scorer = BLEU(tokenize=self._tokenizer, lowercase=spec.lowercase)
         except Exception as error:  # a missing package or model may raise anything
             remedy = _REMEDIES.get(self._tokenizer, "choose another tokenizer")
             reason = " ".join(str(error).split())
@@ -50,7 +47,7 @@ class BleuMetric:
     def statistics(self, texts: Texts) -> Array:
         if self._tokenizer in BY_BLANKS and looks_unspaced(texts.references):
             self.note = self._unsplit()
-        return corpus_statistics(self._scorer, texts)
+        return super().statistics(texts)
 
     def _unsplit(self) -> str:
         fitting = bleu_tokenizer(self._language)
@@ -65,9 +62,6 @@ class BleuMetric:
     def segment_scores(self, statistics: Array) -> Array:
         """Compute sentence BLEU with the effective order, as sacreBLEU advises for sentences."""
         return bleu_from_sums(statistics, effective_order=True)
-
-    def signature(self) -> str:
-        return str(self._scorer.get_signature())
 
 
 def bleu_from_sums(sums: Array, effective_order: bool) -> Array:

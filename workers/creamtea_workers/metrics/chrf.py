@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,34 +10,25 @@ from sacrebleu.metrics import CHRF
 from creamtea.contract.step import StepContext
 from creamtea.methods.metrics import Chrf
 from creamtea.methods.texts import Languages
-from creamtea_workers.metrics.base import Array, Texts
-from creamtea_workers.metrics.sacrebleu_statistics import corpus_statistics
+from creamtea_workers.metrics.base import Array
+from creamtea_workers.metrics.sacrebleu_statistics import SacreBleuMetric
 
 BETA = 2  # recall weighs beta² times as much as precision
 
 
-class ChrfMetric:
-    """Corpus chrF2. Statistics (n, 3 · orders): hypothesis, reference and matched n-grams of each order."""
+class ChrfMetric(SacreBleuMetric):
+    """Corpus chrF2. Statistics (n, 3 · orders): hypothesis, reference and matched n-grams of each order.
+
+    Sentence chrF omits orders that either side is too short for (effective order).
+    """
 
     name = "chrf"
-    note = ""
-    facts: Mapping[str, Any] = {}
 
     def __init__(self, spec: Chrf) -> None:
-        self._scorer = CHRF(word_order=spec.word_order, beta=BETA)
-
-    def statistics(self, texts: Texts) -> Array:
-        return corpus_statistics(self._scorer, texts)
+        self.scorer = CHRF(word_order=spec.word_order, beta=BETA)
 
     def score(self, sums: Array) -> Array:
         return chrf_from_sums(sums)
-
-    def segment_scores(self, statistics: Array) -> Array:
-        """Compute sentence chrF. Orders that either side is too short for are omitted (effective order)."""
-        return chrf_from_sums(statistics)
-
-    def signature(self) -> str:
-        return str(self._scorer.get_signature())
 
 
 def chrf_from_sums(sums: Array) -> Array:

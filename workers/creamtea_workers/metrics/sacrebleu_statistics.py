@@ -1,11 +1,12 @@
-"""SacreBLEU's statistics of segments, which take nearly all the time of a metric."""
+"""Metrics of sacreBLEU, whose statistics of segments take nearly all of their time."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from sacrebleu.metrics.base import Metric
@@ -14,6 +15,26 @@ from creamtea_workers.metrics.base import Array, Texts
 
 KEPT = 64  # results kept in this process, whose later steps compare the same outputs
 _kept: OrderedDict[bytes, Array] = OrderedDict()
+
+
+class SacreBleuMetric:
+    """What metrics of sacreBLEU share; see `creamtea_workers.metrics.base.Metric`."""
+
+    note = ""
+    facts: Mapping[str, Any] = {}
+    scorer: Metric
+
+    def statistics(self, texts: Texts) -> Array:
+        return corpus_statistics(self.scorer, texts)
+
+    def score(self, sums: Array) -> Array:
+        raise NotImplementedError
+
+    def segment_scores(self, statistics: Array) -> Array:
+        return self.score(statistics)
+
+    def signature(self) -> str:
+        return str(self.scorer.get_signature())
 
 
 def corpus_statistics(scorer: Metric, texts: Texts) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,29 +12,27 @@ from creamtea.methods.metrics import Ter
 from creamtea.methods.texts import Languages
 from creamtea.words import THAI_LAO_MYANMAR_OR_KHMER, UNSPACED, is_unspaced, looks_unspaced
 from creamtea_workers.metrics.base import Array, Texts
-from creamtea_workers.metrics.sacrebleu_statistics import corpus_statistics
+from creamtea_workers.metrics.sacrebleu_statistics import SacreBleuMetric
 
 
-class TerMetric:
+class TerMetric(SacreBleuMetric):
     """Corpus TER; statistics (n, 2): fewest edits to any reference, mean length of the references."""
 
     name = "ter"
-    facts: Mapping[str, Any] = {}
 
     def __init__(self, spec: Ter, languages: Languages) -> None:
         unspaced = is_unspaced(languages.target)
-        self.note = ""
-        self._scorer = TER(
+        self.scorer = TER(
             normalized=unspaced if spec.normalized is None else spec.normalized,
             asian_support=unspaced,  # acts on normalised text, and on Chinese and Japanese alone
             case_sensitive=spec.case_sensitive,
         )
 
     def statistics(self, texts: Texts) -> Array:
-        splits = self._scorer.normalized and self._scorer.asian_support
+        splits = self.scorer.normalized and self.scorer.asian_support
         if looks_unspaced(texts.references, THAI_LAO_MYANMAR_OR_KHMER if splits else UNSPACED):
             self.note = "TER counts each of these texts, which have no blanks, as few words; use chrf"
-        return corpus_statistics(self._scorer, texts)
+        return super().statistics(texts)
 
     def score(self, sums: Array) -> Array:
         """Score (..., 2) -> (...): edits per 100 words.
@@ -45,12 +42,6 @@ class TerMetric:
         edits, words = sums[..., 0], sums[..., 1]
         empty = np.where(edits > 0, 1.0, 0.0)
         return np.asarray(100.0 * np.divide(edits, words, out=empty, where=words > 0))
-
-    def segment_scores(self, statistics: Array) -> Array:
-        return self.score(statistics)
-
-    def signature(self) -> str:
-        return str(self._scorer.get_signature())
 
 
 def build(spec: Ter, languages: Languages, context: StepContext[Any]) -> TerMetric:
