@@ -86,7 +86,7 @@ def build(spec: Mbr, detokenize: Detokenize | None) -> MbrSearch:
 Utility = Literal["chrf", "bleu"]
 Ids = NDArray[np.int64]
 
-CHARACTER_ORDER = 6
+CHARACTER_ORDER = 6  # as in chrF2
 _CELLS = 1 << 22  # numbers held at once: 16 MB of features, 32 MB of statistics
 
 _tokenize = Tokenizer13a()
@@ -101,8 +101,7 @@ def expected_utilities(texts: Sequence[str], counts: Sequence[int], utility: Uti
 def pairwise_utilities(texts: Sequence[str], utility: Utility) -> Array:
     """Return (U, U) in 0 … 100: row i as the hypothesis against column j as the reference."""
     if utility == "chrf":
-        symbols = [np.fromiter(map(ord, "".join(text.split())), np.int64) for text in texts]
-        counts, matched = ngram_matches(symbols, CHARACTER_ORDER)
+        counts, matched = ngram_matches(list(map(characters, texts)), CHARACTER_ORDER)
     else:
         symbols = [np.array(_tokenize(text.rstrip()).split(), dtype=str) for text in texts]
         counts, matched = ngram_matches(symbols, WORD_ORDER)
@@ -122,6 +121,11 @@ def pairwise_utilities(texts: Sequence[str], utility: Utility) -> Array:
                 np.concatenate([*lengths, matched[part], own], axis=2), effective_order=True
             )
     return result
+
+
+def characters(text: str) -> Ids:
+    """Return the symbols of chrF: the text's characters without blanks."""
+    return np.fromiter(map(ord, "".join(text.split())), np.int64)
 
 
 def ngram_matches(rows: Sequence[NDArray[Any]], orders: int) -> tuple[Array, Array]:
