@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib
+import importlib.metadata
 import json
 import math
 import os
@@ -91,7 +91,7 @@ def score(model_name: str, batch_size: int, gpus: int, send: Any) -> None:
     output = model.predict(samples, batch_size=batch_size, gpus=gpus, num_workers=0, progress_bar=False)
     for segment, value in zip(segments, output.scores, strict=True):
         send({"index": segment["index"], "score": float(value)})
-    version = installed_version("unbabel-comet")
+    version = importlib.metadata.version("unbabel-comet")
     facts = {
         "revision": revision,
         "class": type(model).__name__,
@@ -165,12 +165,6 @@ def first_cause(error: BaseException) -> str:
 def one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
-
-
-def installed_version(name: str) -> str:
-    from importlib.metadata import version
-
-    return version(name)
 
 
 if __name__ == "__main__":

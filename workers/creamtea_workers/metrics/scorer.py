@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import queue
 import signal
 import subprocess
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from creamtea.contract.step import StepContext
 from creamtea.error_spans import read_error_spans
@@ -33,9 +33,10 @@ from creamtea.wording import counted
 from creamtea_workers.metrics.base import Array, Texts, mean_statistics, ratio
 from creamtea_workers.outside import end, inherited_variables, start
 
+FIELDS = ("index", "source", "hypothesis", "reference")  # of a segment
 MAX_LINE = 1_000_000  # characters of a line of output
 MAX_TEXT = 600  # characters that are kept of what a program says
-TAIL_LINES = 5  # of standard error
+TAIL_LINES, MAX_TAIL = 5, 1_000_000  # of standard error; bytes
 LAST_SECONDS = 60.0  # for the program to end after its output
 SECRETS = ("TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "KEY")  # in names of variables
 Progress = Callable[[float, float, str], None]
@@ -121,31 +122,26 @@ def run(program: Program, texts: Texts, progress: Progress) -> Scores:
     Raises StepUnavailable that says what the program did wrong and quotes the end of its standard error.
     """
     with scratch_folder("scorer") as folder:
-        source = Path(folder) / "input.jsonl"
+        source, log = Path(folder) / "input.jsonl", Path(folder) / "errors"
+        rows = zip(texts.indices, texts.sources, texts.hypotheses, texts.references, strict=True)
         with source.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(segment) + "\n" for segment in _segments(texts))
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = start(program.command, source, cwd=folder, env=program.variables(), **pipes)
-        errors, failure = _Errors(process), None
+            for row in rows:
+                file.write(json.dumps(dict(zip(FIELDS, row, strict=True))) + "\n")
+        with log.open("wb") as errors:
+            pipes = {"stdout": subprocess.PIPE, "stderr": errors}
+            process = start(program.command, source, cwd=folder, env=program.variables(), **pipes)
         try:
             scores = _listen(program, process, texts, progress)
             _check(scores, texts, _exit_code(process))
         except Failure as error:
-            failure = error
+            end(process)
+            message = f"{program.title} {program.redacted(error)}{_tail(log, program)}"
+            raise StepUnavailable(message) from None
         finally:
             end(process)
-    if failure is not None:
-        raise StepUnavailable(f"{program.title} {program.redacted(failure)}{errors.tail(program)}")
     if scores.error:
         raise StepUnavailable(f"{program.title}: {scores.error}")
     return scores
-
-
-def _segments(texts: Texts) -> Iterator[dict[str, Any]]:
-    for index, source, hypothesis, reference in zip(
-        texts.indices, texts.sources, texts.hypotheses, texts.references, strict=True
-    ):
-        yield {"index": index, "source": source, "hypothesis": hypothesis, "reference": reference}
 
 
 def _exit_code(process: subprocess.Popen[bytes]) -> int:
@@ -213,27 +209,17 @@ def _read_lines(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
     lines.put(None)
 
 
-class _Errors:
-    """The end of what a process prints on standard error."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stderr is not None
-        self._lines: deque[bytes] = deque(maxlen=TAIL_LINES)
-        self._reader = threading.Thread(target=self._read, args=(process.stderr,), daemon=True)
-        self._reader.start()
-
-    def _read(self, stream: IO[bytes]) -> None:
-        with stream:
-            while line := stream.readline(MAX_LINE):
-                if line.strip():
-                    self._lines.append(line)
-
-    def tail(self, program: Program) -> str:
-        """Quote the end of standard error, once the process has ended."""
-        self._reader.join(timeout=1.0)
-        texts = [program.without_secrets(line.decode("utf-8", "replace")) for line in list(self._lines)]
-        lines = [text[-MAX_TEXT:] for text in texts]
-        return f"; standard error ends: {' / '.join(lines)}" if lines else "; standard error is empty"
+def _tail(log: Path, program: Program) -> str:
+    """Quote the end of standard error."""
+    with log.open("rb") as file:
+        if file.seek(0, os.SEEK_END) > MAX_TAIL:
+            file.seek(-MAX_TAIL, os.SEEK_END)
+            file.readline()  # half a line may have half a secret
+        else:
+            file.seek(0)
+        last = [line for line in file if line.strip()][-TAIL_LINES:]
+    lines = [program.without_secrets(line.decode("utf-8", "replace"))[-MAX_TEXT:] for line in last]
+    return f"; standard error ends: {' / '.join(lines)}" if lines else "; standard error is empty"
 
 
 # ---------------------------------------------------------------- lines of a scorer (docs/scorers.md)
@@ -251,10 +237,7 @@ KINDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 )
 
 
-class Redactor(Protocol):
-    """Makes a text of the program fit to show and store: cut, printable, and without secrets."""
-
-    def __call__(self, text: object, most: int = ...) -> str: ...
+Redact = Callable[..., str]  # `Program.redacted`
 
 
 @dataclass
@@ -280,7 +263,7 @@ class _WrongLine(Exception):
     """Follows "printed line 3 of its output"."""
 
 
-def take_line(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores, redact: Redactor) -> None:
+def take_line(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores, redact: Redact) -> None:
     """Add what a line says to the scores. Raises Failure for a line that a scorer may not print.
 
     `wanted`: the outputs to score, by the segment's index.
@@ -297,7 +280,7 @@ def take_line(line: bytes, number: int, wanted: Mapping[int, str], scores: Score
         raise Failure(f"printed line {number} of its output {error}: {_quoted(line, redact)}") from None
 
 
-def _quoted(line: bytes, redact: Redactor) -> str:
+def _quoted(line: bytes, redact: Redact) -> str:
     return repr(redact(line.decode("utf-8", "replace"), MAX_QUOTED))
 
 
@@ -312,7 +295,7 @@ def _read(line: bytes) -> dict[str, Any] | None:
     return message if isinstance(message, dict) else None
 
 
-def _take(message: dict[str, Any], wanted: Mapping[int, str], scores: Scores, redact: Redactor) -> None:
+def _take(message: dict[str, Any], wanted: Mapping[int, str], scores: Scores, redact: Redact) -> None:
     required, further = _keys(message, redact)
     given = {key: value for key, value in message.items() if value is not None or key in required}
     if "score" in required:
@@ -328,7 +311,7 @@ def _take(message: dict[str, Any], wanted: Mapping[int, str], scores: Scores, re
             scores.error = redact(given["error"]) or "an error without a reason"
 
 
-def _keys(message: Mapping[str, Any], redact: Redactor) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _keys(message: Mapping[str, Any], redact: Redact) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the required and optional keys for this kind of line. Raise _WrongLine for others."""
     required, further = next((kind for kind in KINDS if message.keys() & set(kind[0] or kind[1])), ((), ()))
     allowed = (*required, *further)
@@ -362,7 +345,7 @@ def _take_score(message: Mapping[str, Any], wanted: Mapping[int, str], scores: S
     scores.done, scores.total, scores.message = len(scores.values), len(wanted), "scoring"
 
 
-def _take_summary(message: Mapping[str, Any], scores: Scores, redact: Redactor) -> None:
+def _take_summary(message: Mapping[str, Any], scores: Scores, redact: Redact) -> None:
     if "corpus" in message:
         scores.corpus = _finite("corpus", message)
     scores.signature = redact(message.get("signature", scores.signature))
