@@ -79,7 +79,7 @@ def test_jumps_are_counted_from_the_diagonal_in_classes_of_the_length() -> None:
 
 def test_distortion_is_the_smoothed_share_of_the_jumps() -> None:
     counts = count([([A, B], [X, Y, Z, O], [1, 0, 0, -1])], SIZE, 3)
-    weights = Jumps(counts.jumps).weights
+    weights = Jumps(counts.jumps)
     assert weights(1, 2, 4) == pytest.approx([SMOOTHING, 1 + SMOOTHING, 1 + SMOOTHING, SMOOTHING])
     assert weights(2, 2, 4) == pytest.approx([1 + SMOOTHING, SMOOTHING, SMOOTHING, 1 + SMOOTHING])
     assert weights(1, 2, 3) == pytest.approx([SMOOTHING] * 3)  # another class, where nothing was counted
@@ -89,7 +89,7 @@ def test_distortion_is_the_smoothed_share_of_the_jumps() -> None:
 def test_a_target_longer_than_any_counted_has_a_weight_at_every_position(m: int) -> None:
     counts = count([([A, B], [X, Y, Z, O], [1, 0, 0, -1])], SIZE, 3)
     for i in (1, 2, 3):
-        weights = Jumps(counts.jumps).weights(i, 3, m)
+        weights = Jumps(counts.jumps)(i, 3, m)
         assert len(weights) == m
         expected = np.full(m, SMOOTHING)
         for jump in (-3, 0, 1):

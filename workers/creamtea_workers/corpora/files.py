@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import partial
 from hashlib import blake2b
-from itertools import compress, islice
-from typing import Literal, NamedTuple, TypeVar
+from itertools import chain, compress, islice, zip_longest
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +30,7 @@ T = TypeVar("T")
 PART = 1 << 13  # pairs that are filtered at a time
 
 
-class _End(Enum):
-    END = 0
-
-
-_END = _End.END
+_END: Any = object()  # of a file
 
 
 class Pair(NamedTuple):
@@ -111,15 +106,12 @@ def names(text: TextPair | FilesTestSet) -> tuple[str, str]:
 
 def aligned(names: Sequence[str], sources: Iterator[T], targets: Iterator[T]) -> Iterator[tuple[T, T]]:
     """Yield the files' lines together. StepError, once one side has ended, if the other has not."""
-    pairs = 0
-    for source in sources:
-        target = next(targets, _END)
-        if isinstance(target, _End):
-            same_length(dict(zip(names, (pairs + 1 + sum(1 for _ in sources), pairs), strict=True)))
-        else:
-            pairs += 1
-            yield source, target
-    same_length(dict(zip(names, (pairs, pairs + sum(1 for _ in targets)), strict=True)))
+    for number, (source, target) in enumerate(zip_longest(sources, targets, fillvalue=_END)):
+        if source is _END or target is _END:
+            longer = number + 1 + sum(1 for _ in chain(sources, targets))
+            counts = (number, longer) if source is _END else (longer, number)
+            same_length(dict(zip(names, counts, strict=True)))
+        yield source, target
 
 
 def same_length(lines: Mapping[str, int]) -> None:

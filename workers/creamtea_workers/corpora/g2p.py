@@ -41,9 +41,6 @@ def of_groups(words: Iterable[tuple[str, Sequence[Pair]]]) -> Prepared:
     return Prepared([segment for segment, _ in grouped], groups=[language for _, language in grouped])
 
 
-# Words and their phones: SIGMORPHON 2020, task 1 (Peters and Martins 2021, section 4.1).
-
-
 def prepare_corpus(spec: G2pCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
     files = Files.of(context)
     train = [pair for language in spec.languages for pair in _pairs(files, spec.train, language)]

@@ -18,12 +18,12 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import exp
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,14 +74,9 @@ def temper(weights: Sequence[float], gamma: float) -> tuple[float, ...]:
     return tuple(power / total for power in powers)
 
 
-class Distortion(Protocol):
-    """d(π|i, l, m)."""
-
-    def weights(self, i: int, length: int, m: int) -> Sequence[float]:
-        """Return weights of the target positions 1 … m for the source position i (from 1) of `length`.
-
-        All are > 0, on any scale.
-        """
+# d(π|i, l, m): weights (> 0, on any scale) of the target positions π = 1 … m, for the source position i (from
+# 1), of l, and m
+Distortion = Callable[[int, int, int], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -90,7 +85,7 @@ class Diagonal:
 
     spread: float
 
-    def weights(self, i: int, length: int, m: int) -> list[float]:
+    def __call__(self, i: int, length: int, m: int) -> list[float]:
         centre = (i - 0.5) * m / length + 0.5
         return [exp(-abs(position - centre) / self.spread) for position in range(1, m + 1)]
 
@@ -151,7 +146,7 @@ class Ibm3(Generic[T]):
         raise ValueError(f"no word of {list(source)} gets a translation at temperature {self.gamma}")
 
     def _place(self, slots: Sequence[Target[T] | None], i: int, length: int, rng: random.Random) -> int:
-        weights = self.tables.distortion.weights(i, length, len(slots))
+        weights = self.tables.distortion(i, length, len(slots))
         vacant = {slot: weights[slot] for slot, target in enumerate(slots) if target is None}
         return Distribution(vacant, self.gamma).draw(rng)
 
@@ -275,13 +270,13 @@ def _jump_table(jumps: Counter[tuple[int, int]]) -> Ids:
 
 
 class Jumps:
-    """The distortion of counted jumps (`ibm3.Distortion`)."""
+    """The distortion of counted jumps."""
 
     def __init__(self, counts: Ids) -> None:
         self._widest = counts.shape[1] // 2
         self._rows: list[list[float]] = (counts + SMOOTHING).tolist()
 
-    def weights(self, i: int, length: int, m: int) -> list[float]:
+    def __call__(self, i: int, length: int, m: int) -> list[float]:
         first = self._widest + 1 - diagonal(i, length, m)  # in the row, of position 1
         row = self._rows[min(m.bit_length(), len(self._rows)) - 1]
         inside = row[max(first, 0) : max(first + m, 0)]

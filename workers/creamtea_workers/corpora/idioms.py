@@ -166,7 +166,7 @@ def _best(given: Rows, made: Rows, tested: int, progress: Callable[[int], None])
         for first in firsts
     ]
     aligner = train_aligner(shards, VOCABULARY + 1, ITERATIONS, lambda iteration, value: progress(iteration))
-    ((_, alignments),) = viterbi(aligner, [Shard(given.copy(0, tested), made.copy(0, tested))])
+    alignments = viterbi(aligner, Shard(given.copy(0, tested), made.copy(0, tested)))
     return [row.tolist() for row in alignments]
 
 

@@ -20,7 +20,7 @@ from creamtea_workers.corpora.text import (
     move_span_back,
     normalise,
     plain,
-    without_nul,
+    plain_line,
 )
 
 
@@ -41,10 +41,7 @@ def _more_references(spec: FilesTestSet, files: Files, segments: int) -> list[tu
     same_length({spec.source: lines} | dict(zip(spec.more_references, map(len, columns), strict=True)))
     rows = zip(*columns, strict=True)
     return [
-        tuple(
-            plain(without_nul(text, f"{name}, line {number}"))
-            for name, text in zip(spec.more_references, texts, strict=True)
-        )
+        tuple(plain_line(text, name, number) for name, text in zip(spec.more_references, texts, strict=True))
         for number, texts in enumerate(islice(rows, segments), start=1)
     ]
 
@@ -119,7 +116,7 @@ def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
     for number, (pair, note) in enumerate(list(zip(raw, notes, strict=True))[: test_set.limit], start=1):
         idioms = _read_notes(note, pair, f"{test_set.idioms}, line {number}") if test_set.idioms else []
         source, target = (
-            plain(without_nul(text, f"{name}, line {number}"))
+            plain_line(text, name, number)
             for name, text in zip((test_set.source, test_set.target or ""), pair, strict=True)
         )
         segments.append(Segment(source, target, idioms))

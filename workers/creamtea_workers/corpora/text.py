@@ -47,11 +47,11 @@ def move_span_back(line: str, span: tuple[int, int]) -> tuple[int, int]:
     return start, end
 
 
-def without_nul(text: str, place: str) -> str:
-    """Return the text. StepError for a NUL character: sacreBLEU does not ignore it, no database holds it."""
+def plain_line(text: str, name: str, number: int) -> str:
+    """Return the plain text of a line. StepError for a NUL character, which no database holds."""
     if "\0" in text:
-        raise StepError(f"{place}: the line has a NUL character (U+0000); take it out")
-    return text
+        raise StepError(f"{name}, line {number}: the line has a NUL character (U+0000); take it out")
+    return plain(text)
 
 
 @dataclass(frozen=True)
@@ -94,19 +94,19 @@ class UserFile:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines as they are, without line ends. StepError names a line that is not UTF-8."""
-        for number, row in enumerate(self._rows(None), start=1):
+        for number, row in enumerate(self.rows(), start=1):
             yield self._decoded(row, number)
 
     def lines_within(self, longest: int) -> Iterator[str | None]:
         """Yield the lines as `lines` does, but None for a line of more than `longest` characters, which is
         never held whole."""
-        for number, row in enumerate(self._rows(longest), start=1):
+        for number, row in enumerate(self.rows(longest), start=1):
             too_long = len(row) > _CHARACTER * longest
             line = None if too_long else self._decoded(row, number)
             yield None if line is None or len(line) > longest else line
 
-    def _rows(self, longest: int | None) -> Iterator[bytes]:
-        """Lines in bytes; one that cannot have as few as `longest` characters is cut behind them."""
+    def rows(self, longest: int | None = None) -> Iterator[bytes]:
+        """Yield the lines in bytes. A line that must have more than `longest` characters is cut."""
         rest, before = b"", _BYTE_ORDER_MARK
         for part in self.parts():
             *rows, rest = (rest + part).split(b"\n")

@@ -7,7 +7,7 @@ log-scores: every search works on it as on a single model.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,23 +17,15 @@ from creamtea_workers.models.interface import Memory, Projection, State, Transla
 from creamtea_workers.objectives.base import Objective
 
 
-@dataclass
 class EnsembleMemory(Memory):
     """The members' memories; hidden and mask are the first's."""
 
-    members: Sequence[Memory]
+    def __init__(self, members: Sequence[Memory]) -> None:
+        super().__init__(members[0].hidden, members[0].mask)
+        self.members = members
 
     def select(self, rows: Tensor) -> EnsembleMemory:
-        return ensemble_memory([memory.select(rows) for memory in self.members])
-
-
-def ensemble_memory(members: Sequence[Memory]) -> EnsembleMemory:
-    return EnsembleMemory(members[0].hidden, members[0].mask, members)
-
-
-def members_of(memory: Memory) -> Sequence[Memory]:
-    assert isinstance(memory, EnsembleMemory)
-    return memory.members
+        return EnsembleMemory([memory.select(rows) for memory in self.members])
 
 
 @dataclass
@@ -79,15 +71,13 @@ class Ensemble:
         return (scores.logsumexp(dim=0) - math.log(len(self.models))).clamp_(max=0.0)
 
     def encode(self, source: Tensor) -> EnsembleMemory:
-        return ensemble_memory([model.encode(source) for model in self.models])
+        return EnsembleMemory([model.encode(source) for model in self.models])
 
     def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
-        pairs = zip(self.models, members_of(memory), strict=True)
-        return torch.cat([model.decode(own, target_in) for model, own in pairs], dim=-1)
+        return torch.cat([model.decode(own, target_in) for model, own in self._pairs(memory)], dim=-1)
 
     def start(self, memory: Memory, max_length: int) -> EnsembleState:
-        pairs = zip(self.models, members_of(memory), strict=True)
-        return EnsembleState([model.start(own, max_length) for model, own in pairs])
+        return EnsembleState([model.start(own, max_length) for model, own in self._pairs(memory)])
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
         assert isinstance(state, EnsembleState)
@@ -95,8 +85,7 @@ class Ensemble:
         return torch.cat([model.step(tokens, own) for model, own in pairs], dim=-1)
 
     def start_tree(self, memory: Memory, max_length: int) -> EnsembleTree:
-        pairs = zip(self.models, members_of(memory), strict=True)
-        return EnsembleTree([model.start_tree(own, max_length) for model, own in pairs])
+        return EnsembleTree([model.start_tree(own, max_length) for model, own in self._pairs(memory)])
 
     def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
         assert isinstance(tree, EnsembleTree)
@@ -104,6 +93,10 @@ class Ensemble:
         hidden, nodes = zip(*(model.step_tree(tokens, parents, own) for model, own in pairs), strict=True)
         assert all(others == nodes[0] for others in nodes)
         return torch.cat(hidden, dim=-1), nodes[0]
+
+    def _pairs(self, memory: Memory) -> Iterator[tuple[TranslationModel, Memory]]:
+        assert isinstance(memory, EnsembleMemory)
+        return zip(self.models, memory.members, strict=True)
 
     def nvs_logits(self, memory: Memory) -> Tensor:
         raise ValueError("an ensemble has no NVS head")

@@ -30,7 +30,9 @@ class SconesObjective(LinearObjective):
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         gold = targets[:, None]
         chosen = logits.gather(1, gold)
-        value = F.softplus(-chosen).sum() + self.alpha * negative_loss(logits, gold).sum()
+        # the gold term is left out of the sum, not subtracted: a large one would swallow the others' digits
+        negative = F.softplus(logits).scatter_(1, gold, 0.0).sum(1)
+        value = F.softplus(-chosen).sum() + self.alpha * negative.sum()
         if self.label_smoothing:
             others = (logits.sum() - chosen.sum()) * self.alpha
             value = value + self.label_smoothing * (chosen.sum() - others)
@@ -51,14 +53,6 @@ class SconesObjective(LinearObjective):
         At 0 the negative terms would sum to α V log 2, three orders of magnitude above where training ends.
         """
         return -math.log(vocabulary_size)
-
-
-def negative_loss(logits: Tensor, gold: Tensor) -> Tensor:
-    """Return Σ_{w ≠ y} softplus(z_w) of each row: (n,).
-
-    The gold term is left out of the sum, not subtracted: a large one would swallow the others' digits.
-    """
-    return F.softplus(logits).scatter_(1, gold, 0.0).sum(1)
 
 
 def build(spec: Scones, unigram: Tensor | None) -> SconesObjective:

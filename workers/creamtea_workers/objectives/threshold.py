@@ -15,7 +15,6 @@ theirs and sums up to 1. Up to α = 50, -τ ≥ V^(1 - α) is in fp64's range.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,20 +26,13 @@ NEAR_SOFTMAX = 1.01  # α below which fp32 is not precise enough
 MAX_ITERATIONS = 60  # five to seven do; the limit is for rows that are not finite
 
 
-class Places(NamedTuple):
-    """The places of m candidates: (m,) each."""
-
-    row: Tensor
-    slot: Tensor  # in a row of the gathered scores
-    word: Tensor  # in the vocabulary
-
-
 @dataclass(frozen=True)
 class Candidates:
     """The m entries of scores (n, V) above a bound (n, 1)."""
 
     scores: Tensor  # (n, K), K the most of a row; rows with fewer are filled with -1. Or (n, V), all
-    places: Places | None = None  # None: `scores` are all entries in their places
+    # (m,) each: their rows, slots in `scores`, and words; None: `scores` are all entries in their places
+    places: tuple[Tensor, Tensor, Tensor] | None = None
 
     @classmethod
     def above(cls, scores: Tensor, bound: Tensor) -> Candidates:
@@ -51,7 +43,7 @@ class Candidates:
         slot = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
         gathered = scores.new_full((len(scores), int(counts.max())), -1.0)
         gathered[row, slot] = scores[row, word]
-        return cls(gathered, Places(row, slot, word))
+        return cls(gathered, (row, slot, word))
 
     def put_(self, values: Tensor, into: Tensor, other: float) -> Tensor:
         """Put values (n, K) in the vocabulary's places of `into` (n, V), and `other` everywhere else."""

@@ -85,9 +85,6 @@ class SearchMethod(ABC):
         return Findings()
 
 
-# What a search returns, and how long it may be.
-
-
 Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
 
 
@@ -112,9 +109,6 @@ def length_limit(ratio: float, source_subwords: int) -> int:
     `source_subwords` does not count the source's </s>.
     """
     return math.ceil(ratio * source_subwords) + 10
-
-
-# The best of many candidates, in a well-defined order.
 
 
 _SMALLEST_BLOCK = 32

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +23,7 @@ from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import encode_sources
 from creamtea_workers.corpora.subwords import UNK, SubwordTexts, TextModel, load_text_model
 from creamtea_workers.corpora.text import normalise, read_jsonl
+from creamtea_workers.corpora.tokens import Rows
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import ModelConfig, load_model
 from creamtea_workers.models.ensemble import Ensemble, EnsembleObjective
@@ -201,11 +201,7 @@ def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
 
 def source_batch(sources: Sources, device: torch.device) -> Tensor:
     """Make a batch (B, S): subwords + </s>, then pads."""
-    lengths = np.array([len(source) for source in sources])
-    places = np.arange(lengths.max() + 1)
-    rows = np.where(places == lengths[:, None], EOS, PAD)
-    rows[places < lengths[:, None]] = np.fromiter(chain.from_iterable(sources), np.int64, lengths.sum())
-    return torch.from_numpy(rows).to(device)
+    return torch.from_numpy(Rows.of(sources).table(np.arange(len(sources)), PAD, EOS)).to(device)
 
 
 # Systems as steps name them: from folders and parameters to a `Translator`.
@@ -371,7 +367,7 @@ class OpenSystem:
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(lines):
             found = translations[number]
-            best = [_translation(translation.hypothesis, self.subwords) for translation in found]
+            best = [described(translation.hypothesis, self.subwords) for translation in found]
             unknown = self.subwords.unknown(line) if UNK in sources[number] else []
             row = {
                 "source": line,
@@ -415,7 +411,8 @@ def _subwords_of(
     ]
 
 
-def _translation(hypothesis: Hypothesis, subwords: TextModel) -> dict[str, Any]:
+def described(hypothesis: Hypothesis, subwords: TextModel) -> dict[str, Any]:
+    """Return the text of a hypothesis, its score, and its length in subwords."""
     return {
         "text": subwords.decode(hypothesis.tokens),
         "score": hypothesis.score,
@@ -433,9 +430,6 @@ SAVE_EVERY = 60.0  # seconds
 class SavedTranslations:
     translations: dict[int, Translation] = field(default_factory=dict)  # by position among the sources
     seconds: float = 0.0  # of all attempts
-
-    def in_order(self) -> list[Translation]:
-        return [self.translations[n] for n in range(len(self.translations))]
 
     def save(self, checkpoints: Checkpoints, worker: int) -> None:
         checkpoint.save(checkpoints, _name(worker), asdict(self))

@@ -395,19 +395,10 @@ def _bitmap(shards: Iterable[Shard], rows: Ids, columns: Ids) -> NDArray[np.uint
     return bits
 
 
-# The most probable alignment of sentence pairs under a trained aligner.
-
-
 NULL = -1
 
 
-def viterbi(aligner: Aligner, shards: Iterable[Shard]) -> Iterator[tuple[Shard, list[Ids]]]:
-    """Yield each shard with the alignments of its pairs, as `best_of_shard` has them."""
-    keys = aligner.table.keys
-    return ((shard, best_of_shard(aligner, keys, shard)) for shard in shards)
-
-
-def best_of_shard(aligner: Aligner, keys: Ids, shard: Shard) -> list[Ids]:
+def viterbi(aligner: Aligner, shard: Shard) -> list[Ids]:
     """Return an array (m,) for each pair: the source position (from 0) of every target word, or NULL. Of
     equally probable positions the first is taken, NULL last. In model 2 the best alignment is the best of
     each target word alone:
@@ -417,7 +408,7 @@ def best_of_shard(aligner: Aligner, keys: Ids, shard: Shard) -> list[Ids]:
     Words that never occurred together in training have t = 0; a target word that has it for all sources,
     and every word of a pair without a source, is NULL's.
     """
-    table = aligner.table
+    table, keys = aligner.table, aligner.table.keys
     alignments: list[Ids] = [np.full(len(target), NULL) for target in shard.targets]
     size = table.vocabulary_size  # also NULL's id
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -63,7 +64,7 @@ def read_table(file: UserFile, subwords: SubwordTexts) -> ImportedTable:
     # arrays, since a table can have tens of millions of lines
     source_ids, target_ids, logarithms = array("i"), array("i"), array("f")
     lines, unknown = 0, ""  # the first unknown piece, and its line
-    for lines, line in enumerate(_lines(file), start=1):
+    for lines, line in enumerate(file.rows(), start=1):
         source, target, logarithm = _fields(line, file.name, lines)
         if source in sources and target in targets:
             source_ids.append(sources[source])
@@ -107,15 +108,6 @@ def coverage(table: TranslationTable, sources: Rows, file: UserFile) -> float:
             f"{_SAME_SUBWORDS}"
         )
     return share
-
-
-def _lines(file: UserFile) -> Iterator[bytes]:
-    rest = b""
-    for part in file.parts():
-        *lines, rest = (rest + part).split(b"\n")
-        yield from lines
-    if rest:
-        yield rest
 
 
 def _fields(line: bytes, name: str, number: int) -> tuple[bytes, bytes, float]:
@@ -250,15 +242,13 @@ def _run(program: Path, folder: Path, threads: int, watch: Callable[[], None]) -
             env={**inherited_variables(), "OMP_NUM_THREADS": str(threads)},
         )
         try:
-            while True:
+            while process.poll() is None:
                 watch()
-                try:
-                    code = process.wait(timeout=_SECONDS)
-                    break
-                except subprocess.TimeoutExpired:
-                    continue
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=_SECONDS)
         finally:
             end(process)
+    code = process.returncode
     if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
         size = sum((folder / side).stat().st_size for side in ("source", "target"))
         raise InfrastructureError(

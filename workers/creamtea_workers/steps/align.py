@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,20 +17,20 @@ from creamtea_workers.selection.external_aligners import align_with_eflomal, cov
 
 def run(context: StepContext[AlignParams]) -> StepResult:
     spec = context.params.alignment
-    table, result = ALIGNERS[spec.aligner](context, spec)
+    if spec.aligner == "table":
+        table, result = read_in_step(context, spec)
+    else:
+        shards, size = Shards(context.input("encode")), max(vocabulary_sizes(load_text_model(context)))
+        if spec.aligner == "em":
+            aligner, result = train_in_step(context, shards, size, spec.iterations)
+            table = aligner.table
+        else:
+            watch = partial(context.progress, 0, 1, "eflomal")
+            table, result = align_with_eflomal(shards, size, context.cpus, watch), StepResult()
     lexicon = Lexicon.build(table, spec.max_k)
     lexicon.save(context.output / "lexicon.npz")
     result.metrics.insert(0, MetricRow("lexicon_entries", lexicon.entries))
     return result
-
-
-Aligned = tuple[TranslationTable, StepResult]
-
-
-def with_em(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
-    shards, size = Shards(context.input("encode")), max(vocabulary_sizes(load_text_model(context)))
-    aligner, result = train_in_step(context, shards, size, spec.iterations)
-    return aligner.table, result
 
 
 def train_in_step(
@@ -55,13 +54,8 @@ def train_in_step(
     return aligner, StepResult(points=points, facts=facts)
 
 
-def with_eflomal(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
-    shards, size = Shards(context.input("encode")), max(vocabulary_sizes(load_text_model(context)))
-    watch = partial(context.progress, 0, 1, "eflomal")
-    return align_with_eflomal(shards, size, context.cpus, watch), StepResult()
-
-
-def with_table(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
+def read_in_step(context: StepContext[AlignParams], spec: Alignment) -> tuple[TranslationTable, StepResult]:
+    """Read the table of another program; return it, and a result with what it has."""
     assert spec.table is not None  # creamtea.study.checks has seen to it
     context.progress(0, 1, f"reading {spec.table}")
     file = UserFile.find(spec.table, context.locations, context.params.digests or {})
@@ -74,10 +68,3 @@ def with_table(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
         MetricRow("source_coverage", coverage(imported.table, sources, file)),
     ]
     return imported.table, StepResult(metrics=metrics)
-
-
-ALIGNERS: dict[str, Callable[[StepContext[AlignParams], Alignment], Aligned]] = {
-    "em": with_em,
-    "eflomal": with_eflomal,
-    "table": with_table,
-}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,11 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
     """
     params = context.params
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
-    divided = [bucket for by in params.by for bucket in _buckets(by, segments, context)]
+    divided = [
+        (position, bucket)
+        for by in dict.fromkeys(params.by)
+        for position, bucket in enumerate(_buckets(by, segments, context), start=1)
+    ]
     texts = read_texts(context.input("test_set"), context.input("decode"))
     everything = Bucket(ALL, ALL, range(len(segments)))
     rows = []
@@ -37,7 +42,8 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
         metric = build_metric(spec, params.languages, context)
         statistics = metric.statistics(texts)
         rows.append(ratio_row(spec.row(), statistics, metric.score, ALL, metric.note))
-        for bucket, subject, position in _numbered(divided):
+        for position, bucket in divided:
+            subject = f"{bucket.kind}/{position}"
             facts = {
                 "kind": bucket.kind,
                 "words": bucket.words,
@@ -57,14 +63,6 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
                 rows.append(ratio_row(spec.row(), of_bucket, metric.score, subject, metric.note, detail))
     context.progress(2, 2)
     return StepResult(rows, facts={"segments": len(everything.members), "buckets": len(divided)})
-
-
-def _numbered(divided: Sequence[Bucket]) -> Iterator[tuple[Bucket, str, int]]:
-    """Yield each bucket with its subject and its position (from 1) among the buckets of its kind."""
-    counts: dict[str, int] = {}
-    for bucket in divided:
-        counts[bucket.kind] = counts.get(bucket.kind, 0) + 1
-        yield bucket, f"{bucket.kind}/{counts[bucket.kind]}", counts[bucket.kind]
 
 
 def _buckets(by: str, segments: list[dict[str, Any]], context: StepContext[BucketsParams]) -> list[Bucket]:
@@ -105,10 +103,18 @@ def _by_frequency(by: str, references: Sequence[str], context: StepContext[Bucke
         text, {word for words_of_reference in words for word in words_of_reference}, params.languages.target
     )
     if by == "rarest":
-        divided = by_rarest([min(counts[word] for word in words[n]) for n in numbers], params.frequencies)
+        rarest, begins = [min(counts[word] for word in words[n]) for n in numbers], params.frequencies
+
+        def name(low: float, high: float) -> str:
+            place = bisect_right(begins, low)
+            return _times([0, *begins][place], [*(begin - 1 for begin in begins), None][place])
+
+        divided = by_size(by, rarest, [begin - 1 for begin in begins], name)
     else:
         means = [float(np.exp(np.log1p([counts[word] for word in words[n]]).mean()) - 1) for n in numbers]
-        divided = by_size(by, means, equal_bounds(means, params.count), frequency_name)
+        divided = by_size(
+            by, means, equal_bounds(means, params.count), lambda low, high: _times(round(low), round(high))
+        )
     return [Bucket(bucket.kind, bucket.words, [numbers[n] for n in bucket.members]) for bucket in divided]
 
 
@@ -184,21 +190,6 @@ def equal_bounds(values: Sequence[float], count: int) -> list[float]:
     return [bound for bound in np.unique(quantiles).tolist() if bound < max(values)]
 
 
-def by_rarest(rarest: Sequence[int], begins: Sequence[int]) -> list[Bucket]:
-    """Divide by how often the rarest word of each reference is in the training text.
-
-    `begins`: the lowest count of each bucket but the first.
-    """
-    ends = [*(begin - 1 for begin in begins), None]
-    names = [_times(*bounds) for bounds in zip([0, *begins], ends, strict=True)]
-    places = np.searchsorted(np.array(begins), np.array(rarest), side="right")
-    return [
-        Bucket("rarest", name, members)
-        for place, name in enumerate(names)
-        if (members := np.flatnonzero(places == place).tolist())
-    ]
-
-
 def by_idiom(segments: Sequence[Mapping[str, Any]]) -> list[Bucket]:
     """Divide into segments with and without an idiom. Returns nothing for a test set without idioms."""
     labels = ["with an idiom" if segment["idioms"] else "without" for segment in segments]
@@ -227,10 +218,6 @@ def length_name(unit: str) -> Callable[[float, float], str]:
         return f"{_range(int(low), int(high))} {unit if high != 1 else unit.removesuffix('s')}"
 
     return name
-
-
-def frequency_name(low: float, high: float) -> str:
-    return _times(round(low), round(high))
 
 
 def _times(low: int, high: int | None) -> str:

@@ -23,6 +23,7 @@ from creamtea_workers.search.translator import (
     SAVE_EVERY,
     SavedTranslations,
     Translator,
+    described,
     device_name,
     lexicon_file,
     load_system,
@@ -54,7 +55,7 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
     saved = translate(translator, test_set.sources, context, group)
     if group.rank > 0:
         return StepResult()
-    found = saved.in_order()
+    found = [saved.translations[n] for n in range(len(saved.translations))]
     sources = [segment["source"] for segment in test_set.segments]
     hypotheses, chosen_by = translator.search.settle(sources, [one.hypothesis for one in found], context)
     translations = [
@@ -123,9 +124,7 @@ def hypothesis_row(index: int, translation: Translation, subwords: TextModel) ->
         )
     return {
         "index": index,
-        "text": subwords.decode(hypothesis.tokens),
-        "score": hypothesis.score,
-        "length": len(hypothesis.tokens),
+        **described(hypothesis, subwords),
         "selected_size": translation.selected_size,
     }
 

@@ -20,8 +20,8 @@ def run(context: StepContext[Ibm3Params]) -> StepResult:
         aligner, result = train_in_step(context, shards, size, context.params.iterations)
         aligned = (
             (source.tolist(), target.tolist(), alignment.tolist())
-            for shard, alignments in viterbi(aligner, shards)
-            for source, target, alignment in zip(*shard, alignments, strict=True)
+            for shard in shards
+            for source, target, alignment in zip(*shard, viterbi(aligner, shard), strict=True)
             if len(source) * len(target) <= MAX_CELLS  # longer ones are not aligned
         )
         counts = count(aligned, size, context.params.max_fertility)

@@ -17,7 +17,6 @@ import gc
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -87,8 +86,12 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
         for system, encoded in zip(systems, sentences, strict=True)
     ]
     captures = warm_up(systems, batches, protocol.warmup, device)
-    with no_garbage_collection():
+    gc.collect()
+    gc.disable()
+    try:
         seconds = measure(systems, batches, protocol.repetitions, context)
+    finally:
+        gc.enable()
     write_jsonl(context.output / "latency.jsonl", rows(seconds, indices[:: protocol.batch_size]))
     common = {
         "batch_size": protocol.batch_size,
@@ -165,16 +168,6 @@ def warm_up(
             system.translate(own[-1 - n % len(own)], with_scores=False)
         seconds.append(system.capture_seconds - before)
     return seconds
-
-
-@contextmanager
-def no_garbage_collection() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def measure(

@@ -6,7 +6,7 @@ from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.steps.systems import OutputsParams
 from creamtea.wording import counted
-from creamtea_workers.corpora.text import UserFile, plain, read_jsonl, without_nul, write_jsonl
+from creamtea_workers.corpora.text import UserFile, plain_line, read_jsonl, write_jsonl
 from creamtea_workers.metrics.base import references_of
 
 
@@ -36,7 +36,7 @@ def _texts(
     assert params.file is not None
     file = UserFile.find(params.file, context.locations, params.digests or {})
     texts = [
-        plain(without_nul(line, f"{params.file}, line {number}"))
+        plain_line(line, params.file, number)
         for number, line in enumerate(file.lines(), start=1)
         if params.limit is None or number <= params.limit
     ]
