@@ -92,7 +92,10 @@ def match(
             context.progress(before + done, sum(map(len, task)), "sentences and idioms")
 
         for position, logits in nvs_logits(model, inputs.sources, progress=progress):
-            own[position] = [logits[:0], *wanted_of(logits, inputs.references[position])]  # sizes: see below
+            own[position] = [
+                logits[:0],
+                *wanted_of(logits, inputs.references[position]),
+            ]  # `thresholds` have the sizes
             if inputs is task.sentences:
                 logits[EOS] = -np.inf  # selected beside the threshold
                 pool.add(logits)
