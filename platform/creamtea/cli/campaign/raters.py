@@ -206,7 +206,7 @@ def report_raters(
         for check in report["checks"] if rater else ():
             lines.append(f"  {check.title}: {check.state}: {check.shown}; flagged if {check.bound}")
     if lines:
-        lines.append(f"a flag is a reason to look; a description is given to {described_in_words()}")
+        lines.append(f"a flag is a reason to look; a description would go to {described_in_words()}")
     show(json_output, reports, lines or [f"campaign {name}: no answers yet"])
 
 

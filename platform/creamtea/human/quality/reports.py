@@ -87,14 +87,14 @@ FLAGGED: dict[str, tuple[int | None, int | None, int | None]] = {
 
 
 def described_in_words() -> str:
-    """Say how many accepted annotators got a description, together and by campaign."""
+    """Say how many accepted annotators would get a description, together and by campaign."""
     parts = ", ".join(
         f"{campaign} {count} of {of}"
         for campaign, count, of in zip(CAMPAIGNS, DESCRIBED, ANNOTATORS, strict=True)
     )
     share = 100 * sum(DESCRIBED) / sum(ANNOTATORS)
     together = f"{sum(DESCRIBED)} of {sum(ANNOTATORS)}"
-    return f"{together} annotators whom published campaigns accepted ({share:.0f} %; {parts})"
+    return f"{together} annotators of published campaigns, all accepted there ({share:.0f} %; {parts})"
 
 
 # ---------------------------------------------------------------- checks

@@ -71,7 +71,7 @@ def page(campaign_id: int) -> None:
     show_list("raters", heads, rows, words=[0, 1, 2, len(heads) - 1])
     note(
         "A flag is a reason to look, not a verdict: honest raters get one now and then. A description, such "
-        f"as “given at random”, is given to {described_in_words()}. Nobody is excluded automatically. "
+        f"as “given at random”, would go to {described_in_words()}. Nobody is excluded automatically. "
         "Excluding a rater is your decision, needs a reason, and can be undone."
     )
 
@@ -234,7 +234,7 @@ def _checks(report: RaterReport) -> None:
         for check in report.checks
     ]
     show_list("checks", ["check", "", "result", "flagged if", "why this limit"], rows, words=range(5))
-    note(f"Such a report gives a description to {described_in_words()}.")
+    note(f"A description, such as “given at random”, would go to {described_in_words()}.")
 
 
 # ---------------------------------------------------------------- plots
