@@ -393,7 +393,7 @@ def test_every_sentence_is_looked_for(training: list[Pair], test_sets: list[list
             ),
         }
         expected += [(name, count, str(position), len(segments)) for name, count in counts.items()]
-    rows = overlap(iter(training), test_sets)
+    rows = overlap(iter(training), {str(n): segments for n, segments in enumerate(test_sets)})
     assert [(row.name, row.value, row.subject, row.detail["segments"]) for row in rows] == expected
 
 
@@ -413,6 +413,8 @@ def test_the_step_reads_what_the_corpus_and_the_test_sets_left(tmp_path: Path) -
         folder.mkdir()
     (corpus / "train.src").write_text("é b\nc\n", encoding="utf-8")
     (corpus / "train.tgt").write_text("x\ny\n", encoding="utf-8")
+    (corpus / "dev.src").write_text("c\nf\né b\n", encoding="utf-8")
+    (corpus / "dev.tgt").write_text("y\ng\nz\n", encoding="utf-8")
     segments = {one: [("e\u0301▁b", "x"), ("c", "z")], other: [("d", "y")]}  # as they were given
     for folder, pairs in segments.items():
         lines = [json.dumps({"source": source, "reference": target}) for source, target in pairs]
@@ -424,4 +426,6 @@ def test_the_step_reads_what_the_corpus_and_the_test_sets_left(tmp_path: Path) -
         ("seen_pairs", "0"): 1,
         ("seen_sources", "1"): 0,
         ("seen_pairs", "1"): 0,
+        ("seen_sources", "dev"): 2,
+        ("seen_pairs", "dev"): 1,
     }

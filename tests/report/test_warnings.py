@@ -160,6 +160,17 @@ def test_test_sentences_in_the_training_text(
         assert "held_out: [test]" in warning.remedy
 
 
+@pytest.mark.parametrize("seen, warnings", [(1.0, []), (2.0, ["development-in-training"])])
+def test_development_sentences_in_the_training_text(
+    seen: float, warnings: list[str], database: Database, spec: dict[str, Any]
+) -> None:
+    counts = [teatime_study.row("seen_sources", seen, "dev", detail={"segments": 10})]
+    fill_study(database, spec | FILES, {"overlap": {"metrics": counts}})
+    found = warned(database)
+    assert [(warning.kind, warning.place) for warning in found] == [(kind, "toy") for kind in warnings]
+    assert all(warning.found.startswith("2 of 10 source sentences of the dev") for warning in found)
+
+
 def test_test_words_in_the_training_text(database: Database, spec: dict[str, Any]) -> None:
     words = {"kind": "g2p", "languages": ["ady"], "train": "train", "dev": "dev"}
     counts = [

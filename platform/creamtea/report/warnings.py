@@ -21,6 +21,7 @@ from creamtea.store.tables import Hypothesis
 from creamtea.study.spec import Study
 from creamtea.study.warnings import (
     MIN_UPDATES,
+    development_warning,
     few_updates_warning,
     seen_warning,
     unseen_warning,
@@ -64,7 +65,7 @@ def _together(warnings: Iterable[StudyWarning]) -> Iterator[StudyWarning]:
 
 
 def _seen_in_training(results: StudyResults) -> Iterator[StudyWarning]:
-    """Warn of test segments in the training text, as the step counted: the texts may be gone."""
+    """Warn of test and development text in the training text, as the step counted: files may be gone."""
     for step in results.of("overlap"):
         corpus = str(step.node.labels.get("corpus"))
         words = isinstance(results.spec.corpora.get(corpus), WordCorpus)
@@ -75,6 +76,10 @@ def _seen_in_training(results: StudyResults) -> Iterator[StudyWarning]:
                 yield seen_warning(
                     test_set, test_set, corpus, int(seen.value), segments, with_reference, of_words=words
                 )
+        if (seen := step.find("seen_sources", "dev")) and seen.value:
+            sentences, noun = int(seen.detail["segments"]), "word" if words else "sentence"
+            if warning := development_warning(corpus, int(seen.value), sentences, noun):
+                yield warning
 
 
 def _unseen_symbols(results: StudyResults) -> Iterator[StudyWarning]:

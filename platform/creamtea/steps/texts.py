@@ -88,13 +88,13 @@ class OverlapParams(StepParams):
 
 OVERLAP = StepKind(
     "overlap",
-    1,
-    "look for test sentences in the training text",
+    2,
+    "look for test and development sentences in the training text",
     OverlapParams,
     inputs={"corpus": "training text", "test_sets": "of text files, in the order of the label `test_sets`"},
     metrics={
         "seen_sources": "segments whose source is a line of train.src; subject: the position of the test "
-        "set, detail: segments",
+        "set, or `dev`; detail: segments",
         "seen_pairs": "segments whose source and reference are a pair of the training text; likewise",
         "unseen": "of words: segments with a language, letter or tag that train.src has not; likewise, and "
         "detail: languages, letters, tags",

@@ -433,15 +433,8 @@ def _seen_in_training(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterato
             if count := sum(line in seen for line in lines):
                 yield seen_warning(place_of(("test_sets", test)), test, name, count, len(lines))
         count = sum(line in seen for line in development)
-        if count > MAX_SEEN * len(development):
-            yield StudyWarning(
-                "development-in-training",
-                place_of(("corpora", name, "dev")),
-                f"{count:,} of {len(development):,} source sentences of the development text are in the "
-                "training text: a training that has learnt them by heart looks good, so that the wrong "
-                "checkpoint may be chosen",
-                "Take other sentences as development text.",
-            )
+        if warning := development_warning(place_of(("corpora", name, "dev")), count, len(development)):
+            yield warning
 
 
 def _seen_in_development(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
@@ -463,6 +456,19 @@ def _seen_in_development(study: Study, root: Path | None, place_of: PlaceOf) -> 
                     f"{corpus_name}, which chooses the checkpoint: scores will be too high",
                     "Take other sentences for one of the two.",
                 )
+
+
+def development_warning(place: str, seen: int, sentences: int, noun: str = "sentence") -> StudyWarning | None:
+    """Return the warning about development text of which training text has a tenth; None for other text."""
+    if seen <= MAX_SEEN * sentences:
+        return None
+    return StudyWarning(
+        "development-in-training",
+        place,
+        f"{seen:,} of {sentences:,} source {noun}s of the development text are in the training text: a "
+        "training that has learnt them by heart looks good, so that the wrong checkpoint may be chosen",
+        f"Take other {noun}s as development text.",
+    )
 
 
 def seen_warning(

@@ -1,8 +1,8 @@
-"""Step `overlap`: how many test sentences the training text has."""
+"""Step `overlap`: how many test and development sentences the training text has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
@@ -15,27 +15,32 @@ Segments = Sequence[dict[str, Any]]  # lines of segments.jsonl
 
 
 def run(context: StepContext[OverlapParams]) -> StepResult:
-    """Count test sentences in the training text.
+    """Count test and development sentences in the training text.
 
-    The training text is read once, and only the test sentences are held in memory.
+    The training text is read once, and only the other sentences are held in memory.
     """
     corpus = context.input("corpus")
     test_sets = [read_jsonl(folder / "segments.jsonl") for folder in context.inputs("test_sets")]
-    sides = (iterate_lines(corpus / f"train.{side}") for side in ("src", "tgt"))
-    rows = overlap(map(Pair, *sides), test_sets)
+    training, development = (
+        map(Pair, *(iterate_lines(corpus / f"{part}.{side}") for side in ("src", "tgt")))
+        for part in ("train", "dev")
+    )
+    sought: dict[str, Segments] = {str(position): segments for position, segments in enumerate(test_sets)}
+    sought["dev"] = [{"source": pair.source, "reference": pair.target} for pair in development]
+    rows = overlap(training, sought)
     if context.params.symbols:
         rows += unseen(iterate_lines(corpus / "train.src"), test_sets)
     context.progress(1, 1)
     return StepResult(metrics=rows)
 
 
-def overlap(training: Iterable[Pair], test_sets: Sequence[Segments]) -> list[MetricRow]:
-    """Count, for each test set, the sources in the training text: alone, and with one of their references.
+def overlap(training: Iterable[Pair], texts: Mapping[str, Segments]) -> list[MetricRow]:
+    """Count, for each text, the sources in the training text: alone, and with one of their references.
 
-    All text is normalised, as the training text is.
+    All text is normalised, as the training text is. The subjects of the rows are the keys of `texts`.
     """
-    sought = [[_pairs_of(segment) for segment in segments] for segments in test_sets]
-    wanted = {pairs[0].source for segments in sought for pairs in segments}
+    sought = {subject: [_pairs_of(segment) for segment in segments] for subject, segments in texts.items()}
+    wanted = {pairs[0].source for segments in sought.values() for pairs in segments}
     sources: set[str] = set()
     pairs: set[Pair] = set()
     for pair in training:
@@ -43,13 +48,13 @@ def overlap(training: Iterable[Pair], test_sets: Sequence[Segments]) -> list[Met
             sources.add(pair.source)
             pairs.add(pair)
     rows = []
-    for position, segments in enumerate(sought):
+    for subject, segments in sought.items():
         seen = {
             "seen_sources": sum(references[0].source in sources for references in segments),
             "seen_pairs": sum(any(pair in pairs for pair in references) for references in segments),
         }
         rows += [
-            MetricRow(name, count, subject=str(position), detail={"segments": len(segments)})
+            MetricRow(name, count, subject=subject, detail={"segments": len(segments)})
             for name, count in seen.items()
         ]
     return rows
