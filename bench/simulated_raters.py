@@ -1,19 +1,18 @@
 """Many raters at once on one campaign, as processes that die, lose connections and send things twice.
 
     python bench/simulated_raters.py [--raters 50] [--items 100] [--k 5] [--think 2] [--protocol cesa]
-                                     [--systems 4 [--shown 3 [--design adaptive]]] [--processes 10]
+                                     [--systems 4 [--shown 3 [--design adaptive]]] [--processes 1]
                                      [--database URL] [--json]
 
 Each rater is a process that asks for an item, thinks (`--think` seconds on average; people take ten times as
 long) and submits, until nothing is left. On the way each of them is killed some times, right before or right
 after a commit or at any moment, and comes back as a new process; in between it loses connections in the
 middle of transactions and submits again, also what was stored already, with other scores. Every process keeps
-a journal of the answers that it got. With `--processes` raters share processes, as they do in the web app: a
-kill then hits all raters of a process, and there are fewer of the starts that fill the cores. In the end the
-database has to agree: every item has exactly k raters, no rater has an item twice, whatever was acknowledged
-is stored as it was, nothing is stored twice. With the protocol `cesa` every output has a score and marked
-errors, which have to be there whole. With `--shown` a page has as many of the systems, by a balanced or an
-adaptive design.
+a journal of the answers that it got. With `--processes` raters share processes, all of them one in the web
+app: a kill then hits all raters of a process, and fewer starts fill the cores. In the end the database has to
+agree: every item has exactly k raters, no rater has an item twice, whatever was acknowledged is stored as it
+was, nothing is stored twice. With the protocol `cesa` every output has a score and marked errors, which have
+to be there whole. With `--shown` a page has as many of the systems, by a balanced or an adaptive design.
 
 Without --database it runs on a new SQLite file and on a new PostgreSQL server of its own (with fsync). The
 times are those that a process waited for `next_item` and `submit`, undisturbed calls only.
