@@ -75,6 +75,27 @@ def test_greedy_search_takes_the_best_token_of_the_mean(objective: str) -> None:
         assert (*hypothesis.tokens, *[EOS] * hypothesis.finished) == tokens
 
 
+@pytest.mark.parametrize("selection", [[EOS], [2, EOS, 5]], ids=["an empty source", "a selection"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_few_ids_are_scored_among_themselves(objective: str, selection: list[int]) -> None:
+    ensemble = Ensemble(members(), OBJECTIVES[objective])
+    allowed = torch.tensor(sorted(selection))
+    memory = ensemble.encode(torch.tensor([[sentence, EOS] for sentence in SENTENCES]))
+    output = output_layer(ensemble, [allowed] * len(SENTENCES))
+    found = GreedySearch()(
+        SearchInput(ensemble, EnsembleObjective(), memory, output, [LIMIT] * len(SENTENCES))
+    )
+    for sentence, hypothesis in zip(SENTENCES, found, strict=True):
+        tokens, score = (), 0.0
+        while len(tokens) < LIMIT and EOS not in tokens:
+            own = [OBJECTIVES[objective].log_scores(m.logits(sentence, tokens)[allowed]) for m in members()]
+            best = torch.stack(own).exp().mean(dim=0).max(dim=0)
+            tokens += (int(allowed[best.indices]),)
+            score += math.log(best.values)
+        assert (*hypothesis.tokens, *[EOS] * hypothesis.finished) == tokens
+        assert hypothesis.score == pytest.approx(score, abs=1e-5)
+
+
 @pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(3), ExactSearch(SearchBudget(50))])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_score_is_the_scorers(objective: str, search: SearchMethod) -> None:
@@ -140,7 +161,7 @@ def test_the_decode_step_of_several_models(tmp_path: Path) -> None:
     subwords = step_files.subwords_folder(tmp_path)
     size = step_files.vocabulary_size(subwords)
     folders = [step_files.model_folder(tmp_path, size, f"train{seed}", seed) for seed in (1, 2)]
-    segments = [{"source": text, "reference": "x"} for text in step_files.TEXT[:3]]
+    segments = [{"source": text, "reference": "x"} for text in [*step_files.TEXT[:3], ""]]
     inputs = {"test_set": [step_files.test_set_folder(tmp_path, segments)], "subwords": [subwords]}
     params = {
         "selection": {"kind": "full"},

@@ -67,8 +67,7 @@ class Ensemble:
     def log_mean(self, hidden: Tensor) -> Tensor:
         """Return log 1/k Σ p_k (..., V), ≤ 0, of hidden (..., Σ D)."""
         parts = zip(self.models, hidden.split(self.widths, dim=-1), strict=True)
-        scores = torch.stack([self.objective.log_scores(output_logits(model, part)) for model, part in parts])
-        return (scores.logsumexp(dim=0) - math.log(len(self.models))).clamp_(max=0.0)
+        return log_mean([self.objective.log_scores(output_logits(model, part)) for model, part in parts])
 
     def encode(self, source: Tensor) -> EnsembleMemory:
         return EnsembleMemory([model.encode(source) for model in self.models])
@@ -100,6 +99,11 @@ class Ensemble:
 
     def nvs_logits(self, memory: Memory) -> Tensor:
         raise ValueError("an ensemble has no NVS head")
+
+
+def log_mean(scores: Sequence[Tensor]) -> Tensor:
+    """Return log 1/k Σ p_k, ≤ 0, of k log-scores of one shape."""
+    return (torch.stack(list(scores)).logsumexp(dim=0) - math.log(len(scores))).clamp_(max=0.0)
 
 
 class EnsembleObjective:

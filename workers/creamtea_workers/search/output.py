@@ -19,6 +19,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from creamtea_workers.models.ensemble import Ensemble, log_mean
 from creamtea_workers.models.graphs import New
 from creamtea_workers.models.inference import Int8Projection
 from creamtea_workers.models.int8 import Int8Matrix
@@ -99,6 +100,8 @@ def output_layer(model: TranslationModel, selection: Sequence[Tensor] | None) ->
     """
     if selection is None:
         return FullOutput(model)
+    if isinstance(model, Ensemble):
+        return EnsembleOutput(model, [output_layer(member, selection) for member in model.models])
     ids, real = _pad(selection, model.vocabulary_size)
     if ids.numel() > _GATHER_WEIGHTS_BELOW * model.vocabulary_size:
         return GatheredLogits(model, ids, real)
@@ -231,3 +234,21 @@ class GatheredLogits(OutputLayer):
     def fixed(self, new: New, sentences: int, size: int) -> GatheredLogits:
         ids, real = new((sentences, size), torch.long), new((sentences, size), torch.bool)
         return GatheredLogits(self._model, ids, real)
+
+
+class EnsembleOutput(OutputLayer):
+    """Layers of an ensemble's members. Logits are the ensemble's log-scores over each sentence's own ids."""
+
+    fixable = False
+
+    def __init__(self, ensemble: Ensemble, layers: Sequence[OutputLayer]) -> None:
+        super().__init__(layers[0]._ids, layers[0]._real)
+        self._ensemble, self._layers = ensemble, layers
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        parts = zip(self._layers, hidden.split(self._ensemble.widths, dim=-1), strict=True)
+        objective = self._ensemble.objective
+        return log_mean([layer.log_scores(objective, layer.logits(part)) for layer, part in parts])
+
+    def keep(self, sentences: Tensor) -> EnsembleOutput:
+        return EnsembleOutput(self._ensemble, [layer.keep(sentences) for layer in self._layers])
