@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -157,7 +157,7 @@ class Exchange:
             self._parts[-1].append(index)
         self._total: TreeSum | None = None  # of the batches before the last one, while that is computed
         self._terms: dict[int, Tensor] = {}  # of the weights that have been reached, by their place
-        self._sent: list[Future[tuple[Terms, torch.cuda.Event | None]]] = []
+        self._sent: list[Callable[[], tuple[Terms, torch.cuda.Event | None]]] = []  # each waits for its sums
         self._thread = ThreadPoolExecutor(1, "exchange")
         self._stream = torch.cuda.Stream() if group.size > 1 and weights[0].is_cuda else None
         if group.size > 1:
@@ -176,7 +176,7 @@ class Exchange:
                 weight.grad = gradient_of(weight)
                 self._reached(index, weight)
         self._send([total.with_last(len(self._weights), losses)])
-        *parts, [losses] = [self._received(future) for future in self._sent]
+        *parts, [losses] = [self._received(*wait()) for wait in self._sent]
         for index, gradient in zip(chain(*self._parts), chain(*parts), strict=True):
             self._weights[index].grad = gradient
         self._total, self._sent = None, []
@@ -195,7 +195,11 @@ class Exchange:
 
     def _send(self, terms: Terms) -> None:
         ready = None if self._stream is None else torch.cuda.current_stream().record_event()
-        self._sent.append(self._thread.submit(self._add, terms, ready))
+        if self._group.size > 1:
+            self._sent.append(self._thread.submit(self._add, terms, ready).result)
+        else:  # in the stream of this thread
+            added = self._add(terms, ready)
+            self._sent.append(lambda: added)
 
     def _add(self, terms: Terms, ready: torch.cuda.Event | None) -> tuple[Terms, torch.cuda.Event | None]:
         if self._stream is None or ready is None:
@@ -204,8 +208,7 @@ class Exchange:
             self._stream.wait_event(ready)
             return self._group.add(terms), self._stream.record_event()
 
-    def _received(self, future: Future[tuple[Terms, torch.cuda.Event | None]]) -> Terms:
-        terms, done = future.result()
+    def _received(self, terms: Terms, done: torch.cuda.Event | None) -> Terms:
         if done is not None:
             torch.cuda.current_stream().wait_event(done)
             for term in terms:
