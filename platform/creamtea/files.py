@@ -27,10 +27,10 @@ from typing import BinaryIO, cast
 from creamtea.errors import InputError
 from creamtea.printable import is_utf8
 
-HEAD = 265  # bytes, by which a file is told from a text
+HEAD = 265  # bytes that show whether a file is text
 _SHEET = "unpack it, or save the sheet as CSV"
 _UNPACK = "unpack it first"
-_OTHERS = (  # place and first bytes, what the file is, what to do
+_OTHERS = (  # position and bytes there, what the file is, what to do
     (0, b"\x1f\x8b", "a gzip file", "unpack it first, with gunzip"),
     (0, b"PK\x03\x04", "a ZIP file, as .xlsx and .ods are", _SHEET),
     (0, b"PK\x05\x06", "an empty ZIP file", "choose another"),
@@ -38,7 +38,7 @@ _OTHERS = (  # place and first bytes, what the file is, what to do
     (0, b"\xfd7zXZ\x00", "an xz file", _UNPACK),
     (0, b"\x28\xb5\x2f\xfd", "a Zstandard file", _UNPACK),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip file", _UNPACK),
-    # with its NUL: the five letters may stand there in a text ("me gustaría")
+    # with the NUL, because a text may have the five letters there ("me gustaría")
     (257, b"ustar\0", "a tar archive", _UNPACK),
     (257, b"ustar  \0", "a tar archive", _UNPACK),
     (0, b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
@@ -52,13 +52,13 @@ _OTHERS = (  # place and first bytes, what the file is, what to do
 def open_regular(path: Path) -> io.BufferedReader:
     """Open a file for reading; OSError also for a pipe or a device, which may never end."""
     mode = path.stat().st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` refuses a folder in words of its own
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` itself refuses a folder
         raise OSError(errno.EINVAL, "a pipe or a device, not a file")
     return path.open("rb")
 
 
 def other_than_text(head: bytes) -> tuple[str, str]:
-    """Say by its first HEAD bytes what a file is, and what to do; ("", "") if it may be text."""
+    """Return what a file is by its first HEAD bytes, and what to do; ("", "") if it may be text."""
     for position, magic, what, remedy in _OTHERS:
         if head[position:].startswith(magic):
             return what, remedy
@@ -68,8 +68,8 @@ def other_than_text(head: bytes) -> tuple[str, str]:
 def decode(content: bytes, where: str, remedy: str = "save it as UTF-8") -> str:
     """Decode the bytes of a file, without a byte-order mark and with every line end as it is.
 
-    InputError, beginning with `where`, if it is not text or not UTF-8; the message has the line and the
-    `remedy`.
+    Raise InputError if it is not UTF-8 text: the message begins with `where`, and ends with the line and the
+    `remedy` if only the encoding is wrong.
     """
     what, instead = other_than_text(content[:HEAD])
     if what:
@@ -77,12 +77,12 @@ def decode(content: bytes, where: str, remedy: str = "save it as UTF-8") -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1  # `object` has no byte-order mark
         raise InputError(f"{where}, line {line:,}: not UTF-8 text: {remedy}") from None
 
 
 def read_text(path: Path, where: str, most: int, remedy: str = "save it as UTF-8") -> str:
-    """Read a text file as `decode` does; InputError also if it cannot be read or exceeds `most` bytes."""
+    """Read and `decode` a text file. InputError also if it cannot be read or exceeds `most` bytes."""
     try:
         with open_regular(path) as file:
             content = file.read(most + 1)
@@ -94,7 +94,7 @@ def read_text(path: Path, where: str, most: int, remedy: str = "save it as UTF-8
 
 
 def read_storable(path: Path, where: str, most: int) -> str:
-    """Read a text as `read_text` does; InputError also for a character that a database cannot store."""
+    """Read a text as `read_text` does. InputError also for a character that a database cannot store."""
     text = read_text(path, where, most)
     if "\0" in text:
         raise InputError(f"{where}: holds a NUL character, which a database cannot store")
@@ -104,7 +104,7 @@ def read_storable(path: Path, where: str, most: int) -> str:
 def lines_of(text: str) -> list[str]:
     """Split a text into its lines, without their ends."""
     lines = text.split("\n")
-    if lines[-1] == "":  # behind the last line's end
+    if lines[-1] == "":  # after the last line's end
         lines.pop()
     return [line.removesuffix("\r") for line in lines]
 
@@ -113,7 +113,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 def unpacked(file: BinaryIO) -> BinaryIO:
-    """Return an opened file's bytes, unpacked if it is gzip.
+    """Return a stream of an opened file's bytes, unpacked if it is gzip.
 
     Reading may then raise EOFError, zlib.error and gzip.BadGzipFile, which is an OSError.
     """
@@ -122,7 +122,7 @@ def unpacked(file: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
 
 
-MAX_NAME = 60  # characters of the file's own name, of up to four bytes: many file systems allow 255 bytes
+MAX_NAME = 60  # characters, of up to four bytes each: many file systems allow names of 255 bytes
 
 
 @contextmanager
@@ -138,14 +138,14 @@ def replacing(target: Path) -> Iterator[Path]:
             beside.chmod(target.stat().st_mode & 0o777)
         beside.replace(target)
     finally:
-        with suppress(OSError):  # it has taken its place, or was never written
+        with suppress(OSError):  # it has replaced `target`, or was never written
             beside.unlink()
 
 
 def check_new(path: Path, option: str) -> None:
     """Raise InputError unless the folder is new or empty, and its name is UTF-8.
 
-    `option`: the option that names it.
+    `option`: the option that gave the folder, for the message.
     """
     if not is_utf8(str(path)):
         raise InputError(f"{option} {path}: the name is not UTF-8; give another")
@@ -158,7 +158,7 @@ def check_new(path: Path, option: str) -> None:
 def new_folder(path: Path, option: str) -> Iterator[Path]:
     """Yield a new folder to fill; if the block fails, the folder is as it was before.
 
-    InputError as from `check_new`, and if something cannot be written.
+    InputError as from `check_new`, or if something cannot be written.
     """
     made: list[Path] = []
     try:
@@ -186,9 +186,9 @@ def new_folder(path: Path, option: str) -> Iterator[Path]:
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write each text as a UTF-8 file of its name, with its line ends unchanged; return the files.
+    """Write texts as UTF-8 files by their names, with line ends unchanged; return the files.
 
-    A name may have folders, which are made.
+    Folders in a name are made.
     """
     files = [folder / name for name in texts]
     for file, text in zip(files, texts.values(), strict=True):
@@ -202,12 +202,12 @@ _NAME = re.compile(r"creamtea-[a-z]+-(?P<host>[0-9a-f]{8})-(?P<pid>\d{1,9})-")
 
 
 def scratch_folder(what: str) -> tempfile.TemporaryDirectory[str]:
-    """Make a temporary folder of this process; `what` in lower-case letters."""
+    """Make a temporary folder for this process. `what`, in lower-case letters, enters its name."""
     return tempfile.TemporaryDirectory(prefix=f"creamtea-{what}-{host_id()}-{os.getpid()}-")
 
 
 def clear_abandoned() -> None:
-    """Remove the temporary folders of this machine's processes that have ended."""
+    """Remove the temporary folders that ended processes of this machine left."""
     for folder in Path(tempfile.gettempdir()).glob("creamtea-*"):
         name = _NAME.match(folder.name)
         if name and name["host"] == host_id() and not is_running(int(name["pid"])):
@@ -220,34 +220,34 @@ def host_id() -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Return True if a process of any user has this number. On Windows the call would end it."""
+    """Return True if a process of any user has this number. Not for Windows, where `os.kill` would end it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is there, and may not be signalled
+    except OSError:  # it is running, and this user may not signal it
         pass
     return True
 
 
 MAX_FILES = 20_000
-MAX_UNPACKED = 512_000_000  # bytes; more is for the command line, which reads folders
+MAX_UNPACKED = 512_000_000  # bytes; the command line reads larger folders
 CHUNK = 1 << 16  # bytes
-# errors that Python's zipfile raises for a file that is not a ZIP file, is damaged or has a password
+# raised by `zipfile` for a file that is not a ZIP file, is damaged or has a password
 UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, UnicodeDecodeError)
 
 
 def unpack(packed: Path, folder: Path) -> Path:
-    """Unpack into the new `folder`; if everything is in one folder, return that one.
+    """Unpack a ZIP file into the new `folder`; return it, or the single folder that everything is in.
 
-    InputError if it is not a ZIP file, holds more than MAX_FILES files or unpacks to more than MAX_UNPACKED
-    bytes (counted while writing: a ZIP file may lie about sizes), and for names that lead out of the folder,
-    links and files with a password.
+    Raise InputError if it is not a ZIP file or has a password, if it holds more than MAX_FILES files or more
+    than MAX_UNPACKED bytes (counted while writing: a ZIP file may lie about sizes), and for links and names
+    that lead out of the folder.
     """
     folder.mkdir()
     try:
         with zipfile.ZipFile(packed) as archive:
-            # without folders and what macOS adds; not by `is_dir`, which fails at a name without a letter
+            # no folders, nothing that macOS adds; `is_dir` would fail at an empty name
             members = [
                 member
                 for member in archive.infolist()
@@ -278,7 +278,7 @@ def _parts(packed: Path, member: zipfile.ZipInfo) -> tuple[str, ...]:
 
 
 def _write(packed: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, left: int) -> int:
-    """Write a member of the archive; return its bytes. InputError once they are more than `left`."""
+    """Write a member of the archive; return its size in bytes. InputError once that exceeds `left`."""
     if target.exists():
         raise InputError(f"{packed.name}: {member.filename[:80]!r} is there twice")
     target.parent.mkdir(parents=True, exist_ok=True)

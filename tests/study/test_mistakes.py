@@ -69,6 +69,10 @@ def test_all_that_is_said_of_a_mistake(
 
 UNREADABLE = {
     "invalid UTF-8": (b"name: x\n# \xff\n", "study.yaml, line 2: not UTF-8 text: save it as UTF-8"),
+    "invalid UTF-8 after a byte-order mark": (
+        b"\xef\xbb\xbfname: x\n\xff\n",
+        "study.yaml, line 2: not UTF-8 text: save it as UTF-8",
+    ),
     "too large": (b"#" * 1_000_001, "study.yaml: larger than 1,000,000 bytes, the limit for a study"),
     "control character": (
         b"name: x\nb: \x07\n",
