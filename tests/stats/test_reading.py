@@ -13,6 +13,7 @@ from creamtea.stats.rater_checks import (
     OWN_OUTPUT,
     SHRINKAGE,
     RatersScores,
+    Reading,
     expected_scores,
     longest_runs,
     reading,
@@ -53,6 +54,19 @@ def test_who_reads_is_seen_to_also_with_coarse_habits_and_a_ceiling() -> None:
     for coarse in (False, True):
         found = [reading(a_rater(rng, judges=True, coarse=coarse), 199).reads or 1.0 for _ in range(30)]
         assert np.mean(np.array(found) < 0.05) > 0.95
+
+
+def test_evidence_that_always_cancels_has_no_strength() -> None:
+    """One bad reference that others rate above its original: rounding must not pass for a deviation."""
+    scores = RatersScores(
+        value=np.array([1.0, 2.0]),
+        answer=np.arange(2),
+        bad=np.array([[0, 1]]),
+        repeats=np.zeros((0, 2), dtype=np.int64),
+        shared=np.arange(2),
+        expected=np.array([0.0, 1.0]),
+    )
+    assert reading(scores) == Reading(1.0, 1.0, 0.0)
 
 
 def test_a_reversed_scale_is_significant_the_other_way() -> None:

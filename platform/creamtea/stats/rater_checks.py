@@ -1,10 +1,9 @@
-"""Do a rater's scores depend on the texts? What others' ratings predict, and a permutation test.
+"""Test whether a rater's scores depend on the texts: predict them from others' ratings, and permute them.
 
-In many campaigns each output has one rater, so that nobody shares outputs with anybody. But others rated the
-same system on other segments, and other systems on the same segment, and both tell something. The expected
-score is a shrunken mean: the others' mean for the system, plus what their scores on the segment lie above
-their systems' means, more heavily those of the output itself. It need not be right: what it is used for
-(`creamtea.stats.rater_checks`) is judged against chance by permutation.
+In many campaigns each output has one rater, so raters share no outputs. But others rated the same system on
+other segments, and other systems on the same segment. The expected score is a shrunken mean: the others' mean
+for the system, plus how far their scores on the segment exceed their systems' means, where ratings of the
+output itself weigh more. The prediction need not be right: permutations show what agreement chance gives.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from creamtea.stats.estimate import ROUNDING, Array
 from creamtea.stats.resampling import SEED
 
 OWN_OUTPUT = 3.0  # weight of a rating of the same output, in ratings of the segment's other outputs
-SHRINKAGE = 2.0  # prior ratings of "as usual" on each segment
-DECIMALS = 9  # so that equal expectations stay equal whatever the order of summation
+SHRINKAGE = 2.0  # prior ratings at the systems' means, per segment
+DECIMALS = 9  # so that equal predictions stay equal in any order of summation
 Integers = NDArray[np.int64]
 
 
@@ -35,9 +34,9 @@ def expected_scores(
 ) -> dict[int, Array]:
     """Return the scores that others' ratings predict for the ratings of each of `raters`.
 
-    Ratings (n,): rater, segment and system by number, points. Predictions, in the order of a rater's ratings,
-    come from those of `counting` without the rater, in deviations of a rater's own scores; NaN if no other
-    rater rated the system. The time grows with the ratings and with the systems rated per segment.
+    Ratings (n,): numbers of rater, segment and system, and points. Only raters in `counting` predict, and
+    nobody predicts for themselves. Predictions are standard scores in the order of the rater's ratings; NaN
+    if no other rater rated the system. The time grows with the ratings and the systems rated per segment.
     """
     who, where, system_of = (np.asarray(column, dtype=np.int64) for column in (rater, segment, system))
     z = _standardised(who, np.asarray(score, dtype=np.float64))
@@ -54,36 +53,33 @@ def expected_scores(
     asked = np.asarray(raters, dtype=np.int64)
     bounds = [np.searchsorted(who[by_rater], asked, side) for side in ("left", "right")]
     predictions = {}
-    for each, start, end in zip(raters, *bounds, strict=True):
-        of_rater = by_rater[start:end]
-        counted = of_rater[counts[of_rater]]  # the sums of the others are without these
-        number = all_of_system[0] - np.bincount(system_of[counted], minlength=systems)
+    for number, start, end in zip(raters, *bounds, strict=True):
+        rows = by_rater[start:end]
+        counted = rows[counts[rows]]  # the rater's share of the sums, subtracted to leave the others'
+        ratings_of_system = all_of_system[0] - np.bincount(system_of[counted], minlength=systems)
         with np.errstate(invalid="ignore", divide="ignore"):
-            usual = (all_of_system[1] - _sums(system_of[counted], z[counted], systems)) / number
-            usual[number == 0] = np.nan
-        near, segment = _cells_of(of_segment, where[of_rater])
-        mine = np.searchsorted(near, cell[counted])
-        many = all_of_cell[0][near] - np.bincount(mine, minlength=len(near))
-        total = all_of_cell[1][near] - _sums(mine, z[counted], len(near))
-        above = np.where(many > 0, total - many * usual[of_system[near]], 0.0)
-        here = np.searchsorted(near, cell[of_rater])
-        of_own = segment[here]
-        by_segment, ratings = (
-            _sums(segment, above, len(near))[of_own],
-            _sums(segment, many, len(near))[of_own],
-        )
+            mean = (all_of_system[1] - _sums(system_of[counted], z[counted], systems)) / ratings_of_system
+            mean[ratings_of_system == 0] = np.nan
+        near, segment = _cells_of(of_segment, where[rows])
+        counted_cell = np.searchsorted(near, cell[counted])
+        ratings = all_of_cell[0][near] - np.bincount(counted_cell, minlength=len(near))
+        total = all_of_cell[1][near] - _sums(counted_cell, z[counted], len(near))
+        above = np.where(ratings > 0, total - ratings * mean[of_system[near]], 0.0)
+        predicted = np.searchsorted(near, cell[rows])  # the cells of the rater's ratings
+        segment_above = _sums(segment, above, len(near))[segment[predicted]]
+        segment_ratings = _sums(segment, ratings, len(near))[segment[predicted]]
         extra = OWN_OUTPUT - 1
-        expected = usual[system_of[of_rater]] + (by_segment + extra * above[here]) / (
-            SHRINKAGE + ratings + extra * many[here]
+        expected = mean[system_of[rows]] + (segment_above + extra * above[predicted]) / (
+            SHRINKAGE + segment_ratings + extra * ratings[predicted]
         )
-        predictions[each] = expected.round(DECIMALS)
+        predictions[number] = expected.round(DECIMALS)
     return predictions
 
 
 def _cells_of(of_segment: Integers, segments: Integers) -> tuple[Integers, Integers]:
-    """Return the positions of all cells of these segments, and the number of the segment of each.
+    """Return the positions of all cells of these segments, and each cell's segment, counted from 0.
 
-    `of_segment` is ascending.
+    `of_segment`: the segment of every cell, ascending.
     """
     wanted = np.unique(segments)
     first = np.searchsorted(of_segment, wanted)
@@ -108,31 +104,31 @@ def _standardised(who: ArrayLike, score: Array) -> Array:
     return z
 
 
-# Do a rater's scores depend on the texts? A permutation test against the rater's own scores.
+# The permutation test
 #
-# Whoever does not read gives scores that could as well stand at other items. So the rater's own answers, as
-# they are (all scores near 100, say, or only tens), are given to the items anew many times, and it is counted
-# how often that looks as much like reading as the real order does. Coarse habits and good systems change both
-# sides alike: a rater whose answers are all the same has p = 1, one with few scores below the top only needs
-# those in the right places.
+# If a rater does not read, the scores fit other items equally well. So the test assigns the rater's answers
+# to the items anew many times, and counts how often that looks as much like reading as the real order does.
+# Habits (all scores near 100, say, or only tens) and good systems affect both alike: a rater whose answers
+# are all the same has p = 1; a rater with few scores below the top only needs those in the right places.
 #
-# Three things look like reading: a spoilt text gets less than its original, a repeat gets the same again, and
-# scores go with what others say. Each is a sum over the rater's scores, divided by its own deviation over the
-# permutations; they are added up. The p-value is (count + 1)/(permutations + 1) (Phipson and Smyth 2010).
+# Three things look like reading: a spoilt text scores below its original, a repeat scores the same again, and
+# scores agree with others'. Each is a sum over the rater's scores, divided by its deviation over the
+# permutations, and the three are added up. The p-value is (count + 1)/(permutations + 1) (Phipson and Smyth
+# 2010).
 
 
 PERMUTATIONS = 1999
 _CELLS = 2_000_000  # scores held at once
-_TIE = 1e-9  # of a sum of ranks
+_TIE = 1e-9  # statistics that differ by less are equal but for rounding
 
 
 @dataclass(frozen=True)
 class RatersScores:
     """One rater's scores.
 
-    `value` (n,): in the order of answers. `answer` (n,): which answer each belongs to (0, 1, …; contiguous).
-    `bad` and `repeats` (pairs, 2): positions of original and control. `shared`: positions of scores for which
-    other raters' ratings predict one; `expected` (shared,): these predictions.
+    `value` (n,): in the order of answers. `answer` (n,): the answer of each score (0, 1, …; contiguous).
+    `bad` and `repeats` (pairs, 2): positions of original and control. `shared`: positions of the scores that
+    other raters' ratings predict; `expected` (shared,): the predictions.
     """
 
     value: Array
@@ -147,9 +143,9 @@ class RatersScores:
 class Reading:
     """How much a rater's scores depend on the texts.
 
-    One-sided p-values: that the scores depend on the texts as a reader's do, and that they do so the other
-    way round (bad references above originals, bad outputs above good ones). `strength`: how far they do, in
-    deviations above what chance gives. None if nothing could tell.
+    `reads` and `reversed`: one-sided p-values of tests for scores that follow the texts, and for scores that
+    follow them the wrong way round (bad references above originals, bad outputs above good ones).
+    `strength`: standard deviations above chance. None if there is nothing to test.
     """
 
     reads: float | None = None
@@ -160,11 +156,11 @@ class Reading:
 def reading(scores: RatersScores, permutations: int = PERMUTATIONS, in_runs: bool = False) -> Reading:
     """Test by permutation whether one rater reads the texts.
 
-    Answers with equally many outputs change places whole, so that what outputs shown together have in common
-    is kept. Scores are taken as ranks.
+    Whole answers with equally many outputs change places, so that scores given together stay together.
+    Scores are taken as ranks.
 
-    `in_runs`: the answers come in longer runs than chance makes, so that neighbours look consistent whoever
-    gives them. Then only the starting point is drawn: each order is the rater's own, shifted.
+    `in_runs`: the answers come in longer runs than by chance, which look consistent without any reading. Each
+    drawn order is then the rater's own, shifted by a random number of answers.
     """
     n = len(scores.value)
     if n == 0 or len(scores.bad) + len(scores.repeats) + len(scores.shared) == 0:
@@ -188,15 +184,16 @@ def reading(scores: RatersScores, permutations: int = PERMUTATIONS, in_runs: boo
     z = np.where(known, (table - table[1:].mean(axis=0)) / np.where(known, deviation, 1.0), 0.0)
     signed = z[:, 0] + z[:, 2]  # a rater with a reversed scale repeats scores like any other
     together = z.sum(axis=1)
+    spread = together[1:].std()
     return Reading(
         _share(together),
         _share(-signed) if len(scores.bad) + len(scores.shared) else None,
-        float(together[0] / together[1:].std()),
+        float(together[0] / spread) if spread > _TIE else 0.0,  # 0 where two of the three always cancel
     )
 
 
 def _share(statistic: Array) -> float:
-    """Return the share of permutations with at least the observed statistic, which comes first and counts."""
+    """Return the share of statistics that are at least the observed one, which comes first and counts."""
     return float(np.mean(statistic >= statistic[0] - _TIE))
 
 
@@ -215,7 +212,7 @@ def _parts(ranks: Array, scores: RatersScores, expected: Array) -> Array:
 
 
 def _permuted(answer: Integers, rng: np.random.Generator, in_runs: bool) -> Callable[[int], Integers]:
-    """Return a function that draws orders of the scores (orders, n) in which whole answers change places."""
+    """Return a function that draws orders of the scores (orders, n); whole answers change places."""
     starts = np.flatnonzero(np.diff(answer, prepend=-1))
     sizes = np.diff([*starts, len(answer)])
     classes = [starts[sizes == size][:, None] + np.arange(size) for size in np.unique(sizes)]
@@ -224,9 +221,11 @@ def _permuted(answer: Integers, rng: np.random.Generator, in_runs: bool) -> Call
         drawn = np.empty((orders, len(answer)), dtype=np.int64)
         moved = rng.random((orders, 1))
         for places in classes:  # (answers, outputs)
-            many = len(places)
-            turn = np.tile(np.arange(many), (orders, 1))
-            turn = (turn + (moved * many).astype(np.int64)) % many if in_runs else rng.permuted(turn, axis=1)
+            count = len(places)
+            turn = np.tile(np.arange(count), (orders, 1))
+            turn = (
+                (turn + (moved * count).astype(np.int64)) % count if in_runs else rng.permuted(turn, axis=1)
+            )
             drawn[:, places.ravel()] = places[turn].reshape(orders, -1)
         return drawn
 
@@ -234,9 +233,10 @@ def _permuted(answer: Integers, rng: np.random.Generator, in_runs: bool) -> Call
 
 
 def longest_runs(answers: Integers, permutations: int = PERMUTATIONS, seed: int = SEED) -> tuple[int, float]:
-    """Return the longest run of equal numbers (n,), and the p-value of a run as long.
+    """Return the length of the longest run of equal numbers (n,), and its p-value.
 
-    The p-value is the share of random orders of the same numbers, the observed one included.
+    The p-value is the share of orders with a run at least as long, among random orders of the same numbers
+    and the observed one.
     """
     observed = int(_longest(answers[None])[0])
     rng = np.random.default_rng(seed)
