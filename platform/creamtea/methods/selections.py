@@ -23,12 +23,12 @@ class Selection(Method):
 
     needs_head: ClassVar[bool] = False  # the variant's model must have an NVS head
     needs_lexicon: ClassVar[bool] = False  # the step reads the lexicon of an align step
-    needs_model: ClassVar[bool] = True  # its selection depends on the trained model
+    needs_model: ClassVar[bool] = True  # the selection depends on the trained model
     selects: ClassVar[bool] = True  # False: every subword of the vocabulary is allowed
 
     @property
     def needs_frequencies(self) -> bool:
-        """Whether the lexicon must also list the target subwords by their frequency."""
+        """True if the lexicon must also list the target subwords by frequency."""
         return False
 
     def sweep(self, recall: Recall) -> Sequence[SweepPoint]:
@@ -36,11 +36,11 @@ class Selection(Method):
         raise NotImplementedError(f"{type(self).__name__} has no settings to sweep over")
 
     def curve(self) -> str:
-        """Return its curve's name in recall plots; systems that differ only in the swept setting share it."""
+        """Name the curve in recall plots; systems that differ only in the swept setting share a curve."""
         raise NotImplementedError(f"{type(self).__name__} does not name its recall curve")
 
     def allowing(self, limit: float | None) -> str:
-        """Say which setting would allow a subword; `limit` is the value from its selector's `limits`."""
+        """Say which setting would allow a subword; `limit`: its value in the selector's `limits`."""
         raise NotImplementedError(f"{type(self).__name__} does not say what would allow a subword")
 
 
@@ -61,7 +61,7 @@ class FullVocabulary(Selection):
 
 
 class LexiconSelection(Selection):
-    """Top-k target subwords per source subword of the alignment lexicon, united over the sentence.
+    """The k most probable target subwords of each source subword, by the alignment lexicon.
 
     `frequent` adds the most frequent subwords of the training targets, as in Marian's shortlists.
     """
@@ -111,12 +111,12 @@ def check_k(path: KeyPath, k: int, study: RawStudy) -> Iterator[Mistake]:
 class NvsSelection(Selection):
     """Target subwords whose NVS probability exceeds the threshold (λ in Domhan et al. 2022).
 
-    context: word predicts from each source word alone and unites (the paper's "no context", Table 6).
+    With `context: word`, the head predicts from each source word alone (the paper's "no context", Table 6).
     """
 
     kind: Literal["nvs"]
-    threshold: BelowOne = 0.9  # a subword is allowed if its probability is above this
-    # what the head predicts from: the whole sentence, or each word alone (the words' subwords are united)
+    threshold: BelowOne = 0.9  # allowed: subwords with a probability above this
+    # what the head predicts from: the sentence, or each word alone; then the union over words is allowed
     context: Literal["sentence", "word"] = "sentence"
     title: ClassVar[str] = "neural vocabulary selection"
     worker: ClassVar[str] = "creamtea_workers.selection.nvs"
@@ -142,7 +142,7 @@ class NvsSelection(Selection):
 
 
 class MapSelection(Selection):
-    """Target subwords that the vmap.txt of a CTranslate2 folder allows, as its library applies it.
+    """Target subwords that the vmap.txt of a CTranslate2 folder allows, applied as in CTranslate2.
 
     Sentences are translated one at a time, because CTranslate2 takes the union of a batch.
     """
@@ -167,13 +167,15 @@ class MapSelection(Selection):
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         model = (study.named("systems", path[1]) or {}).get("model")
         if not isinstance(model, dict) or "ctranslate2" not in model:
-            found = "the vocabulary map of a system that CTranslate2 does not translate"
-            yield Mistake((*path, "kind"), found, "a system of `model: {ctranslate2: FOLDER}`, or lexicon")
+            misplaced = "the vocabulary map of a system that CTranslate2 does not translate"
+            yield Mistake(
+                (*path, "kind"), misplaced, "a system of `model: {ctranslate2: FOLDER}`, or lexicon"
+            )
         latency = parsed(Latency, study.data.get("latency"))
         timed = latency is not None and (latency.systems is None or path[1] in latency.systems)
         if latency is not None and timed and latency.batch_size > 1:
-            found = f"{path[1]} with its vocabulary map, of which CTranslate2 takes the union of a batch"
-            yield Mistake(("latency", "batch_size"), found, "1, or latency.systems without it")
+            batched = f"{path[1]} with its vocabulary map, of which CTranslate2 takes the union of a batch"
+            yield Mistake(("latency", "batch_size"), batched, "1, or latency.systems without it")
 
 
 SELECTIONS: Family[Any] = Family("selection", Selection, "creamtea.methods.selections", ("build", "count"))

@@ -20,7 +20,7 @@ from creamtea.steps.texts import Digests
 
 
 class ImportModelParams(StepParams):
-    """The folder of a model, of one of two kinds. `digest`: of all files in it that are read."""
+    """The folder of a model, in one of two formats. `digest`: of all files that are read from it."""
 
     marian: str | None = Field(default=None, exclude_if=lambda path: path is None)
     ctranslate2: str | None = Field(default=None, exclude_if=lambda path: path is None)
@@ -39,9 +39,9 @@ IMPORT_MODEL = StepKind(
     inputs={},
     files={
         "model.safetensors": "weights",
-        "model.json": "what rebuilds the model, as of a training",
+        "model.json": "what rebuilds the model, as `train` writes it",
         "marian_subwords.json": "a SentencePiece model for each side, and the pieces by id",
-        **dict.fromkeys(CTRANSLATE2_FILES, "of a CTranslate2 folder, as it is"),
+        **dict.fromkeys(CTRANSLATE2_FILES, "copied from a CTranslate2 folder"),
     },
     metrics={
         "parameters": "numbers in the model",
@@ -70,7 +70,7 @@ TRAIN = StepKind(
         "corpus": "development text",
         "subwords": "subwords",
         "encode": "both texts as tokens",
-        "initial": "of an adaptation: the variant that it starts from",
+        "initial": "the variant that an adaptation starts from",
     },
     files={
         "model.safetensors": "weights",
@@ -78,8 +78,8 @@ TRAIN = StepKind(
     },
     metrics={
         "dev_loss": "per target subword; with `freeze`, the NVS head's per sentence",
-        "dev_bleu": "greedy, of the first development sentences, or of all with `select_by`; not with "
-        "`freeze`",
+        "dev_bleu": "greedy, over the first development sentences, or over all with `select_by`; not "
+        "with `freeze`",
         "dev_perplexity": "per target subword, without label smoothing, with `select_by: perplexity`",
         "dev_per": "greedy, mean over languages, with `select_by: per`",
         "dev_levenshtein": "greedy, mean over languages, with `select_by: levenshtein`",
@@ -89,7 +89,7 @@ TRAIN = StepKind(
         "left_out": "training pairs longer than max_tokens",
     },
     points={
-        "train_loss": "over updates (an adaptation's begin at 0)",
+        "train_loss": "over updates (which begin at 0 in an adaptation)",
         "dev_loss": "over updates",
         "dev_perplexity": "over updates",
         "dev_bleu": "over updates",
@@ -104,7 +104,7 @@ TRAIN = StepKind(
 class DecodeParams(InPrecision):
     """Parameters of a decoding.
 
-    `languages`, `digests`, `scorer`: as in `ScoreParams`, if a search chooses by a metric.
+    `languages`, `digests`, `scorer`: as in `ScoreParams`, for a search that chooses by a metric.
     """
 
     selection: Selection
@@ -123,23 +123,23 @@ DECODE = StepKind(
     inputs={
         "test_set": "segments",
         "subwords": "subwords",
-        "train": "the trained variant; of an ensemble that of each seed",
+        "train": "the trained variant; for an ensemble, one per seed",
         "align": "the lexicon, for selections that need one",
     },
     files={"hypotheses.jsonl": "index, text, score, length, selected_size"},
     metrics={
         "selected_size": "mean per sentence; the whole vocabulary's without selection",
         "empty": "share of outputs without text",
-        "blank_sources": "share of source lines that are empty or show nothing, whose outputs are empty",
+        "blank_sources": "share of source lines without visible text; their outputs are empty",
         "truncated": "share of outputs cut at the length limit",
-        "sentences_per_second": "search with selection; loading, subwords and files not counted",
+        "sentences_per_second": "search with selection, without loading, subwords and files",
     },
     divisible=True,
 )
 
 
 class OutputsParams(StepParams):
-    """Where outputs come from: `file` with its digest, or `reference`, counted from 1.
+    """Source of the outputs: `file` with its digest, or `reference`, counted from 1.
 
     `limit`: the number of lines that the test set takes from its files.
     """
@@ -164,9 +164,9 @@ OUTPUTS = StepKind(
 class ScoreParams(StepParams):
     """Parameters of a score.
 
-    `without_reference`: the number of the reference that is scored against the others. `digests`: of a
-    metric's checkpoint, if it is a file or a folder. `scorer`: pins the program of a metric of kind
-    `command`. `each_group`: also score each group of the test set.
+    `without_reference`: the number of a reference that is scored against the others. `digests`:
+    SHA-256 of a metric's checkpoint, if it is a file or a folder. `scorer` pins the program of a metric of
+    kind `command`. `each_group`: also score each group of the test set.
     """
 
     metric: Metric
@@ -182,11 +182,11 @@ SCORE = StepKind(
     2,
     "score with a metric",
     ScoreParams,
-    silent_minutes=24 * 60,  # a program that scores has a limit of its own (docs/scorers.md)
+    silent_minutes=24 * 60,  # scoring programs have their own time limit (docs/scorers.md)
     inputs={"test_set": "segments", "decode": "translations"},
     files={
         "segment_scores.jsonl": "index, value",
-        SPANS_FILE: "index, spans: errors, of a scorer that finds them",
+        SPANS_FILE: "index, spans: errors, if the scorer marks them",
     },
     optional=True,
 )
@@ -206,18 +206,18 @@ COMPARE = StepKind(
     inputs={
         "test_set": "segments",
         "baseline": "translations of each seed, or their segment scores for a neural metric",
-        "system": "likewise",
+        "system": "the same for the system",
     },
     metrics={
-        "delta": "subject: the metric; interval; detail: p_two_sided and p_randomization, which reports mark "
-        "by, p_value as sacreBLEU has it, signature",
+        "delta": "subject: the metric; interval; detail: p_two_sided and p_randomization, which decide the "
+        "marks in reports; p_value as in sacreBLEU; signature",
     },
     optional=True,
 )
 
 
 class PairsParams(CompareParams):
-    """Parameters of comparing every two systems. `outputs`: how many of the inputs each system has."""
+    """Parameters of comparing every two systems. `outputs`: the number of inputs of each system."""
 
     outputs: list[int]
 
@@ -232,8 +232,8 @@ PAIRS = StepKind(
         "systems": "translations of each system and seed, or their segment scores for a neural metric",
     },
     metrics={
-        "delta": "subject: the positions of two systems, as 0/2 for the third less the first; otherwise as "
-        "that of `compare`, on the same resamples and swaps for all pairs",
+        "delta": "subject: the positions of two systems (0/2: the third minus the first); otherwise as in "
+        "`compare`, with the same resamples and swaps for all pairs",
     },
     optional=True,
 )
@@ -248,18 +248,18 @@ AGREEMENT = StepKind(
     1,
     "compare outputs with each other",
     AgreementParams,
-    inputs={"test_set": "segments", "systems": "the outputs of each system, of its first seed"},
+    inputs={"test_set": "segments", "systems": "outputs of each system's first seed"},
     metrics={
-        "agreement": "chrF2, mean of both directions; subject: the positions of two systems (0/2), or one: "
-        "its mean over the others, with a bootstrap interval over segments",
-        "length_others": "subject: a position; characters over the mean of the other systems' characters",
-        "length_source": "subject: a position; characters over those of the source",
+        "agreement": "chrF2, mean of both directions; subject: the positions of two systems (0/2), or of one "
+        "system for its mean over the others; bootstrap interval over segments",
+        "length_others": "subject: a position; characters, divided by the other systems' mean",
+        "length_source": "subject: a position; characters, divided by the source's",
     },
 )
 
 
 class RecallParams(InPrecision):
-    """Parameters of a recall. `precision`: the model's, for selections that depend on it."""
+    """Parameters of a recall. `precision`: of the model, for selections that depend on the model."""
 
     selection: Selection
     sweep: Recall
@@ -274,14 +274,14 @@ RECALL = StepKind(
     inputs={
         "test_set": "segments",
         "subwords": "subwords",
-        "train": "the trained variant, for selections that depend on it",
+        "train": "the trained variant, for selections that depend on the model",
         "align": "the lexicon, for selections that need one",
     },
     metrics={
-        "recall": "share of the unique reference subwords; subjects sentence, idiom (in its sentence) and "
-        "idiom_words (by its own words), whose detail has `missed`: the `count` of `of` distinct idioms "
-        "with subwords that are not selected, at most 100 of them listed",
-        "recall_macro": "subjects idiom, idiom_words; mean over distinct idioms",
+        "recall": "share of the unique reference subwords; subjects: sentence, idiom (selected from its "
+        "sentence) and idiom_words (from its own words). Detail `missed` of idiom_words: `count` of `of` "
+        "distinct idioms lack a subword; at most 100 are listed",
+        "recall_macro": "mean over distinct idioms; subjects: idiom, idiom_words",
         "selected_size": "mean per sentence",
     },
     points={
@@ -293,7 +293,7 @@ RECALL = StepKind(
 
 
 class TimedSystem(StepParams):
-    """A system of a latency run. `model`: the position of its trained variant among the `models`."""
+    """A system of a latency run. `model`: the position of its trained variant in the input `models`."""
 
     selection: Selection
     search: Search
@@ -318,7 +318,7 @@ LATENCY = StepKind(
         "test_set": "segments",
         "subwords": "subwords",
         "models": "distinct trained variants",
-        "align": "the lexicon, if a system needs it",
+        "align": "the lexicon, if a system needs one",
     },
     files={"latency.jsonl": "system, sentence (the first of its batch), repetition, seconds"},
     metrics={
