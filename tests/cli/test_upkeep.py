@@ -75,7 +75,8 @@ def test_what_is_said_after_a_removal_can_be_done(creamtea, study: Path) -> None
     assert "`creamtea gc` shows" in creamtea("study", "rm", "small", "--yes").stdout
     said = " ".join(creamtea("gc").stdout.split())
     assert "nothing to delete in" in said
-    assert "that no study needs changed in the last 24 h" in said
+    assert "unneeded file" in said
+    assert "changed in the last 24 h" in said
     said = creamtea("study", "rm", "tiny", "--yes").stdout
     assert f"delete {creamtea.home / 'artefacts'} to free" in " ".join(said.split())
     assert creamtea("gc").returncode == 2

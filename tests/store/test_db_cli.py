@@ -43,7 +43,7 @@ def test_up_down_and_where_it_stands(place: str) -> None:
     Path(place.removeprefix("SQLite file ")).unlink()
     assert call("upgrade") == f"{place}: no tables yet → revision {head()}\n"
     assert call("upgrade") == f"{place}: revision {head()} already\n"
-    assert call("check", "--no-files") == f"{place}: revision {head()}, as this creamtea needs it\n"
+    assert call("check", "--no-files") == f"{place}: revision {head()}, as this creamtea requires\n"
     before = revisions()[-2]
     assert call("downgrade", before) == f"{place}: revision {head()} → revision {before}\n"
 

@@ -1,4 +1,4 @@
-"""What takes space and how to free it (`gc`, `du`, `study rm`), and the database itself (`db`)."""
+"""Commands for disk space (`gc`, `du`, `study rm`) and for the database (`db`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ study_commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 
 def gc(
-    delete: Annotated[bool, typer.Option("--delete", help="Delete them.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete these files.")] = False,
     older_than: Annotated[
         float,
         typer.Option(min=1, max=1_000_000, metavar="HOURS", help="Keep what was written in the last HOURS."),
@@ -77,13 +77,13 @@ def gc(
 
 
 def _kept(young: Sequence[Entry], hours: float) -> str:
-    """Say what is left because it was written in the last hours."""
+    """Say which unneeded files stay because they are new."""
     if not young:
         return ""
     size = in_units(sum(entry.size for entry in young))
     return (
-        f" yet: {counted(len(young), 'file')} ({size}) that no study needs changed in the last "
-        f"{hours:g} h, and could be a running step's (--older-than HOURS)"
+        f" yet: {counted(len(young), 'unneeded file')} ({size}) changed in the last {hours:g} h, and a "
+        "running step may need them (--older-than HOURS)"
     )
 
 
@@ -102,7 +102,7 @@ def du(
 ) -> None:
     """Show how many bytes each study takes in the artefact store, by kind of step.
 
-    What several studies share is listed apart: removing one of them does not free it.
+    Files that several studies share are listed apart: removing one study does not free them.
     """
     from creamtea.store.queries import find_study
 
@@ -145,7 +145,7 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: workplace.AsJson = False,
 ) -> None:
-    """Remove a study with its results for good. What other studies share stays.
+    """Remove a study for good, with the results that no other study shares.
 
     A study that is running or that a campaign needs is not removed. `creamtea gc` frees the space.
     """
@@ -180,8 +180,8 @@ def in_units(size: int) -> str:
     return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
 
 
-REPORT_SECONDS = 10.0  # between two lines that say how much has been read
-MAX_SHOWN = 20  # files that are not as they were stored
+REPORT_SECONDS = 10.0  # between two lines of progress
+MAX_SHOWN = 20  # damaged or missing files that are listed
 
 Url = Annotated[
     str | None,
@@ -228,7 +228,7 @@ def current(database: Url = None, as_json: AsJson = False) -> None:
     if as_json:
         say(json.dumps({"database": place, "revision": revision, "needed": needed}))
         return
-    state = _word(revision) if exists else "not there"
+    state = _in_words(revision) if exists else "not there"
     say(f"{place}: {state}; this creamtea needs revision {needed}")
 
 
@@ -253,7 +253,7 @@ def check(
     schema.check_revision(parsed, revision, f"creamtea db upgrade{option}")
     facts: dict[str, Any] = {"database": place, "revision": revision, "usable": True}
     if not as_json:
-        say(f"{place}: {_word(revision)}, as this creamtea needs it")
+        say(f"{place}: {_in_words(revision)}, as this creamtea requires")
     report = _check_files(url, facts) if files and database is None else ""
     if as_json:
         say(json.dumps(facts))
@@ -264,7 +264,7 @@ def check(
 
 
 def _check_files(url: str, facts: dict[str, Any]) -> str:
-    """Read the store's files, add what was found to the facts, and return it for people."""
+    """Check the store's files; add the result to `facts`, and return it in words."""
     from creamtea.upkeep import check_store, remedies
 
     store = artefact_store(writable=False)
@@ -291,17 +291,17 @@ def _check_files(url: str, facts: dict[str, Any]) -> str:
     ]
     if len(checked.faults) > MAX_SHOWN:
         lines.append(f"  and {len(checked.faults) - MAX_SHOWN} more: --json lists all")
-    first = f"{len(checked.faults)} of {amount} are not what was stored:"
+    first = f"{len(checked.faults)} of {amount} are damaged or missing:"
     return "\n".join([first, *lines, " ".join(remedies(checked))])
 
 
 def _address(database: str | None) -> tuple[str, str]:
-    """Return the address, and how it is shown."""
+    """Return the database's URL, and how messages show it."""
     url = database or Settings.load().database_url
     return url, describe(parse_url(url))
 
 
-def _word(revision: str | None) -> str:
+def _in_words(revision: str | None) -> str:
     return "no tables yet" if revision is None else f"revision {revision}"
 
 
@@ -313,6 +313,6 @@ def _move(move: Callable[[str, str], None], revision: str, database: str | None,
     if as_json:
         say(json.dumps({"database": place, "before": before, "revision": after}))
     elif before == after:
-        say(f"{place}: {_word(after)} already")
+        say(f"{place}: {_in_words(after)} already")
     else:
-        say(f"{place}: {_word(before)} → {_word(after)}")
+        say(f"{place}: {_in_words(before)} → {_in_words(after)}")

@@ -41,13 +41,13 @@ from creamtea.store.queries import find_study
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 
-USUAL = 4  # systems side by side
+USUAL_SYSTEMS = 4  # of a study, unless `init` is told which
 INIT = (
     "Examples: `creamtea campaign init demo --test-set test -o first.yaml` · "
     "`creamtea campaign init wmt -o tea.yaml`"
 )
 VALIDATE = "Example: `creamtea campaign validate first.yaml --set sample.items=50`"
-SCHEMA = """Example: `creamtea campaign schema > campaign.schema.json`, and as first line of a campaign:
+SCHEMA = """Example: `creamtea campaign schema > campaign.schema.json`, and begin the campaign file with:
 
 `# yaml-language-server: $schema=campaign.schema.json`
 """
@@ -79,11 +79,12 @@ def init(
             help="The study whose outputs are rated, or a folder with system-outputs/PAIR/SYSTEM.txt.",
         ),
     ],
-    test_set: Annotated[str | None, typer.Option(help="One of its test sets, else the first.")] = None,
+    test_set: Annotated[str | None, typer.Option(help="One of its test sets; by default the first.")] = None,
     systems: Annotated[
         str | None,
         typer.Option(
-            metavar="A,B,…", help="Two to 60 of its systems, else the first four of a study, all of a folder."
+            metavar="A,B,…",
+            help="Two to 60 of its systems; by default a study's first four, or all of a folder.",
         ),
     ] = None,
     output: Annotated[
@@ -91,13 +92,13 @@ def init(
     ] = Path("campaign.yaml"),
     force: Force = False,
 ) -> None:
-    """Write a campaign file for a study, or for one direction of texts, with a comment at every key."""
+    """Write a campaign file, with a comment on every key, for a study or one direction of a folder."""
     values: dict[str, Any] = {"name": output.stem, "sample.items": 100, "raters.ratings_per_item": 1}
     if (Path(study) / OUTPUTS).is_dir():
         pair, *others = directions_in(Path(study))
         if others:
-            every = f"`creamtea programme init {quote(study)}` writes one file for all directions"
-            say(f"note: {study} has {pair}, which is written, and {', '.join(others)}: {every}")
+            remedy = f"`creamtea programme init {quote(study)}` writes one file for all directions"
+            say(f"note: {output} is for {pair} only, not for {', '.join(others)}: {remedy}")
         values |= new_texts(Path(study), output, [pair]) | {"texts.languages": pair}
         values |= {"test_set": test_set} if test_set else {}
         values |= {"systems": names("--systems", systems)} if systems else {}
@@ -105,7 +106,7 @@ def init(
         with existing_database() as database, database.session() as session:
             row = find_study(session, study)
             rated = test_set or next(iter(row.spec["test_sets"]))
-            chosen = names("--systems", systems) if systems else list(row.spec["systems"])[:USUAL]
+            chosen = names("--systems", systems) if systems else list(row.spec["systems"])[:USUAL_SYSTEMS]
             check_names(session, row, rated, chosen)
         values |= {"study": study, "test_set": rated, "systems": chosen, "protocol.kind": USUAL_PROTOCOL}
         values |= {"controls.bad_references": 0.1, "controls.repeats": 0.1}
@@ -137,7 +138,7 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
 
 @commands.command(epilog=SCHEMA)
 def schema() -> None:
-    """Print the JSON Schema of a campaign file, with which an editor completes keys and marks mistakes."""
+    """Print the JSON Schema of a campaign file, so that editors complete keys and mark mistakes."""
     from creamtea.study.schema import schema_of
 
     say(json.dumps(schema_of(CampaignDocument, "creamtea campaign"), ensure_ascii=False, indent=1))
@@ -160,7 +161,7 @@ def create(
     ] = None,
     items: Annotated[
         int | None,
-        typer.Option(metavar="N", help="The largest number of segments or documents: sample.items."),
+        typer.Option(metavar="N", help="At most N segments or documents: sample.items."),
     ] = None,
     ratings: Annotated[
         int | None, typer.Option(metavar="K", help="Raters for each item: raters.ratings_per_item.")
@@ -172,11 +173,12 @@ def create(
 ) -> None:
     """Create a campaign as a draft: choose what people rate, blind and shuffled.
 
-    A campaign file says everything about it; the options are a short way for some of its keys, and `--set`
-    sets any. From a study's file, all campaigns under `campaigns:` are created, or none. Contrastive direct
-    assessment (contrastive-da) shows 2 to 8 outputs at once, rated from 1 to 6 in steps of 0.2; da and da-sqm
-    one output, 0 to 100; preference two, the better or the same; post-edit one, to be corrected. In esa, cesa
-    and mqm raters mark errors. See `preview` for hours and power, then `launch`.
+    A campaign file sets every key; the options override some of them, and `--set` overrides any. From a
+    study's file, all campaigns under `campaigns:` are created, or none. In contrastive direct assessment
+    (contrastive-da), raters score 2 to 8 outputs at once, from 1 to 6 in steps of 0.2. In da and da-sqm they
+    score one output from 0 to 100, in preference they choose the better of two or neither, in post-edit they
+    correct an output, and in esa, cesa and mqm they mark errors. See `preview` for hours and power, then
+    `launch`.
     """
     from creamtea.human.making.preview import preview  # scipy.stats takes a second
 
@@ -193,7 +195,7 @@ def create(
     asked = _load(campaign, given, override or [])
     made: list[CampaignSummary] = []
     lines: list[str] = []
-    # a campaign on files may be the first thing in a database
+    # a campaign of text files may be the first entry of a new database
     opened = existing_database if all(loaded.campaign.study for loaded in asked) else opened_database
     with opened() as database:
         requests = create_campaigns(database, asked, artefact_store(), replace=replace)
@@ -209,7 +211,7 @@ def _about(draft: CampaignSummary, request: CampaignRequest, doubt: str | None) 
         find_protocol(request.protocol).max_outputs >= len(draft.systems)
         and request.settings.block_size(len(draft.systems)) is None
     )
-    shown = "×" if every_system else "of"  # an item has an output of each system, or of some
+    shown = "×" if every_system else "of"  # an item shows every system, or some
     kinds = ", ".join(ItemKind(kind).counted(count) for kind, count in draft.kinds.items())
     items = f"{counted(draft.items, 'item')} {shown} {len(draft.systems)} systems ({kinds})"
     pages = f" on {counted(draft.pages, 'page')}" if draft.pages != draft.items else ""
@@ -223,7 +225,7 @@ def _about(draft: CampaignSummary, request: CampaignRequest, doubt: str | None) 
 
 
 def _load(campaign: str, short: list[str], overrides: list[str]) -> list[LoadedCampaign]:
-    """Load the campaign of a file, those of a study's file, or the campaign of options alone."""
+    """Load one campaign from its file or from options alone, or all campaigns of a study's file."""
     path = Path(campaign)
     if path.suffix not in (".yaml", ".yml", ".json"):
         document = YamlDocument("the options", {"name": campaign}, {(): Place(0, "the options")})
@@ -232,17 +234,17 @@ def _load(campaign: str, short: list[str], overrides: list[str]) -> list[LoadedC
         return [load_campaign(path, [*short, *overrides])]
     if short:
         raise InputError(
-            f"{campaign} is a study: options are of one campaign; set a key of one of the study's by "
+            f"{campaign} is a study: the options set keys of a single campaign; use "
             "--set campaigns.NAME.sample.items=50"
         )
     from creamtea.study.loader import load_study
 
-    if not (found := load_campaigns(load_study(path, overrides))):
+    if not (loaded := load_campaigns(load_study(path, overrides))):
         raise InputError(
             f"{campaign} is a study without campaigns: write them under `campaigns:`, or write a campaign "
             f"file with `creamtea campaign init`"
         )
-    return list(found.values())
+    return list(loaded.values())
 
 
 def _is_study(path: Path) -> bool:
