@@ -1,4 +1,4 @@
-"""Parallel text of the user: aligned pairs, the filters and their counts."""
+"""Read the user's parallel text: aligned pairs, filters, and counts of what they drop."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from creamtea_workers.corpora.text import UserFile, detokenise, normalise
 Filter = DropReason | Literal["held_out", "duplicate"]
 Side = Literal["source", "target"]
 T = TypeVar("T")
-PART = 1 << 13  # pairs that are filtered at a time
+PART = 1 << 13  # pairs to filter at a time
 
 
-_END: Any = object()  # of a file
+_END: Any = object()  # in place of a line after the end of its file
 
 
 class Pair(NamedTuple):
@@ -40,7 +40,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Files:
-    """The user's files of a step: where they are on this machine, and what they held when it was planned."""
+    """The user's files of a step: their locations on this machine, and their digests at planning."""
 
     digests: Mapping[str, str]
     languages: Languages
@@ -54,13 +54,13 @@ class Files:
         return self._file(name).lines()
 
     def text(self, name: str, side: Side, tokenized: Tokenized) -> Iterator[str]:
-        """Read one side of the study's languages, tokens and escapes undone, lines not yet normalised."""
+        """Read the lines of one side, detokenised and unescaped but not yet normalised."""
         return map(self._plain(side, tokenized), self.lines(name))
 
     def raw_pairs(self, text: TextPair | FilesTestSet) -> Iterator[Pair]:
-        """Read the aligned lines of two files, as `text` gives them.
+        """Read the aligned lines of two files, as `text` reads them.
 
-        StepError if the counts differ, at the end of the shorter one.
+        StepError at the end of the shorter file if their lengths differ.
         """
         sides: tuple[Side, Side] = ("source", "target")
         lines = [self.text(name, side, text.tokenized) for name, side in zip(names(text), sides, strict=True)]
@@ -71,7 +71,7 @@ class Files:
         return (Pair(normalise(source), normalise(target)) for source, target in self.raw_pairs(text))
 
     def pairs_within(self, text: TextPair, longest: int) -> Iterator[Pair | None]:
-        """Read the same; None for a pair with a line of more than `longest` characters in its file."""
+        """Read pairs as `pairs` does; None for a pair with a line of more than `longest` characters."""
         plain = [self._plain(side, text.tokenized) for side in ("source", "target")]
         sides = [self._file(name).lines_within(longest) for name in names(text)]
         for source, target in aligned(names(text), *sides):
@@ -84,14 +84,14 @@ class Files:
         return UserFile.find(name, self.locations, self.digests)
 
     def _plain(self, side: Side, tokenized: Tokenized) -> Callable[[str], str]:
-        """What undoes the tokens and escapes of a line."""
+        """Return the function that detokenises and unescapes a line."""
         if tokenized == "no":
             return str
         language = self.languages.source if side == "source" else self.languages.target
         return partial(detokenise, language=language)
 
     def sources_of(self, held_out: Sequence[HeldOut]) -> frozenset[str]:
-        """Return the source sentences, normalised, of test sets that no training pair may hold."""
+        """Return the normalised source sentences of held-out test sets."""
         return frozenset(
             normalise(line)
             for test_set in held_out
@@ -100,12 +100,12 @@ class Files:
 
 
 def names(text: TextPair | FilesTestSet) -> tuple[str, str]:
-    assert text.target is not None  # of a test set, the caller has asked
+    assert text.target is not None  # callers check it: test sets may lack one
     return text.source, text.target
 
 
 def aligned(names: Sequence[str], sources: Iterator[T], targets: Iterator[T]) -> Iterator[tuple[T, T]]:
-    """Yield the files' lines together. StepError, once one side has ended, if the other has not."""
+    """Yield the files' lines in pairs. StepError at the end of the shorter file if their lengths differ."""
     for number, (source, target) in enumerate(zip_longest(sources, targets, fillvalue=_END)):
         if source is _END or target is _END:
             longer = number + 1 + sum(1 for _ in chain(sources, targets))
@@ -126,17 +126,16 @@ def same_length(lines: Mapping[str, int]) -> None:
 
 @dataclass
 class FilteredCorpus:
-    """Pairs are read once, those of `train` before those of `dev`; where they are streams, the counts are
-    right after the last one."""
+    """Training and development pairs. Read `train` before `dev`, once; the counts are final after that."""
 
     train: Iterable[Pair]
     dev: Iterable[Pair]
     train_read: int
     dev_read: int
-    dropped: dict[str, int]  # of training, by reason
+    dropped: dict[str, int]  # training pairs by reason
     train_added: int = 0  # how many of `train` were added by `repeat`
     train_made_up: int = 0  # how many of `train` are made-up words
-    dev_groups: list[str] = field(default_factory=list)  # of words: the language of each of `dev`
+    dev_groups: list[str] = field(default_factory=list)  # for words: the language of each pair of `dev`
 
 
 def prepare_corpus(spec: FilesCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
@@ -154,13 +153,13 @@ def read_corpus(
     progress: Callable[[int], None] = lambda read: None,
     unspaced: bool = False,
 ) -> FilteredCorpus:
-    """Stream training pairs through all filters, then repeated, and the pairs of a development set.
+    """Stream the training pairs, filtered and then repeated, and the development pairs.
 
-    The development set loses only pairs with an empty side, so that its loss is that of the text that the
-    researcher chose. StepError if either ends up empty.
+    Development pairs are dropped only if a side is empty: the development loss is about the text that the
+    researcher chose. StepError if no training pair or no development pair is left.
 
-    Repetition comes last, and text by text: the filter of duplicates sees every pair of the files once, and
-    what it keeps of a text is repeated `repeat` times. So train_read - dropped + train_added are kept.
+    Each text is repeated after filtering, so the filter of duplicates sees every pair of the files once.
+    train_read - dropped + train_added pairs are kept.
     """
     sieve = Sieve(spec.filters, files.sources_of(held_out), unspaced)
     corpus = FilteredCorpus((), (), 0, 0, sieve.dropped)
@@ -168,7 +167,7 @@ def read_corpus(
     def training() -> Iterator[Pair]:
         kept_any = False
         for text in spec.train:
-            kept = bytearray()  # a byte for each pair: what is repeated is read again, not held
+            kept = bytearray()  # a byte per pair; to repeat a text is to read it again
             pairs = files.pairs_within(text, spec.filters.max_characters)
             while part := list(islice(pairs, PART)):
                 progress(corpus.train_read)
@@ -204,7 +203,7 @@ def read_corpus(
 
 
 class Sieve:
-    """Applies the filters; a dropped pair counts for the first filter that drops it. `unspaced` is that of
+    """Filters pairs; a dropped pair counts for the first filter that drops it. `unspaced`: see
     `count_words`."""
 
     def __init__(
@@ -217,7 +216,7 @@ class Sieve:
         self.dropped: dict[str, int] = dict.fromkeys([*reasons, "duplicate"], 0)
 
     def passed(self, pairs: Sequence[Pair | None]) -> list[bool]:
-        """Tell for each of the next pairs if it passes all filters. None is a pair with too long a line."""
+        """Return for each pair whether it passes all filters. A pair that is None had too long a line."""
         reasons = [self._reason(pair) for pair in pairs]
         if self._filters.duplicates:
             left = [(n, pair) for n, pair in enumerate(pairs) if pair is not None and reasons[n] is None]
@@ -235,7 +234,7 @@ class Sieve:
         return "held_out" if reason is None and pair.source in self._held_out else reason
 
 
-# What a stream of pairs has held, in 8 bytes per pair: the filter of exact duplicates.
+# The filter of exact duplicates remembers 8 bytes per pair.
 
 
 Hashes = NDArray[np.uint64]
@@ -244,8 +243,8 @@ Hashes = NDArray[np.uint64]
 def pair_hash(source: str, target: str) -> int:
     """Hash a pair to 64 bits.
 
-    Among 10 million different pairs the expected number of those that are taken for a repetition is 3 in a
-    million, n² / 2⁶⁵; among 100 million it is 3 in ten thousand.
+    Among n different pairs, the expected number of collisions is n² / 2⁶⁵: 3 in a million for 10 million
+    pairs, 3 in ten thousand for 100 million.
     """
     return int.from_bytes(blake2b(f"{source}\n{target}".encode(), digest_size=8).digest(), "little")
 
@@ -258,7 +257,7 @@ class SeenHashes:
         self._runs: list[Hashes] = []
 
     def add(self, hashes: Sequence[int]) -> NDArray[np.bool_]:
-        """Add hashes; tell for each if it is new, and not a repetition among these either."""
+        """Add hashes; return for each whether it is new, neither in the set nor earlier in `hashes`."""
         keys, places = np.unique(np.array(hashes, dtype=np.uint64), return_index=True)
         new = np.ones(len(keys), dtype=np.bool_)
         for run in self._runs:
@@ -275,5 +274,5 @@ class SeenHashes:
         self._runs.append(keys)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             merged = np.concatenate([self._runs.pop(), self._runs.pop()])
-            merged.sort(kind="stable")  # which merges sorted runs
+            merged.sort(kind="stable")  # merges sorted runs in linear time
             self._runs.append(merged)

@@ -1,12 +1,12 @@
 """Decoder states whose tensors neither move nor grow, so that a GPU can replay a step as one CUDA graph.
 
-Of each sentence k rows are decoded (a beam's slots, samples). They are k queries of one attention over all
-that any of them has decoded, k entries for each position, and a mask says which entries are a row's own
-prefix. A beam is reordered by reordering the mask: keys and values stay where they are, and those of the
-source exist once for each sentence.
+Each sentence is decoded in k rows (a beam's slots, or samples). Its self-attention has k queries and k
+entries (keys and values) per position, one per row; a mask selects the entries of each row's prefix.
+Reordering a beam reorders the mask, and no key or value moves. Keys and values of the source exist once per
+sentence.
 
-Shapes: B sentences, k rows of each, S source positions, T target positions, L layers, H heads, D width,
-E = D / H, F numbers of a recurrent state.
+Shapes: B sentences, k rows per sentence, S source positions, T target positions, L layers, H heads, D width,
+E = D / H, F width of a recurrent state.
 """
 
 from __future__ import annotations
@@ -27,26 +27,28 @@ Project = Callable[[Tensor], Iterable[Tensor]]  # (B, S, D) → keys and values 
 
 
 class FixedState(Protocol):
-    """What a model keeps of B × k rows from step to step."""
+    """What a model keeps for B × k rows between steps."""
 
     def load(self, memory: Memory) -> None:
         """Load the encoder's output of at most B sentences of at most S positions."""
 
     def begin(self) -> None:
-        """Start afresh with the sentences that were loaded."""
+        """Start decoding the loaded sentences from their beginning."""
 
     def reorder(self, parents: Tensor) -> None:
         """Make row j of sentence b a copy of its row parents[b, j]; parents (B, k)."""
 
 
 class FixedDecoderState:
-    """State of a Transformer decoder: keys and values of the encoder's output, and the position. `own_mask`
-    and `mask` are added to attention scores."""
+    """State of a Transformer decoder: keys and values of the encoder's output, and the position.
+
+    `mask` is added to the scores of attention to the source, `own_mask` to those of self-attention.
+    """
 
     own_mask: Tensor | None = None
 
     def __init__(self, new: New, sizes: Sizes, positions: Tensor, project: Project) -> None:
-        """`positions` (T, D): the vectors of all positions."""
+        """`positions` (T, D): embeddings of all positions."""
         dtype = positions.dtype
         layers, sentences, _, heads, source, width = sizes
         self.hidden = new((sentences, source, heads * width), dtype)
@@ -61,13 +63,13 @@ class FixedDecoderState:
         if self.real.shape != memory.mask.shape:
             self.hidden.zero_()
             self.real.zero_()
-            self.real[sentences:].fill_(True)  # of no sentence: attention to nothing would be NaN
+            self.real[sentences:].fill_(True)  # unused: attention to no position at all would be NaN
         self.hidden[:sentences, :source].copy_(memory.hidden)
         self.real[:sentences, :source].copy_(memory.mask)
 
     def begin(self) -> None:
-        for own, entries in zip(self.cross, self.project(self.hidden), strict=True):
-            own.copy_(entries)
+        for cached, entries in zip(self.cross, self.project(self.hidden), strict=True):
+            cached.copy_(entries)
         self.mask.fill_(-torch.inf).masked_fill_(self.real[:, None, None], 0.0)
         self.position.zero_()
 
@@ -77,7 +79,7 @@ class FixedDecoderState:
         return keys, values
 
     def enter(self) -> Tensor:
-        """Begin a step; returns the vector of its position (1, D)."""
+        """Begin a step; return the embedding of its position (1, D)."""
         return self.positions.index_select(0, self.position)
 
     def leave(self) -> None:
@@ -85,7 +87,7 @@ class FixedDecoderState:
 
 
 class FixedAttentionState(FixedDecoderState):
-    """For self-attention."""
+    """State of a decoder with self-attention."""
 
     own_mask: Tensor
 
@@ -96,10 +98,11 @@ class FixedAttentionState(FixedDecoderState):
         dtype = positions.dtype
         self.cache = new((layers, 2, sentences, heads, entries, width), dtype)
         self.own_mask = new((sentences, 1, rows, entries), dtype)
-        self.places = new((rows,), torch.long)  # of the position's entries
+        self.places = new((rows,), torch.long)  # indices of the current position's entries
         self.slots = torch.arange(rows, device=positions.device)
-        own = torch.full((rows, rows), -torch.inf, dtype=dtype, device=positions.device)
-        self.itself = own.fill_diagonal_(0.0).expand(sentences, 1, rows, rows)
+        square = torch.full((rows, rows), -torch.inf, dtype=dtype, device=positions.device)
+        # each row sees its own new entry
+        self.new_mask = square.fill_diagonal_(0.0).expand(sentences, 1, rows, rows)
 
     def begin(self) -> None:
         super().begin()
@@ -108,11 +111,11 @@ class FixedAttentionState(FixedDecoderState):
 
     def enter(self) -> Tensor:
         torch.add(self.slots, self.position, alpha=len(self.slots), out=self.places)
-        self.own_mask.index_copy_(3, self.places, self.itself)
+        self.own_mask.index_copy_(3, self.places, self.new_mask)
         return super().enter()
 
     def append(self, layer: int, entries: Tensor) -> tuple[Tensor, Tensor]:
-        """Put keys and values (2, B, H, k, E) at the current position; return all of the layer's
+        """Store keys and values (2, B, H, k, E) of the current position; return those of all positions, each
         (B, H, T·k, E)."""
         keys, values = self.cache[layer].index_copy_(3, self.places, entries).unbind(0)
         return keys, values
@@ -123,7 +126,7 @@ class FixedAttentionState(FixedDecoderState):
 
 
 class FixedCellState(FixedDecoderState):
-    """For SSRUs: one cell per layer, fp32 or wider."""
+    """State of a decoder with SSRUs: one cell per layer and row, fp32 or wider."""
 
     def __init__(self, new: New, sizes: Sizes, positions: Tensor, project: Project) -> None:
         super().__init__(new, sizes, positions, project)
@@ -147,8 +150,7 @@ class FixedCellState(FixedDecoderState):
 
 
 class FixedRnnState:
-    """For LSTMs with attention. What attentions look at exists once for each row: sources of words are
-    short."""
+    """State of LSTMs with attention. Each row has its own copy of the source: a word is short."""
 
     def __init__(
         self,
@@ -159,8 +161,8 @@ class FixedRnnState:
         parts: int,
         look: Callable[[Memory], tuple[Tensor, Source]],
     ) -> None:
-        """`sizes`: B, k, S, D; `state`: F; `parts`: the number of attentions; `look`: the states (B, F) of
-        empty prefixes, and what attentions look at."""
+        """`sizes`: B, k, S, D; `state`: F; `parts`: the number of attentions; `look` returns the states
+        (B, F) of empty prefixes, and the sources that they attend to."""
         self.look = look
         sentences, self.beams, source, width = sizes
         count = sentences * self.beams
@@ -178,8 +180,8 @@ class FixedRnnState:
 
     def load(self, memory: Memory) -> None:
         rows, source = self.look(memory)
-        own = [self.rows, *chain(*self.source.parts)]
-        for kept, first in zip(own, [rows, *chain(*source.parts)], strict=True):
+        fixed = [self.rows, *chain(*self.source.parts)]
+        for kept, first in zip(fixed, [rows, *chain(*source.parts)], strict=True):
             repeated = first.repeat_interleave(self.beams, 0)
             kept.zero_()
             kept[tuple(slice(size) for size in repeated.shape)].copy_(repeated)

@@ -1,8 +1,7 @@
-"""Store drafts, answers and skips of a page: once each, all or nothing. Go back to what was submitted, to
-look at it and to change it while the campaign runs.
+"""Store a page's drafts, answers and skips once, all or nothing; reopen submitted pages to revise them.
 
-A page is named by its first item's assignment, any other of its items works too. Its answers come as one
-list, those about the outputs of the first item first. A comment is kept with the first item.
+`assignment_id` is that of any item of the page. A page's answers are one list, item by item. Its comment is
+kept with the first item.
 """
 
 from __future__ import annotations
@@ -65,9 +64,9 @@ def save_draft(
 ) -> None:
     """Keep the answers that the rater has begun (None: not yet) and renew the lease.
 
-    `revision` is the one being prepared: a draft that arrives after its revision was submitted is refused,
-    as is one for a page that is skipped or not this rater's. RatingRefused also where the page's place went
-    to somebody else meanwhile: the draft is kept, but the rater gets another page, and has to hear why.
+    Raise RatingRefused if `revision`, which the draft prepares, is already submitted, or if the page is
+    skipped or not this rater's. If the page's place went to somebody else meanwhile, the draft is kept and
+    RatingRefused tells the rater why another page follows.
     """
     lost = False
     with database.transaction() as session:
@@ -106,16 +105,17 @@ def submit(
     active_ms: int | None = None,
     document: Sequence[Any] = (),
 ) -> Submitted:
-    """Store one answer for each system, once: `answers` has one for each shown output of the page, and
-    `document`, where the campaign asks for it, a step for each system's text as a document_score.
+    """Store the answers to a page once: one per shown output.
 
-    Submitting a stored revision again stores nothing and returns what is stored, whatever the new answers
-    are, so a double click or a repeated request does no harm. The next revision adds rows and keeps the
-    old ones; the comment is the newest revision's. `active_ms`, the milliseconds that the rater was on the
-    page, is stored with the first revision, at most the time since the page was given out; items share it by
-    the length of their texts. Raises RatingRefused for a page that is skipped or not this rater's, for
-    missing or impossible answers, where the lease ran out and the page's places went to others, and where
-    campaign or rater take no part; TryAgain for a wrong answer to a loud attention check.
+    `document`: scores of whole documents, one per distinct text, if the campaign asks for them. `active_ms`:
+    milliseconds on the page, stored with the first revision and split over the items.
+
+    If the revision is already stored, return what is stored, whatever the new answers are: a double click
+    does no harm. The next revision adds rows and keeps the old ones; only the newest comment is kept.
+
+    Raise RatingRefused if the page is skipped or not this rater's, if answers are missing or impossible, if
+    the lease ran out and the page's places went to others, or if the campaign or the rater is not active.
+    Raise TryAgain for a wrong answer to a loud attention check.
     """
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
@@ -123,14 +123,14 @@ def submit(
         stored = stored_answers(session, page)
         if revision in stored[0]:
             document_score = document_score_of(session, campaign, page)
-            # the same again is a second click; other values come from a second tab, whose rater is told
+            # equal answers are a second click; others come from a second tab, and its rater is told
             differs = _answers_differ(page, protocol_of(campaign), stored, revision, answers)
-            if revision == newest_revision(stored):  # of older revisions no comment is kept
+            if revision == newest_revision(stored):  # older revisions have no comment
                 differs |= comment != (page.first_assignment.comment or "")
             if document_score is not None:
                 differs |= list(document) != document_score.stored(session, page, revision)
-            found = _submitted(session, page, revision, stored, document_score)
-            return replace(found, differs=bool(answers) and differs)
+            submitted = _submitted(session, page, revision, stored, document_score)
+            return replace(submitted, differs=bool(answers) and differs)
         active_rater(session, campaign, rater_id)
         _check_not_skipped(page)
         if revision != newest_revision(stored) + 1:
@@ -151,26 +151,26 @@ def submit(
                 page.first_assignment.warned += 1
                 session.commit()  # the wrong answer is counted, though nothing else is stored
                 raise TryAgain(warning)
-            spent = _shared(page, _bounded(active_ms, now - page.first_assignment.created_at))
-            for assignment, own_ms in zip(page.assignments, spent, strict=True):
+            spent = _split_time(page, _plausible(active_ms, now - page.first_assignment.created_at))
+            for assignment, item_ms in zip(page.assignments, spent, strict=True):
                 assignment.submitted_at = now
-                assignment.active_ms = own_ms
+                assignment.active_ms = item_ms
             mark_full(session, campaign, [item.id for item in page.items])
         page.first_assignment.comment = comment
         for assignment, of_item, answered in zip(page.assignments, stored, scored, strict=True):
             each = zip(assignment.order, answered, strict=True)
             of_item[revision] = {system: answer for group, answer in each for system in group}
         groups = [] if document_score is None else document_score.groups
-        of_texts = zip(groups, document, strict=True)  # as many, as was checked
-        whole = {system: step for group, step in of_texts for system in group}
-        _insert_ratings(session, page, stored, revision, whole, now)
+        of_texts = zip(groups, document, strict=True)  # `_check_document` has compared the lengths
+        document_steps = {system: step for group, step in of_texts for system in group}
+        _insert_ratings(session, page, stored, revision, document_steps, now)
         return _submitted(session, page, revision, stored, document_score)
 
 
 def _answers_differ(
     page: RaterPage, protocol: Protocol, stored: list[Stored], revision: int, answers: Sequence[Any]
 ) -> bool:
-    """Whether other answers were sent than are stored as this revision."""
+    """Return True if these answers are not those that are stored as this revision."""
     try:
         return any(
             read_answers(protocol, given, shown_outputs(item, assignment.order))
@@ -184,7 +184,7 @@ def _answers_differ(
 def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> None:
     """Give the page's place back, with a reason for the organiser.
 
-    The page returns only if an organiser reopens it (`raters.reopen`). Skipping again changes nothing. Raises
+    The page returns only if an organiser reopens it (`raters.reopen`). Skipping again changes nothing. Raise
     RatingRefused without a reason, for a tutorial item, and for a page that is submitted or not this rater's.
     """
     with database.transaction() as session:
@@ -210,7 +210,7 @@ Stored = dict[int, dict[int, ScoredAnswer]]  # revision â†’ system's position â†
 
 
 def stored_answers(session: Session, page: RaterPage) -> list[Stored]:
-    """Return what is stored for each item of the page."""
+    """Return the stored answers to each item of the page."""
     of_assignment: dict[int, Stored] = {assignment.id: {} for assignment in page.assignments}
     rows = session.execute(_ratings_of(), {"assignments": list(of_assignment)})
     for assignment_id, revision, system, step, payload in rows:
@@ -226,7 +226,7 @@ def _ratings_of() -> Select[int, int, int, int, Payload | None]:
 
 
 def newest_revision(stored: list[Stored]) -> int:
-    """0 before there is one. The items of a page have the same ones."""
+    """Return the page's newest revision, which all of its items have; 0 before the first."""
     return max(stored[0], default=0)
 
 
@@ -235,7 +235,7 @@ def _by_item(page: RaterPage, answers: Sequence[Any]) -> list[tuple[Assignment, 
 
 
 def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
-    """Convert answers to what is stored; RatingRefused for missing and impossible ones."""
+    """Convert answers to their stored form. Raise RatingRefused if one is missing or impossible."""
     if len(answers) != len(outputs):
         raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(len(outputs), 'output')}")
     if any(answer is None for answer in answers):
@@ -248,7 +248,7 @@ def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[s
 
 
 def check_draft(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> None:
-    """RatingRefused for answers that no rater can have begun; None stands for one that is missing."""
+    """Raise RatingRefused if no rater can have begun these answers. None: not yet answered."""
     if len(answers) != len(outputs):
         raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(len(outputs), 'output')}")
     try:
@@ -271,7 +271,7 @@ def _check_proposed(answers: Sequence[Any], item: Item, assignment: Assignment) 
 def _check_document(
     protocol: Protocol, given: Sequence[Any], document_score: DocumentScore | None, *, drafted: bool
 ) -> None:
-    """RatingRefused for scores of the whole document that are too many, too few, or not on the scale."""
+    """Raise RatingRefused if document scores are too many, too few, or not on the scale."""
     texts = 0 if document_score is None else len(document_score.groups)
     if len(given) != texts and not (drafted and not given):
         raise RatingRefused(f"{counted(len(given), 'score')} of the whole document instead of {texts}")
@@ -299,8 +299,8 @@ def _check_text(text: str, what: str) -> None:
         raise RatingRefused(f"the {what} holds a character that cannot be stored") from None
 
 
-def _bounded(active_ms: int | None, elapsed: timedelta) -> int | None:
-    """Milliseconds as the browser counted them, at most what the server's clock allows."""
+def _plausible(active_ms: int | None, elapsed: timedelta) -> int | None:
+    """Return the browser's count of milliseconds, at most the time that elapsed at the server."""
     if active_ms is None:
         return None
     if type(active_ms) is not int or active_ms < 0:
@@ -309,7 +309,7 @@ def _bounded(active_ms: int | None, elapsed: timedelta) -> int | None:
 
 
 def _warning(page: RaterPage, scored: Sequence[ScoredAnswer]) -> str | None:
-    """What a loud attention check, alone on its page, says to this first answer; None where it is stored."""
+    """Return what a loud attention check, alone on its page, answers if this is wrong; None to store it."""
     guidance = page.first_item.guidance
     if (
         page.first_item.kind != ItemKind.ATTENTION
@@ -321,9 +321,11 @@ def _warning(page: RaterPage, scored: Sequence[ScoredAnswer]) -> str | None:
     return None if is_right(guidance, answers) else guidance["warning"]
 
 
-def _shared(page: RaterPage, active_ms: int | None) -> list[int | None]:
-    """The time on the page by item, in proportion to the characters to read; a page's clock cannot tell who
-    read all before scoring from who did not."""
+def _split_time(page: RaterPage, active_ms: int | None) -> list[int | None]:
+    """Split the time on the page over its items, in proportion to the characters to read.
+
+    The time that each item took is unknown: some raters read the whole page before they score.
+    """
     if active_ms is None:
         return [None] * len(page.items)
     lengths = [
@@ -342,7 +344,7 @@ def _insert_ratings(
     document: Mapping[int, int],
     now: datetime,
 ) -> None:
-    """Store a revision. The unique key (assignment, system, revision) decides; a row that is there stays."""
+    """Store a revision. A row with the same unique key (assignment, system, revision) stays as it is."""
     rows = [
         {
             "assignment_id": assignment.id,
@@ -356,7 +358,7 @@ def _insert_ratings(
         for assignment, of_item in zip(page.assignments, stored, strict=True)
         for system, answer in of_item[revision].items()
     ]
-    # through the connection: none of the rows is in the session, and the driver inserts them in one go
+    # through the connection: the session holds none of the rows, and the driver inserts them in one go
     session.connection().execute(_insert(session.get_bind().dialect.name), rows)
 
 
@@ -386,7 +388,7 @@ def _submitted(
 
 
 def earlier(database: Database, rater_id: int) -> list[Earlier]:
-    """List the rater's submitted pages, the newest last, without the tutorial's."""
+    """List the rater's submitted pages except the tutorial's, the newest last."""
     newest = (
         select(Rating.assignment_id, func.max(Rating.revision).label("revision"))
         .join(Assignment, Assignment.id == Rating.assignment_id)
@@ -430,9 +432,9 @@ def earlier(database: Database, rater_id: int) -> list[Earlier]:
 
 
 def discard_draft(database: Database, rater_id: int, assignment_id: int) -> None:
-    """Forget what was drafted since a page was submitted: the rater leaves it as it was.
+    """Discard the draft of a submitted page, whose stored answers stay.
 
-    A page that is not submitted keeps its draft. RatingRefused for one that is not this rater's.
+    A page that is not submitted keeps its draft. Raise RatingRefused for another rater's page.
     """
     with database.transaction() as session:
         lock_campaign(session, rater_id)
@@ -446,10 +448,10 @@ def discard_draft(database: Database, rater_id: int, assignment_id: int) -> None
 
 
 def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
-    """Open a submitted page to revise it: `draft` has the stored answers, or what was drafted since.
+    """Open a submitted page to revise it: `draft` has the stored answers, or the newer draft of them.
 
-    RatingRefused for a page that is not submitted or not this rater's, and where campaign or rater take
-    no part any more.
+    Raise RatingRefused if the page is not submitted or not this rater's, or if the campaign or the rater is
+    no longer active.
     """
     with database.session() as session:
         campaign = campaign_of(session, rater_id)
@@ -487,7 +489,7 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
 def practice_guidance(
     database: Database, rater_id: int, assignment_id: int, revision: int
 ) -> Guidance | None:
-    """Return what a practice item teaches about a stored answer; None for other items and answers."""
+    """Return what a practice item teaches about a stored answer; None if it is another item or not stored."""
     with database.session() as session:
         page = load_page(session, rater_id, assignment_id)
         answers = stored_answers(session, page)[0].get(revision)
