@@ -1,4 +1,4 @@
-"""The outputs of systems side by side, with what differs marked, filters, an order and pages."""
+"""Systems' outputs side by side, with differences marked, filters, a sort order and pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from creamtea_webapp.markup import note, show, show_part
 
 TEMPLATE = "outputs.html"
 TITLE, ADDRESS = "Outputs side by side", "outputs"
-PAGE = 10  # segments
+PAGE_SIZE = 10  # segments
 REFERENCE = "the reference"
 IN_ORDER, WORST, BEST = (
     "As in the test set",
@@ -32,7 +32,7 @@ IN_ORDER, WORST, BEST = (
 
 @dataclass(frozen=True)
 class View:
-    """What the widgets choose."""
+    """The choices made in the widgets."""
 
     systems: list[str]
     against: str
@@ -43,7 +43,7 @@ class View:
 
 @st.fragment
 def section(study: int, table: Table, test_set: str) -> None:
-    """Show the outputs as a fragment, whose widgets redraw it alone. `table`: the test set's systems."""
+    """Show a study's outputs; the widgets redraw this fragment only. `table`: the test set's systems."""
     session.require_report(study)
     show_part("heading", TITLE, 2, (), ADDRESS)
     _show(_find(study, table, test_set))
@@ -66,6 +66,8 @@ def several(studies: Sequence[OfStudy]) -> None:
 
 
 def _named(study: str, of_study: Translations) -> Translations:
+    """Prefix system names with the study's name."""
+
     def name(system: str) -> str:
         return f"{study}: {system}"
 
@@ -81,7 +83,7 @@ def _named(study: str, of_study: Translations) -> Translations:
 
 
 def _alternating(ours: dict[str, str], theirs: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Take one of each in turn, so that the first few come from all."""
+    """Yield items of both in turn, so that the default choice has systems of both."""
     for pair in zip_longest(ours.items(), theirs.items()):
         yield from (item for item in pair if item is not None)
 
@@ -111,7 +113,7 @@ def _show(outputs: Translations | None) -> None:
     view = _choose(outputs)
     by_system = outputs.scores.get(view.metric or "", {})
     scored = [system for system in view.systems if system in by_system]
-    key = f"page-{outputs.test_set}-{view}"  # so that another choice starts on its first page
+    key = f"page-{outputs.test_set}-{view}"  # any other choice begins on its first page
     number_of_page = st.session_state.get(key, 1)
     query = PageQuery(
         test_set=outputs.test_set,
@@ -119,12 +121,12 @@ def _show(outputs: Translations | None) -> None:
         scores=tuple(by_system[system] for system in scored),
         filter=view.filter,
         order=view.order,
-        offset=(number_of_page - 1) * PAGE,
-        limit=PAGE,
+        offset=(number_of_page - 1) * PAGE_SIZE,
+        limit=PAGE_SIZE,
     )
     with session.database().session() as reading:
         page = side_by_side(reading, query)
-    pages = max(1, -(-page.total // PAGE))
+    pages = max(1, -(-page.total // PAGE_SIZE))
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         show(TEMPLATE, "counts", page=page, offset=query.offset)
@@ -146,7 +148,9 @@ def _find(study: int, table: Table, test_set: str) -> Translations | None:
 
 
 def _choose(outputs: Translations) -> View:
-    every = sorted(outputs.decodes, key=outputs.against.__contains__)  # baselines, then the best
+    every = sorted(
+        outputs.decodes, key=outputs.against.__contains__
+    )  # baselines first; otherwise the order stays, the best first
     systems = st.multiselect("Systems", every, default=every[:4]) or every[:1]
     left, middle, right = st.columns(3)
     baselines = [system for system in systems if system not in outputs.against]
@@ -162,18 +166,18 @@ def _choose(outputs: Translations) -> View:
         else None
     )
     order = _choose_order(outputs, metric)
-    a, b, c = st.columns(3)
+    left, middle, right = st.columns(3)
     wanted = SegmentFilter(
         contains=contains,
-        different=a.checkbox("Only where they differ"),
-        idioms=b.checkbox("Only with idioms"),
-        empty=c.checkbox("Only with an empty output"),
+        different=left.checkbox("Only where they differ"),
+        idioms=middle.checkbox("Only with idioms"),
+        empty=right.checkbox("Only with an empty output"),
     )
     return View(systems, against, metric, wanted, order)
 
 
 def _choose_order(outputs: Translations, metric: str | None) -> ByDifference | None:
-    """Choose an order by the difference of segment scores from the baseline's, if both have scores."""
+    """Let the reader order segments by a system's difference from its baseline, if both have scores."""
     scores = outputs.scores.get(metric or "", {})
     others = [system for system in scores if outputs.against.get(system) in scores]
     if not others:
@@ -187,6 +191,6 @@ def _choose_order(outputs: Translations, metric: str | None) -> ByDifference | N
 
 
 def by_difference(outputs: Translations, metric: str, system: str, *, worst_first: bool) -> ByDifference:
-    """Order segments by difference. Of an error metric, low scores are good."""
+    """Order segments by the system's difference from its baseline. Low is good in error metrics."""
     scores, errors = outputs.scores[metric], outputs.columns[metric].better == "lower"
     return ByDifference(scores[system], scores[outputs.against[system]], lowest_first=worst_first != errors)

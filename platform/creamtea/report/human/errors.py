@@ -1,4 +1,4 @@
-"""What raters said beside scores: marked errors and where they come from, post-edits, whole documents."""
+"""What raters gave besides scores: marked errors and their origins, post-edits, scores of documents."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from creamtea.stats.estimate import clustered_interval
 from creamtea.stats.paired import compare_paired
 from creamtea.store.tables import Blame, Item, Payload, StoredSpan
 
-GOOD = 85  # points: with no marked error an output is called free of errors (WMT 2026)
+GOOD = 85  # points from which an output without marks counts as free of errors (WMT 2026)
 MARKED = (
     Column("ratings", "ratings", 0),
-    Column("minor", "minor errors", 2, "lower", note="per rating, neutral and undecided ones left out"),
+    Column("minor", "minor errors", 2, "lower", note="per rating, without neutral and undecided ones"),
     Column("major", "major errors", 2, "lower", note="per rating, critical ones included"),
-    Column("omissions", "omissions", 2, "lower", note="of these, errors without a place in the output"),
+    Column("omissions", "omissions", 2, "lower", note="of both, errors without a place in the output"),
     Column(
         "free", "free of errors, %", 1, "higher", note=f"nothing marked; with ESA also {GOOD} points or more"
     ),
@@ -53,11 +53,11 @@ MARKED = (
 PROPOSED = (
     Column("answers", "ratings", 0),
     Column("proposed", "proposed", 0, note="errors that were marked beforehand"),
-    Column("left", "left", 0, note="still marked; with another severity or not, the file does not say"),
+    Column("left", "left", 0, note="still marked; the file does not say whether the severity changed"),
     Column("kept", "kept", 0),
     Column("changed", "changed", 0),
     Column("deleted", "deleted", 0),
-    Column("added", "added", 0, note="errors that raters marked beside the proposed ones"),
+    Column("added", "added", 0, note="errors that raters marked in addition"),
 )
 
 
@@ -86,55 +86,61 @@ def marked_errors(judged: RatedCampaign, given: Sequence[Payload | None]) -> Tab
         )
         totals[system].update(f"special mark {span.special_mark}" for span in errors if span.special_mark)
     special = [
-        Column(key, f"[{key.removeprefix('special mark ')}]", 2, "lower", note="of these, marks of this name")
-        for key in sorted({key for found in totals for key in found if key.startswith("special mark ")})
+        Column(
+            key,
+            f"[{key.removeprefix('special mark ')}]",
+            2,
+            "lower",
+            note="of all errors, those with this mark",
+        )
+        for key in sorted({key for total in totals for key in total if key.startswith("special mark ")})
     ]
     rows = []
-    for name, found in zip(judged.systems, totals, strict=True):
-        ratings = found["ratings"]
+    for name, total in zip(judged.systems, totals, strict=True):
+        ratings = total["ratings"]
         cells = {
-            kind: number(found[kind] / ratings if ratings else None)
+            kind: number(total[kind] / ratings if ratings else None)
             for kind in ("minor", "major", "omissions", *(column.key for column in special))
         }
-        free = number(100 * found["free"] / ratings if ratings else None)
+        free = number(100 * total["free"] / ratings if ratings else None)
         rows.append(Row(name, {"ratings": count(ratings), **cells, "free": free}))
     about = "Errors as raters marked them. Means over ratings; item weights are ignored here."
     return table("marked", "Marked errors", about, "system", (*MARKED, *special), rows)
 
 
 def proposed_errors(session: Session, judged: RatedCampaign, given: Sequence[Payload | None]) -> Table | None:
-    """Build the table of what became of errors that were marked beforehand; None if there were none."""
+    """Build the table of what raters made of errors marked beforehand; None if there were none."""
     ratings, settings = judged.ratings, judged.ratings.campaign.settings
     rows_of_items = select(Item.id, Item.proposals).where(
         Item.campaign_id == ratings.campaign.id, Item.proposals.is_not(None)
     )
     proposals: dict[int, dict[str, list[StoredSpan]] | None] = dict(session.execute(rows_of_items).all())
-    found = [Counter[str]() for _ in judged.systems]
+    totals = [Counter[str]() for _ in judged.systems]
     for item, system, payload in zip(ratings.item.tolist(), ratings.system.tolist(), given, strict=True):
         if (of_item := proposals.get(item)) is not None:
             proposed = of_item.get(str(system), [])
-            found[system].update(
+            totals[system].update(
                 {**outcomes(proposed, spans_of(payload)), "answers": 1, "proposed": len(proposed)}
             )
-    if not any(found):
+    if not any(totals):
         return None
     left_only = settings.proposals_left
     hidden = ("proposed", "kept", "changed", "deleted") if left_only else ("left",)
     rows = []
-    for name, became in zip(judged.systems, found, strict=True):
-        counts = became + Counter(left=became["kept"] + became["changed"])
+    for name, total in zip(judged.systems, totals, strict=True):
+        counts = total + Counter(left=total["kept"] + total["changed"])
         shown = (column.key for column in PROPOSED if column.key not in hidden)
         rows.append(Row(name, {key: count(counts[key]) for key in shown}))
     source = settings.proposed_by
     by = "" if source is None else f" by {source.metric} (version {source.version})"
     about = (
-        f"Errors that were marked{by} before raters began, and what they made of them; of items with such "
-        "errors. "
+        f"Errors that were marked{by} before raters began, and what raters made of them. Only items with "
+        "such errors count. "
     )
     about += (
-        "The file has only those that raters left, so that nobody knows how many they deleted."
+        "The file has only the errors that raters left, so nobody knows how many they deleted."
         if left_only
-        else "A changed one has another severity or category."
+        else "Changed: the error has another severity or category."
     )
     return table("proposed", "Errors marked beforehand", about, "system", PROPOSED, rows)
 
@@ -146,7 +152,7 @@ EDITED = (
     Column("ratings", "post-edits", 0),
     Column("rate", "edit rate, %", 1, "lower", note="word edits per word of the corrected text, at most 100"),
     Column("unchanged", "unchanged, %", 1, "higher", note="outputs that the rater left as they were"),
-    Column("seconds", "seconds", 1, "lower", note="median time on an output, where it was measured"),
+    Column("seconds", "seconds", 1, "lower", note="median time per output, if measured"),
 )
 
 
@@ -156,8 +162,8 @@ def post_edits(judged: RatedCampaign) -> Table:
     stored = np.argsort(ratings.id)
     kept_shares = ratings.step / (judged.protocol.scale.steps - 1)
     for system, name in enumerate(judged.systems):
-        own = stored[ratings.system[stored] == system]
-        kept, times = kept_shares[own].tolist(), ratings.seconds[own]
+        rows_of_system = stored[ratings.system[stored] == system]
+        kept, times = kept_shares[rows_of_system].tolist(), ratings.seconds[rows_of_system]
         times = times[~np.isnan(times)].tolist()
         cells = {
             "ratings": count(len(kept)),
@@ -166,7 +172,7 @@ def post_edits(judged: RatedCampaign) -> Table:
             "seconds": number(median(times) if times else None),
         }
         rows.append(Row(name, cells))
-    about = "What raters corrected. Item weights are ignored here."
+    about = "How much raters corrected. Item weights are ignored here."
     return table("edited", "Post-edits", about, "system", EDITED, rows)
 
 
@@ -174,20 +180,20 @@ def post_edits(judged: RatedCampaign) -> Table:
 
 
 def whole_documents(judged: RatedCampaign) -> Table | None:
-    """Build the table of whole documents' scores; None without a score.
+    """Build the table of whole documents' scores; None if there are none.
 
-    Means are over documents, of the means over raters; differences are paired over documents.
+    A document's score is the mean over its raters. Differences are paired by document.
     """
     ratings = judged.ratings
     rated = ~np.isnan(ratings.document_value)
     if not rated.any():
         return None
-    # until 0.2 each page of a longer document had a score, of which a rater's mean is taken
+    # until 0.2 each page of a longer document had a score: take the rater's mean
     given: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))  # by rater
     names, document = np.unique(ratings.document_name[rated], return_inverse=True)
     keys = (document, ratings.system[rated], ratings.rater[rated])
-    for place, system, rater, value in zip(*keys, ratings.document_value[rated], strict=True):
-        given[place, system][rater].append(value)
+    for document_number, system, rater, value in zip(*keys, ratings.document_value[rated], strict=True):
+        given[document_number, system][rater].append(value)
     scores = np.full((len(names), len(judged.systems)), np.nan)
     for cell, by_rater in given.items():
         scores[cell] = np.mean([np.mean(values) for values in by_rater.values()])
@@ -201,13 +207,13 @@ def whole_documents(judged: RatedCampaign) -> Table | None:
     )
     rows = []
     for system, title in enumerate(judged.systems):
-        own = scores[:, system]
-        known = own[~np.isnan(own)]
+        system_scores = scores[:, system]
+        known = system_scores[~np.isnan(system_scores)]
         cells = {"documents": count(len(known)), "mean": number(float(known.mean()) if len(known) else None)}
         if system == judged.baseline:
             cells["difference"] = Cell("ok", words="baseline")
         else:
-            cells["difference"] = estimate(compare_paired(scores[:, judged.baseline], own).estimate)
+            cells["difference"] = estimate(compare_paired(scores[:, judged.baseline], system_scores).estimate)
         rows.append(Row(title, cells))
     about = (
         "Scores of whole documents, given after their last segments and counted nowhere else. Each document "
@@ -221,9 +227,9 @@ def whole_documents(judged: RatedCampaign) -> Table | None:
 EXAMPLES = 3  # of each origin, for each system
 NOTES = {
     Origin.SELECTION: "a needed word was not allowed; with all words the same search writes something else",
-    Origin.SEARCH: "the model scores a better translation higher, and the search missed it",
+    Origin.SEARCH: "the model scores a better translation higher, but the search missed it",
     Origin.MODEL: "the model itself prefers an output with the error",
-    Origin.UNDECIDED: "no translation is known that is better there",
+    Origin.UNDECIDED: "no better translation of the marked part is known",
 }
 ORIGINS = (
     Column("marks", "marks", 0),
@@ -231,7 +237,7 @@ ORIGINS = (
         "segments",
         "segments",
         0,
-        note="with a mark; intervals group the marks of a segment, or of a document",
+        note="with a mark; intervals treat the marks of a segment (or of its document) as one group",
     ),
     *(Column(origin.value, origin.value, 1, scale=100.0, unit="%", note=NOTES[origin]) for origin in Origin),
     Column(
@@ -240,46 +246,46 @@ ORIGINS = (
         1,
         scale=100.0,
         unit="%",
-        note="of the marks, those of an output for which exact search ended with a proof; elsewhere a better "
-        "translation than the best that it found may exist",
+        note="share of marks in outputs whose exact search ended with a proof; for the others there may be a "
+        "better translation than the best found",
     ),
 )
 ABOUT_ORIGINS = (
-    "Of each marked error: the system's vocabulary selection, its search or its model. A better translation "
-    "is another rated output of the segment with a higher score, or else the closest reference, where it "
-    "differs there; the model's scores are those of its full vocabulary. The definitions are in "
-    "docs/methods.md."
+    "The origin of each marked error: the system's vocabulary selection, its search or its model. A better "
+    "translation is another rated output of the segment with a higher score, or else the closest reference, "
+    "if it differs from the output at the mark. The model's scores are those of its full vocabulary. The "
+    "definitions are in docs/methods.md."
 )
 ABOUT_REPAIRS = (
-    "Of the marked errors, how many are gone or mended in the same model's output with all words, a wider "
-    "beam or exact search, and in other models' outputs by the same search. Gone: something else stands "
-    "there. Mended: what the better translation has there."
+    "The share of marked errors that are gone or mended in the same model's output with all words, a wider "
+    "beam or exact search, and in other models' outputs by the same search. Gone: other words stand in "
+    "their place. Mended: these are the words of the better translation."
 )
 
 
 @dataclass(frozen=True)
 class _Case:
-    """A marked error with what is known of it."""
+    """A marked error and the evidence about it."""
 
     output: Output
     mark: Mark
     evidence: Evidence
     better: list[str]  # names of candidates
     finding: Finding
-    cluster: int  # what intervals take as one: the segment, or its document
+    cluster: int  # what intervals treat as one group: the segment, or its document
 
 
 def origins(session: Session, judged: RatedCampaign) -> tuple[list[Table], Texts | None]:
-    """Build the tables of where marked errors come from, with examples.
+    """Build the tables of marked errors' origins, and examples.
 
-    Empty before `creamtea blame` has run on the campaign.
+    Both are empty until `creamtea blame` has run on the campaign.
     """
     cases = list(_cases(session, judged))
     if not cases:
         return [], None
     systems = sorted({case.output[1] for case in cases})
     by_system = {system: [case for case in cases if case.output[1] == system] for system in systems}
-    rows = [Row(judged.systems[system], _shares(found)) for system, found in by_system.items()]
+    rows = [Row(judged.systems[system], _shares(its_cases)) for system, its_cases in by_system.items()]
     tables = [
         table("origins", "Where marked errors come from", ABOUT_ORIGINS, "system", ORIGINS, rows),
         _repairs(judged, by_system),
@@ -288,7 +294,7 @@ def origins(session: Session, judged: RatedCampaign) -> tuple[list[Table], Texts
 
 
 def _cases(session: Session, judged: RatedCampaign) -> Iterator[_Case]:
-    """Yield the marks that count now, of the outputs that `creamtea blame` has examined."""
+    """Yield the marks that count now, in outputs that `creamtea blame` has examined."""
     campaign = judged.ratings.campaign
     rows = session.scalars(
         select(Blame).where(Blame.campaign_id == campaign.id).order_by(Blame.system, Blame.segment_index)
@@ -298,16 +304,16 @@ def _cases(session: Session, judged: RatedCampaign) -> Iterator[_Case]:
     marked, scores = marks_of(session, judged.ratings), scores_of(judged.ratings)
     if not has_marks(judged.protocol):
         marked = low_scores(marked, judged.ratings, max(row.evidence["settings"]["below"] for row in rows))
-    clusters: dict[int, int] = {}  # of segments, where a campaign has several documents
+    clusters: dict[int, int] = {}  # by segment, if the campaign has several documents
     if judged.documents is not None:
         clusters = dict(zip(judged.ratings.segment_index.tolist(), judged.documents.tolist(), strict=True))
     for row in rows:
         output = (row.segment_index, row.system)
         evidence = Evidence.of(row.evidence)
-        own = evidence.named(OUTPUT)
-        if own is None or own.text != marked.texts.get(output):
+        examined = evidence.named(OUTPUT)
+        if examined is None or examined.text != marked.texts.get(output):
             continue
-        better = [of_system(campaign.systems[at]) for at in better_of(marked, scores, output)]
+        better = [of_system(campaign.systems[position]) for position in better_of(marked, scores, output)]
         references = evidence.references()
         for mark in marked.marks.get(output, []):
             names = [mark.better] if mark.better else [*better, *references]
@@ -323,17 +329,19 @@ def _shares(cases: Sequence[_Case]) -> dict[str, Cell]:
     cells = {"marks": count(len(cases)), "segments": count(len(segments))}
     for origin in Origin:
         cells[origin.value] = _share(
-            [found[origin] for found in of_cluster.values()],
-            [found.total() for found in of_cluster.values()],
+            [by_origin[origin] for by_origin in of_cluster.values()],
+            [by_origin.total() for by_origin in of_cluster.values()],
         )
-    # of the marks, how many are of an output whose exact search was proved
+    # by cluster: for each mark, whether exact search ended with a proof
     tried: dict[int, list[bool]] = defaultdict(list)
     for case in cases:
         if case.evidence.proved is not None:
             tried[case.cluster].append(case.evidence.proved)
     cells["proved"] = Cell("absent", "exact search cannot use the system's precision")
     if tried:
-        cells["proved"] = _share([sum(one) for one in tried.values()], [len(one) for one in tried.values()])
+        cells["proved"] = _share(
+            [sum(proofs) for proofs in tried.values()], [len(proofs) for proofs in tried.values()]
+        )
     if all(case.evidence.named(FULL) is None for case in cases):
         cells[Origin.SELECTION.value] = Cell("absent", "the system allows every subword")
     return cells
@@ -351,7 +359,7 @@ def _repairs(judged: RatedCampaign, by_system: dict[int, list[_Case]]) -> Table:
     names: dict[str, None] = {}
     for cases in by_system.values():
         for case in cases:
-            # other decodings, in the order in which they were tried: neither the output nor what others gave
+            # other decodings in the order of trial; not the output, other systems', post-edits or references
             names |= {
                 name: None
                 for candidate in case.evidence.candidates
@@ -374,7 +382,7 @@ def _repairs(judged: RatedCampaign, by_system: dict[int, list[_Case]]) -> Table:
 
 
 def _repaired(cases: Sequence[_Case], name: str, place: int) -> dict[str, Cell]:
-    gone: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])  # by cluster: gone, mended, all
+    counts: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])  # by cluster: gone, mended, all
     for case in cases:
         other, output = case.evidence.named(name), case.evidence.named(OUTPUT)
         if other is None or output is None:
@@ -383,21 +391,21 @@ def _repaired(cases: Sequence[_Case], name: str, place: int) -> dict[str, Cell]:
         right = comparison.right(case.evidence, case.better)
         if right is None:
             continue
-        counted = gone[case.cluster]
+        counted = counts[case.cluster]
         counted[0] += not comparison.keeps(other, right)
         counted[1] += comparison.mends(other, right)
         counted[2] += 1
-    if not gone:
+    if not counts:
         return {}
-    there, mended, sizes = zip(*gone.values(), strict=True)
-    return {f"gone-{place}": _share(there, sizes), f"mended-{place}": _share(mended, sizes)}
+    gone, mended, sizes = zip(*counts.values(), strict=True)
+    return {f"gone-{place}": _share(gone, sizes), f"mended-{place}": _share(mended, sizes)}
 
 
 # ---------------------------------------------------------------- examples
 
 
 def _examples(session: Session, judged: RatedCampaign, cases: Sequence[_Case]) -> Texts:
-    """Show the first marked errors of each system and origin; undecided ones have nothing to show."""
+    """Show the first marked errors of each system and origin, except undecided ones, which show nothing."""
     shown: list[_Case] = []
     taken: Counter[tuple[int, Origin]] = Counter()
     seen: set[tuple[Output, Mark]] = set()
@@ -405,7 +413,7 @@ def _examples(session: Session, judged: RatedCampaign, cases: Sequence[_Case]) -
         kind = (case.output[1], case.finding.origin)
         if case.finding.origin is Origin.UNDECIDED or taken[kind] >= EXAMPLES:
             continue
-        if (case.output, case.mark) not in seen:  # marked by several raters
+        if (case.output, case.mark) not in seen:  # several raters may mark the same error
             seen.add((case.output, case.mark))
             taken[kind] += 1
             shown.append(case)
@@ -421,7 +429,7 @@ def _examples(session: Session, judged: RatedCampaign, cases: Sequence[_Case]) -
     order = {origin: number for number, origin in enumerate(Origin)}
     shown.sort(key=lambda case: (case.output[1], order[case.finding.origin]))
     entries = tuple(_entry(judged, case, sources[case.output[0]]) for case in shown)
-    about = f"For each system the first {EXAMPLES} marked errors of each origin, with what shows it."
+    about = f"The first {EXAMPLES} marked errors of each system and origin, with the evidence."
     return Texts("origin_examples", "Marked errors and their origins", about, entries, folded=True)
 
 
