@@ -1,4 +1,4 @@
-"""Mistakes and warnings about a study: what each says, and the error that shows all mistakes at once."""
+"""Mistakes and warnings about a study: their wording, and the error that shows all mistakes at once."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, order=True)
 class Place:
-    order: int  # the line; past all lines for an override
+    order: int  # line number; overrides come after all lines
     text: str  # "studies/x.yaml:12" or "--set key=value"
     column: int | None = field(default=None, compare=False)  # where the value begins in that line
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """Something wrong at `path` of the expanded study. Without `found`, `allowed` says all of it."""
+    """Something wrong at `path` of the expanded study. If `found` is "", `allowed` says it all."""
 
     path: KeyPath
     found: str
     allowed: str
-    place: Place | None = None  # if it is not the place of the path
-    settled: bool = False  # later mistakes of this value would only repeat it
+    place: Place | None = None  # if it differs from the place of `path`
+    settled: bool = False  # other mistakes about this value would only repeat it
 
     def line(self, place: Place | None = None) -> str:
-        """Return the mistake as shown, at its own place if it has one, else at `place`."""
+        """Return the message, with the mistake's place, or `place` if it has none."""
         where = self.place or place
         prefix = f"{where.text}: " if where else ""
         key = f"{dotted(self.path)}: " if self.path else ""
@@ -49,7 +49,7 @@ class Mistake:
 class StudyErrors(InputError):
     """Every mistake of a document: one line each, then their number.
 
-    `by_key`: what is wrong with each setting for which a page has a field.
+    `by_key`: mistakes by setting, for settings that have a field on a page.
     """
 
     def __init__(self, lines: Sequence[str], name: str, by_key: Mapping[str, str] | None = None) -> None:
@@ -71,7 +71,7 @@ def dotted(path: KeyPath) -> str:
 
 
 def shown(value: object) -> str:
-    """Write a value for a message: as in the file, shortened."""
+    """Write a value for a message, as in the file but shortened."""
     match value:
         case None:
             return "nothing"
@@ -127,7 +127,7 @@ UNKNOWN = "an unknown key"
 
 
 def mistakes_in_line(error: ValidationError, model: type[BaseModel], data: Any) -> str:
-    """Return all that is wrong with a value, for a message that gives the place itself."""
+    """Return every mistake in a value as one line, for a message that names the place."""
     mistakes = mistakes_of_pydantic(error.errors(), model, data)
     return "; ".join(dict.fromkeys(mistake.line() for mistake in mistakes))
 
@@ -139,7 +139,7 @@ def mistakes_of_pydantic(
     for error in errors:
         path, rest = _path(error["loc"], data)
         kind, context, value = error["type"], error.get("ctx", {}), error["input"]
-        if rest == ("[key]",):  # a name that a dict's keys refuse
+        if rest == ("[key]",):  # the name itself is wrong, not its value
             value = path[-1]
         bounds = {
             key: number(bound) if isinstance(bound, float | int) else bound for key, bound in context.items()
@@ -159,7 +159,7 @@ def mistakes_of_pydantic(
             path, found = (*path, "kind"), shown(context["tag"])
             union = _type_at(model, error["loc"])
             allowed = one_of(_members(union), context["tag"])
-            if hasattr(union, "family"):  # which also knows the plug-in that would add the kind
+            if hasattr(union, "family"):  # the family also knows plug-ins that would add the kind
                 allowed += union.family.hint(context["tag"])
         elif kind == "model_type":
             block = _type_at(model, error["loc"])
@@ -184,14 +184,14 @@ def mistakes_of_pydantic(
 
 
 def number(value: float) -> str:
-    """Write a bound as people do: 1,000 for 1000.0 and 0.000001 for 1e-06."""
+    """Write a bound for people: 1,000 for 1000.0 and 0.000001 for 1e-06."""
     return f"{Decimal(repr(value)).normalize():,f}"
 
 
 def _path(loc: KeyPath, data: Any) -> tuple[KeyPath, KeyPath]:
-    """Split pydantic's location into the part that is in the data and the rest.
+    """Split pydantic's location into the path in the data and the rest.
 
-    The kinds of unions are not in the data as keys, and a default kind is not even written.
+    The location also has the kinds of unions, which are no keys of the data and are left out of the path.
     """
     path: KeyPath = ()
     for position, part in enumerate(loc):
@@ -214,7 +214,7 @@ def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _type_at(kind: Any, loc: KeyPath) -> Any:
-    """Return the type at a location of pydantic's: field names, dict keys, list indices, kinds."""
+    """Return the type at a pydantic location, which has field names, dict keys, list indices and kinds."""
     kind = _plain(kind)
     for part in loc:
         if isinstance(kind, type) and issubclass(kind, BaseModel) and "family" not in vars(kind):
@@ -254,7 +254,7 @@ def _members(union: Any) -> Mapping[str, type[BaseModel]]:
     return members
 
 
-PlaceOf = Callable[[KeyPath], str]  # where a value of a study stands, as messages name it
+PlaceOf = Callable[[KeyPath], str]  # the place of a study's value, for messages
 
 
 @dataclass(frozen=True)

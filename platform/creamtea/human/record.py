@@ -1,7 +1,7 @@
-"""A campaign with its answers as plain values: what an export writes, and what an import stores.
+"""A campaign with its answers as plain values, which an export writes and an import stores.
 
-Systems go by their names, items by their positions, raters by their pseudonyms: numbers of rows in one
-database mean nothing in another. Who a rater is (name, subject) has no place here.
+Systems are identified by names, items by positions and raters by pseudonyms, because row numbers of one
+database mean nothing in another. Raters' identities (name, subject) are left out.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ MAX_INTEGER = 2**31 - 1  # of an INTEGER column
 
 
 # ---------------------------------------------------------------- types of fields
-# A type is an annotation of pydantic's with a text that says what is allowed: `formats.columns` makes the
-# columns of files of them.
+# Each type is annotated for pydantic, and with a text that says what is allowed: `formats.columns` makes file
+# columns of these types.
 
 
 def checked_text(value: Any) -> str:
@@ -80,7 +80,7 @@ def allowed_values(values: Callable[[], Sequence[str]]) -> PlainValidator:
 
 
 def _protocol(value: Any) -> str:
-    # own names first: for those of plug-ins the metadata of every distribution is read, too slow for each row
+    # creamtea's names first: finding plug-ins reads every distribution's metadata, too slow for each row
     if not (isinstance(value, str) and (value in OWN or value in protocol_names())):
         raise ValueError
     return value
@@ -163,11 +163,11 @@ MediaEntries = Annotated[
     "a list of files beside the source: digest (SHA-256), type, description",
 ]
 
-# not PlainValidator, which looks into the type
+# not PlainValidator, which inspects the annotated type
 _OBJECT = GetPydanticSchema(lambda *_: no_info_plain_validator_function(_json_object))
 _OBJECT_TEXT = "a JSON object without NUL, NaN or infinity"
 JsonObject = Annotated[dict[str, Any], _OBJECT, _OBJECT_TEXT]
-BlockObject = Annotated[Block[str], _OBJECT, _OBJECT_TEXT]  # `checked_items` looks into it
+BlockObject = Annotated[Block[str], _OBJECT, _OBJECT_TEXT]  # `checked_items` checks its values
 KnownAnswerObject = Annotated[KnownAnswer, _OBJECT, _OBJECT_TEXT]
 ProposalsObject = Annotated[dict[str, list[StoredSpan]], _OBJECT, _OBJECT_TEXT]  # by system
 
@@ -177,9 +177,9 @@ ProposalsObject = Annotated[dict[str, list[StoredSpan]], _OBJECT, _OBJECT_TEXT] 
 
 @dataclass(frozen=True, kw_only=True)
 class RaterContent:
-    """A rater by a pseudonym; the fields are columns of the table `rater`.
+    """A rater under a pseudonym; the fields are columns of the table `rater`.
 
-    With `excluded_at`, the ratings are kept and do not count.
+    If `excluded_at` is set, the ratings are kept but do not count.
     """
 
     pseudonym: Name
@@ -189,31 +189,31 @@ class RaterContent:
     forgotten_at: Moment | None = None
 
 
-NOT_PLACED = -1  # the position of an item that is made and not yet in its campaign's order
+NOT_PLACED = -1  # position of a new item that has no place in its campaign's order yet
 
 
 def output_names(systems: Sequence[str]) -> tuple[str, ...]:
-    """Return what outputs are called, by their numbers in the database: systems, then "output 3" and so on.
+    """Return the names of outputs by their numbers in the database: systems, then "output 3" and so on.
 
-    Outputs of practice items and checks are numbered from 0 as if they were of systems, and may be more.
+    Practice items and checks number their outputs like those of systems, but may have more of them.
     """
     return (*systems, *(f"output {number}" for number in range(len(systems) + 1, MAX_SYSTEMS + 1)))
 
 
 def output_numbers(systems: Sequence[str]) -> dict[str, int]:
-    """Return the numbers of `output_names`; a system called "output 3" keeps its own."""
+    """Invert `output_names`; a system that is called "output 3" keeps its own number."""
     return {name: number for number, name in reversed([*enumerate(output_names(systems))])}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemContent:
-    """An item of the campaign, as it is made, stored, exported and imported.
+    """An item of the campaign, in the form that is made, stored, exported and imported.
 
-    Systems are named and `original` is a position; the table `item` has their numbers.
+    It has names of systems, and the position of `original`; the table `item` has numbers for both.
     """
 
     position: Integer = NOT_PLACED
-    page: Integer | None = None  # the position of the first item that was shown with it
+    page: Integer | None = None  # position of the first item on the same page
     kind: KindName = ItemKind.RATED
     segment: Segment
     document: Text = ""
@@ -224,15 +224,15 @@ class ItemContent:
     systems: Names
     outputs: Texts  # one for each of `systems`
     weight: Weight = 1.0
-    chance: Weight | None = None  # of being rated, where the campaign aimed, and what came of it
-    drawn: Flag | None = None
-    output_chances: Weights | None = None  # of each output, where they stood side by side
+    chance: Weight | None = None  # with adaptive sampling: probability of being rated
+    drawn: Flag | None = None  # whether it was drawn to be rated
+    output_chances: Weights | None = None  # the same for each output, if they are shown side by side
     output_drawn: Flags | None = None
-    block: BlockObject | None = None  # the systems that were drawn for the segment or document
-    original: Integer | None = None  # the position of the item that a control was made from
+    block: BlockObject | None = None  # systems that were drawn for the segment or document
+    original: Integer | None = None  # position of the item that a control was made from
     degraded: Name | None = None  # the system whose text was spoilt
     guidance: KnownAnswerObject | None = None  # of practice items and checks
-    proposals: ProposalsObject | None = None  # errors that were marked beforehand
+    proposals: ProposalsObject | None = None  # errors that are marked for raters beforehand
 
     @property
     def shown(self) -> list[str]:
@@ -241,10 +241,9 @@ class ItemContent:
 
 
 def of_systems(item: Item | ItemContent, called: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the fields of an item that name systems, translated by `called`.
+    """Return the fields of an item that refer to systems, translated by `called`.
 
-    For a row it leads from numbers to names (JSON has numbers as text, too), for a record from names to
-    numbers.
+    `called` maps numbers (also as text, as in JSON) to names for a row, and names to numbers for a record.
     """
     return {
         "systems": tuple(called[system] for system in item.systems),
@@ -258,8 +257,8 @@ def of_systems(item: Item | ItemContent, called: Mapping[Any, Any]) -> dict[str,
 
 def fields_without(content: Any, *names: str) -> dict[str, Any]:
     """Return the fields of a dataclass except these."""
-    found = (field.name for field in fields(content))
-    return {name: getattr(content, name) for name in found if name not in names}
+    every = (field.name for field in fields(content))
+    return {name: getattr(content, name) for name in every if name not in names}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,23 +268,25 @@ class ScoreContent:
     step: int
     at: datetime
     payload: Payload | None
-    document_step: int | None = None  # of the whole document, with the first item of its last page
+    document_step: int | None = (
+        None  # score of the whole document, stored with the first item of its last page
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerContent:
-    """What one rater made of one item: scores in one or more revisions, or a skip."""
+    """One rater's answer to one item: scores in one or more revisions, or a skip."""
 
     item: int  # position
     rater: str
-    order: tuple[tuple[str, ...], ...]  # the shown outputs from left to right, each with its systems
+    order: tuple[tuple[str, ...], ...]  # shown outputs from left to right, each as the systems that wrote it
     assigned_at: datetime
     submitted_at: datetime | None
     skipped_at: datetime | None = None
     skip_reason: str = ""
     comment: str = ""
     active_ms: int | None = None
-    warned: int = 0  # wrong answers to a loud attention check that were not stored
+    warned: int = 0  # number of wrong answers to a loud attention check, which are not stored
     scores: tuple[ScoreContent, ...]
 
     @property
@@ -296,10 +297,10 @@ class AnswerContent:
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """The campaign; what has a default is usual for ratings made elsewhere."""
+    """The campaign. Defaults are for ratings made elsewhere."""
 
     name: Name
-    study: Name | None = None  # for people: an import belongs to no study
+    study: Name | None = None  # for information only: an import belongs to no study
     test_set: Name
     protocol: ProtocolName
     systems: Names
@@ -317,8 +318,8 @@ class Content:
     raters: tuple[RaterContent, ...] = ()
     items: tuple[ItemContent, ...] = ()
     answers: tuple[AnswerContent, ...] = ()
-    whole: WholeTestSet | None = field(default=None, compare=False)  # for a format that writes it
-    # of an import, the files beside sources that are not called by their SHA-256
+    whole: WholeTestSet | None = field(default=None, compare=False)  # for formats that write it
+    # of an import: files beside sources that are not named by their SHA-256
     files: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
     def segment_name(self, index: int) -> str:
@@ -331,7 +332,7 @@ class Content:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Return the numbers of outputs in the database (`output_numbers`), by which they are sorted."""
+        """Return the outputs' numbers in the database (`output_numbers`), for sorting."""
         return output_numbers(self.systems)
 
     @cached_property
@@ -362,14 +363,14 @@ class CountedScore:
 
     @property
     def judged(self) -> tuple[str, int, str]:
-        """Return the rater and what they rated; an equal one is a second opinion."""
+        """Return rater, segment and system; a second score of the same is a second opinion."""
         return self.answer.rater, self.item.segment, self.score.system
 
 
 def counted_scores(content: Content, kinds: Collection[str] = SYSTEM_KINDS) -> Iterator[CountedScore]:
-    """Yield the scores that count, by item, rater and system.
+    """Yield the scores that count, sorted by item, rater and system.
 
-    These are last revisions by raters who are not excluded, on items of these kinds.
+    A score counts in an answer's last revision, on an item of these kinds, from a rater who is not excluded.
     """
     items = {item.position: item for item in content.items if item.kind in kinds}
     excluded = content.excluded
@@ -382,7 +383,7 @@ def counted_scores(content: Content, kinds: Collection[str] = SYSTEM_KINDS) -> I
 
 
 def first_opinions(content: Content) -> Iterator[CountedScore]:
-    """Yield one score of each rater and output, the first, for formats that hold one."""
+    """Yield the first score of each rater for each output, for formats that hold only one."""
     seen: set[tuple[str, int, str]] = set()
     for counted in counted_scores(content):
         if counted.judged not in seen:
@@ -392,7 +393,7 @@ def first_opinions(content: Content) -> Iterator[CountedScore]:
 
 @dataclass(frozen=True)
 class TestLine:
-    """A segment; `outputs` in the campaign's order of systems."""
+    """A segment of a test set; `outputs` are in the campaign's order of systems."""
 
     __test__ = False  # for pytest
 
@@ -405,7 +406,7 @@ class TestLine:
 
 @dataclass(frozen=True)
 class TestSetMetric:
-    """A metric's values of every system: `segments` by system and line, empty without values of segments."""
+    """A metric's value for each system, and in `segments` by system and line if segments have values."""
 
     name: str
     systems: tuple[float, ...]
@@ -418,11 +419,11 @@ class WholeTestSet:
 
     lines: tuple[TestLine, ...]
     metrics: tuple[TestSetMetric, ...] = ()
-    left_out: tuple[str, ...] = ()  # metrics without a value of each system and segment
+    left_out: tuple[str, ...] = ()  # metrics that lack a value of some system or segment
 
 
 def known_test_set(content: Content) -> WholeTestSet:
-    """Return the segments that the items have.
+    """Return the segments of the rated items as a test set.
 
     InputError if a system has two outputs of one segment.
     """
@@ -450,20 +451,20 @@ def rating_items(content: Content) -> list[ItemContent]:
 
 
 def document_names(content: Content, indices: Sequence[int]) -> list[str]:
-    """Return the document of each segment.
+    """Return the document of each segment, so that documents are contiguous.
 
-    Items name the documents of what is rated. Segments between two of one document belong to it, and each
-    other stretch is a document of its own: documents are contiguous.
+    Rated items name theirs. Segments between two of one document belong to it too, and every other stretch of
+    segments becomes a document of its own.
     """
     known = {item.segment: item.document for item in rating_items(content) if item.document}
     names = [known.get(index, "") for index in indices]
     if not any(names):
         return [content.test_set] * len(names)
-    last: dict[str, int] = {name: at for at, name in enumerate(names) if name}
+    last: dict[str, int] = {name: position for position, name in enumerate(names) if name}
     current = ""
-    for at, name in enumerate(names):
-        current = name or (current if last.get(current, -1) > at else "")
-        names[at] = current
+    for position, name in enumerate(names):
+        current = name or (current if last.get(current, -1) > position else "")
+        names[position] = current
     return [
         name or f"{content.test_set}-{number}"
         for number, (name, stretch) in enumerate(groupby(names), start=1)

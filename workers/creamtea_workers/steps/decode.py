@@ -35,13 +35,13 @@ from creamtea_workers.training.group import Group, current_group
 def run(context: StepContext[DecodeParams]) -> StepResult:
     """Decode one hypothesis per segment, in the segments' order.
 
-    A source line that is empty, or shows nothing, has an empty output, which `blank_sources` counts. The
-    batch size changes no output in fp32; in bf16 a kernel may round differently for another shape, which can
-    decide between near-equal tokens.
+    A source line without visible text has an empty output; `blank_sources` counts these lines. The batch size
+    changes no output in fp32. In bf16 a kernel may round differently for another shape, which can decide
+    between nearly equal tokens.
 
     Translations are saved every `SAVE_EVERY` seconds: an attempt continues where the last one stopped, with
-    more or fewer workers (`resources.decode.workers`), which share the batches out. A search may leave more
-    files and metrics (`SearchMethod.findings`).
+    any number of workers (`resources.decode.workers`), which share the batches. A search may add files and
+    metrics (`SearchMethod.findings`).
     """
     prepare_torch(context.cpus)
     params = context.params
@@ -55,12 +55,14 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
     saved = translate(translator, test_set.sources, context, group)
     if group.rank > 0:
         return StepResult()
-    found = [saved.translations[n] for n in range(len(saved.translations))]
+    unsettled = [saved.translations[n] for n in range(len(saved.translations))]
     sources = [segment["source"] for segment in test_set.segments]
-    hypotheses, chosen_by = translator.search.settle(sources, [one.hypothesis for one in found], context)
+    hypotheses, chosen_by = translator.search.settle(
+        sources, [translation.hypothesis for translation in unsettled], context
+    )
     translations = [
         replace(translation, hypothesis=hypothesis)
-        for translation, hypothesis in zip(found, hypotheses, strict=True)
+        for translation, hypothesis in zip(unsettled, hypotheses, strict=True)
     ]
     rows = [
         hypothesis_row(index, translation, subwords)
@@ -86,23 +88,23 @@ def translate(
     context: StepContext[DecodeParams],
     group: Group,
 ) -> SavedTranslations:
-    """Translate the batches that are left; return all translations, at every worker.
+    """Translate the batches that are left; return all translations on every worker.
 
-    Batches are of sentences of similar length, the longest first, so that memory runs out at once if at all.
-    They are the same whoever translates them, so that scores are exactly the same, too: worker r of n takes
-    each n-th from the r-th on; only of one that was left half done the rest is translated by itself.
+    Batches have sentences of similar length, the longest first, so that memory runs out at once if at all.
+    The number of workers does not change them, nor the scores: worker r of n takes each n-th batch from the
+    r-th on. If a batch was interrupted, its remaining sentences form a smaller batch.
     """
     saved = group.share(lambda: SavedTranslations.load(context.checkpoints))
     batches = list(translator.batches(sources, context.params.batch_size))
     rest = ([n for n in batch if n not in saved.translations] for batch in batches)
     left = [batch for batch in rest if batch]
-    own = left[group.rank :: group.size] if group.rank < group.size else []
-    total = len(saved.translations) + sum(len(batch) for batch in own)  # this worker's
+    share = left[group.rank :: group.size] if group.rank < group.size else []  # this worker's
+    total = len(saved.translations) + sum(len(batch) for batch in share)
     context.progress(len(saved.translations), total, "sentences")
     if group.size > 1:
         saved.save(context.checkpoints, group.rank)  # so that the workers' files have no gap
     before, began, last_save = saved.seconds, time.perf_counter(), time.monotonic()
-    for batch in own:
+    for batch in share:
         for finished in translator.translate_gradually([sources[n] for n in batch]):
             saved.translations.update((batch[n], translation) for n, translation in finished)
             saved.seconds = before + time.perf_counter() - began
@@ -110,7 +112,7 @@ def translate(
             if time.monotonic() - last_save > SAVE_EVERY:
                 saved.save(context.checkpoints, group.rank)
                 last_save = time.monotonic()
-                if context.has_more_room():  # what the others have not saved yet is translated again
+                if context.has_more_room():  # the next attempt repeats what other workers have not saved yet
                     raise GaveWay
     return SavedTranslations.of_workers(group.gather(saved))
 

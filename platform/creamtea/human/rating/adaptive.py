@@ -1,11 +1,11 @@
-"""Adaptive designs: the systems of the next segments, or documents, are drawn when their turn comes.
+"""Adaptive designs: draw the systems of segments, or of documents, part by part while people rate.
 
-Segments (documents, where they are rated as one) have their turns in the order of their first items, which
-was drawn from the campaign's seed, a tenth of them at a time (the first time, as many as show every system).
-Before each part it is known which systems are still worth comparing (`stats.incomplete.open_systems`), and
-`making.design.adaptive_blocks` draws the part's blocks: their probabilities depend on earlier ratings only,
-and are stored with each item. Until its turn an item has the outputs of all systems; then it shows those of
-its block, or is passed over if they are too few. Controls show what their originals do.
+A part is a tenth of the segments (or of the documents, if whole documents are rated), in the order of their
+first items, which the campaign's seed has shuffled. The first part is larger if it takes more to show every
+system. For each part, `stats.incomplete.open_systems` finds the systems that are still worth comparing, and
+`making.design.adaptive_blocks` draws blocks of systems; their probabilities depend on earlier ratings only,
+and are stored with each item. Until then an item has the outputs of all systems; afterwards it shows those of
+its block, or is passed over if they are too few. Controls show the systems of their originals.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, Campaign, Item, I
 
 @dataclass(frozen=True)
 class NextPart:
-    """`done`: segments (documents) whose systems are drawn; `open_ones`: the systems that are still open."""
+    """`done`: the number of segments (documents) before the part; `systems`: those still worth comparing."""
 
     done: int
-    open_ones: list[int]
+    systems: list[int]
 
 
 def next_part(session: Session, campaign: Campaign) -> NextPart | None:
-    """Find out which systems the next part is about; None where no part is left.
+    """Find the systems of the next part; None if no part is left.
 
     Estimating 60 systems takes seconds, so call it before the campaign is locked.
     """
@@ -47,17 +47,17 @@ def next_part(session: Session, campaign: Campaign) -> NextPart | None:
         return None
     settings = settings_of(campaign.settings)
     size = settings.block_size(len(campaign.systems))
-    assert size is not None  # `CampaignSettings.complete` has seen to it
+    assert size is not None  # checked by `CampaignSettings.complete`
     ratings = load_ratings(session, campaign) if done else None
-    found = None if ratings is None else estimate_over_pages(ratings, ratings.weight)
-    if found is None:
+    estimated = None if ratings is None else estimate_over_pages(ratings, ratings.weight)
+    if estimated is None:
         return NextPart(done, list(range(len(campaign.systems))))
     delta = settings.delta or find_protocol(campaign.protocol, campaign.settings).usual_delta
-    return NextPart(done, open_systems(found, delta, done / (done + len(waiting)), size))
+    return NextPart(done, open_systems(estimated, delta, done / (done + len(waiting)), size))
 
 
 def _waiting(session: Session, campaign: Campaign) -> tuple[list[int | str], int]:
-    """Return the segments (documents) that wait for their turn, in order, and the number of others."""
+    """Return the segments (documents) whose systems are not drawn yet, in order, and the number of others."""
     key = _unit_of(campaign)
     rows = session.execute(
         select(key, func.max(Item.drawn.is_(None).cast(Integer)))
@@ -74,9 +74,9 @@ def _unit_of(campaign: Campaign) -> Any:
 
 
 def take_turns(session: Session, campaign: Campaign, part: NextPart | None) -> bool:
-    """Draw the systems of the next part, unless somebody has; return False where nothing is left.
+    """Draw the systems of the next part, unless another call has; return False if no part is left.
 
-    Call it with the campaign's lock, so that each segment has one turn.
+    Call it with the campaign's lock, so that each part is drawn once.
     """
     waiting, done = _waiting(session, campaign)
     if part is None:
@@ -88,12 +88,12 @@ def take_turns(session: Session, campaign: Campaign, part: NextPart | None) -> b
     settings = settings_of(campaign.settings)
     protocol = find_protocol(campaign.protocol, campaign.settings)
     size = settings.block_size(len(campaign.systems))
-    assert size is not None  # `CampaignSettings.complete` has seen to it
+    assert size is not None  # checked by `CampaignSettings.complete`
     key = _unit_of(campaign)
     every_system = 0 if done else min_blocks(len(campaign.systems), size)
     turned = waiting[: max(math.ceil((done + len(waiting)) / STEPS), every_system)]
     blocks = adaptive_blocks(
-        len(turned), len(campaign.systems), size, part.open_ones, f"{campaign.seed}/blocks/{done}"
+        len(turned), len(campaign.systems), size, part.systems, f"{campaign.seed}/blocks/{done}"
     )
     parts: dict[str | int, list[Item]] = {name: [] for name in turned}
     controls: list[Item] = []
@@ -104,32 +104,34 @@ def take_turns(session: Session, campaign: Campaign, part: NextPart | None) -> b
             parts[item.document if settings.by_documents else item.segment_index].append(item)
         elif item.kind in CONTROL_KINDS:
             controls.append(item)
-    for own, block in zip(parts.values(), blocks, strict=True):
+    for items, block in zip(parts.values(), blocks, strict=True):
         drawn = set(block["systems"])
-        for item in own:
+        for item in items:
             item.block = block
             item.output_drawn = [system in drawn for system in item.systems]
         pages: dict[int, list[Item]] = defaultdict(list)
-        for item in own:
+        for item in items:
             pages[item.position if item.page is None else item.page].append(item)
         for page in pages.values():
-            # texts that are the same on the whole page are one
+            # systems with the same texts on the whole page count once
             texts = {
                 tuple(dict(zip(item.systems, item.outputs, strict=True)).get(system) for item in page)
                 for system in drawn
                 if system in page[0].systems
             }
-            tells = len(texts) >= protocol.min_outputs
+            enough = len(texts) >= protocol.min_outputs
             for item in page:
-                item.drawn = tells
-    _show_the_same(campaign.seed, controls, {item.id: item for own in parts.values() for item in own})
+                item.drawn = enough
+    _show_the_same(campaign.seed, controls, {item.id: item for items in parts.values() for item in items})
     session.flush()
     return True
 
 
 def _show_the_same(seed: int, controls: Sequence[Item], originals: Mapping[int, Item]) -> None:
-    """Make controls show what their originals do, with one of the shown texts spoilt in a bad reference; of a
-    page with several, one suffices. Those that tell nothing are passed over."""
+    """Make controls show the systems of their originals, and spoil a shown text of each bad reference.
+
+    A page of bad references without any spoilt text tells nothing and is passed over.
+    """
     pages: dict[int, list[Item]] = defaultdict(list)
     for control in controls:
         assert control.original_id is not None  # all controls have one
