@@ -1,4 +1,4 @@
-"""`creamtea campaign preview | launch | status | close | … | report | disputes`: until the end."""
+"""`creamtea campaign preview`, `launch`, `status`, …, `report`, `disputes`: from a draft to results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 
 RULE_NAMES = get_args(WmtRuleName)
-# of a rater in `status --json`; who a rater is, and said of themselves, is for `raters list`
+# fields of a rater in `status --json`; only `raters list` has identities and answers to questions
 PROGRESS = (
     *("id", "pseudonym", "created_at", "consented_at", "excluded_at", "forgotten_at"),
     *("submitted", "skipped", "tutorial", "attention", "last_submit", "finished"),
@@ -36,7 +36,7 @@ commands = typer.Typer()
 
 @commands.command(epilog="Example: `creamtea campaign preview first`")
 def preview(name: Name, json_output: AsJson = False) -> None:
-    """Show what a campaign will cost and what it can show: items, rater hours, power."""
+    """Show a campaign's cost and statistical power: items, rater hours, detectable differences."""
     from creamtea.human.making.preview import preview as make_preview  # scipy.stats takes a second
 
     with existing_database() as database:
@@ -59,7 +59,7 @@ def launch(name: Name, json_output: AsJson = False) -> None:
 
 @commands.command(epilog="Example: `creamtea campaign status first --json`")
 def status(name: Name, json_output: AsJson = False) -> None:
-    """Show a campaign's progress by item kind and by rater, and whether it is as it was registered."""
+    """Show a campaign's progress by item kind and rater, and whether it changed since its registration."""
     with existing_database() as database:
         summary = campaigns.summary(database, name)
         with database.session() as session:
@@ -83,7 +83,7 @@ def status(name: Name, json_output: AsJson = False) -> None:
     lines += [
         f"  {ItemKind(kind.kind).label:<15} {counted(kind.items, 'item')}, "
         + (
-            counted(kind.submitted, "rating")  # every rater gets them: no number is wanted
+            counted(kind.submitted, "rating")  # every rater answers them: no total is planned
             if ItemKind(kind.kind).is_written
             else f"{kind.submitted:,} of {counted(kind.wanted, 'rating')}, {kind.complete:,} complete"
             + (f", {kind.passed_over:,} passed over" if kind.passed_over else "")
@@ -120,7 +120,7 @@ def reopen(name: Name, reason: Reason) -> None:
 
 @commands.command("list", epilog="Example: `creamtea campaign list`")
 def list_campaigns(json_output: AsJson = False) -> None:
-    """List the campaigns and how far they are."""
+    """List the campaigns and their progress."""
     with existing_database() as database:
         listed = campaigns.summaries(database)
     lines = [
@@ -162,9 +162,9 @@ def remove(
     with existing_database() as database:
         if not yes:
             with database.session() as session:
-                found = what_it_holds(session, find_campaign(session, name))
-            holds = f"{counted(found.items, 'item')}, {counted(found.raters, 'rater')}"
-            holds += f" and {counted(found.answers, 'answer')}"
+                contents = what_it_holds(session, find_campaign(session, name))
+            holds = f"{counted(contents.items, 'item')}, {counted(contents.raters, 'rater')}"
+            holds += f" and {counted(contents.answers, 'answer')}"
             typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True)
         (removed,) = remove_campaigns(database, [name])
     show(
@@ -200,9 +200,8 @@ def report(
     """Show what raters say: means with intervals and verdicts; with `--full` also agreement, ranks, metrics
     against human scores, and outputs that raters disagree on.
 
-    Imported ratings, which have no study, have this report, too. `creamtea report STUDY` shows the same
-    beside the study's metrics. `--json` also has the reports of the raters (`creamtea campaign raters
-    report`).
+    It also works for imported ratings, which have no study. `creamtea report STUDY` shows the same beside the
+    study's metrics. `--json` adds the raters' reports (`creamtea campaign raters report`).
     """
     from creamtea.report.human.build import build_human  # its statistics take a second to import
 
@@ -225,33 +224,33 @@ def disputes(
         typer.Option(
             metavar="POINTS",
             min=0,
-            help="How far apart ratings of one output are; by default the campaign's bound.",
+            help="Ratings of one output at least this far apart; by default the campaign's bound.",
         ),
     ] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask for a third rating of each listed output.")] = False,
     reason: Why = "",
     as_json: AsJson = False,
 ) -> None:
-    """List the outputs whose raters lie far apart, and with --ask give them to one more rater.
+    """List the outputs whose ratings lie far apart, and with --ask give them to one more rater.
 
-    Third ratings are kept apart: reports show them beside the others, and they count in no mean and no test.
-    Without `raters.disputed_from`, half of the scale is far apart (12.5 points in MQM).
+    Third ratings are kept apart: reports show them beside the others, and no mean or test includes them.
+    The bound is `raters.disputed_from`, or else half of the scale (12.5 points in MQM).
     """
     from creamtea.human.results.disputes import ask_for_third_ratings, list_disputes
 
     with existing_database() as database:
         asked = ask_for_third_ratings(database, name, ACTOR, apart, reason) if ask else 0
-        found = list_disputes(database, name, apart)
+        disputed = list_disputes(database, name, apart)
     lines = []
-    for each in found.listed:
-        third = f"; third rating: {each.third_in_words}" if each.asked else ""
-        lines.append(f"{each.segment}, {each.system}: {each.in_words}{third}")
+    for output in disputed.listed:
+        third = f"; third rating: {output.third_in_words}" if output.asked else ""
+        lines.append(f"{output.segment}, {output.system}: {output.in_words}{third}")
     lines.append(
-        f"{len(found.listed):,} of {counted(found.outputs, 'output')} with two raters or more have ratings "
-        f"{counted(found.bound, 'point')} apart or more"
+        f"{len(disputed.listed):,} of {counted(disputed.outputs, 'output')} with two raters or more have "
+        f"ratings {counted(disputed.bound, 'point')} apart or more"
     )
     if asked:
         lines.append(
             f"{counted(asked, 'page')} given to one more rater; see creamtea campaign status {quote(name)}"
         )
-    show(as_json, found, lines)
+    show(as_json, disputed, lines)
