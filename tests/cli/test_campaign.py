@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import call
 from rated_study import fill_study
 from sqlalchemy import select
 
@@ -304,17 +303,18 @@ def test_an_unknown_campaign_is_named(creamtea: Any, database: Database, command
     assert "'second'" in done.stderr
 
 
-def test_a_campaign_that_is_removed_is_gone(creamtea: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_campaign_that_is_removed_is_gone(creamtea: Any) -> None:
     creamtea.draft_campaigns("first")
     creamtea("campaign", "launch", "first")
     refused = creamtea("campaign", "rm", "first", "--yes")
     assert (refused.returncode, "creamtea campaign close first" in refused.stderr) == (2, True)
     creamtea("campaign", "close", "first", "--reason", "a trial")
-    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
-    asked = creamtea("campaign", "rm", "first")
+    remove = (creamtea.environment, "campaign", "rm", "first", "--json")
+    asked = call(*remove, folder=creamtea.folder, given="n\n")
     assert asked.returncode == 1
-    assert re.search(r"remove campaign first with \d+ items, 0 raters and 0 answers for good\?", asked.stdout)
-    assert creamtea.json("campaign", "rm", "first", "--yes")["campaign"] == "first"
+    assert re.search(r"remove campaign first with \d+ items, 0 raters and 0 answers for good\?", asked.stderr)
+    removed = call(*remove, folder=creamtea.folder, given="y\n")  # the question is not part of the JSON
+    assert json.loads(removed.stdout)["campaign"] == "first"
     assert "no campaign 'first'" in creamtea("campaign", "status", "first").stderr
     assert creamtea("campaign", "rm", "first", "--yes").returncode == 2
 

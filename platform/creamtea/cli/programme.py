@@ -208,7 +208,7 @@ def remove(name: Name, yes: Yes = False, json_output: AsJson = False) -> None:
             answers = sum(what_it_holds(session, row).answers for row in found.values())
         holds = f"{counted(len(found), 'direction')} and {counted(answers, 'answer')}"
         if not yes:
-            typer.confirm(f"remove programme {name} with {holds} for good?", abort=True)
+            typer.confirm(f"remove programme {name} with {holds} for good?", abort=True, err=True)
         removed = remove_campaigns(database, [row.name for row in found.values()])
     values = {direction: dataclasses.asdict(gone) for direction, gone in zip(found, removed, strict=True)}
     show(json_output, values, [f"removed programme {name}: {holds}"])

@@ -157,7 +157,9 @@ def remove(
             find_study(session, name)
         if not yes:
             submissions = "the earlier submissions" if older else "all submissions"
-            typer.confirm(f"remove {submissions} of study {name} with their results for good?", abort=True)
+            typer.confirm(
+                f"remove {submissions} of study {name} with their results for good?", abort=True, err=True
+            )
         removed = remove_study(database, name, older)
         emptied = needs_no_files(database)
     if as_json:

@@ -274,7 +274,7 @@ def forget(
     with existing_database() as database:
         for who, rater_id in _found(database, name, rater):
             if not yes:
-                typer.confirm(f"delete the identity of {who} for good?", abort=True)
+                typer.confirm(f"delete the identity of {who} for good?", abort=True, err=True)
             raters.forget(database, rater_id, ACTOR, reason)
             say(f"the identity of {who} is deleted")
 

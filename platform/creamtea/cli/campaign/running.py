@@ -165,7 +165,7 @@ def remove(
                 contents = what_it_holds(session, find_campaign(session, name))
             holds = f"{counted(contents.items, 'item')}, {counted(contents.raters, 'rater')}"
             holds += f" and {counted(contents.answers, 'answer')}"
-            typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True)
+            typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True, err=True)
         (removed,) = remove_campaigns(database, [name])
     show(
         json_output,
