@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -451,10 +451,10 @@ def rating_items(content: Content) -> list[ItemContent]:
 
 
 def document_names(content: Content, indices: Sequence[int]) -> list[str]:
-    """Return the document of each segment, so that documents are contiguous.
+    """Return the document of each segment, rated or not.
 
     Rated items name theirs. Segments between two of one document belong to it too, and every other stretch of
-    segments becomes a document of its own.
+    segments becomes a document with a new name.
     """
     known = {item.segment: item.document for item in rating_items(content) if item.document}
     names = [known.get(index, "") for index in indices]
@@ -465,11 +465,14 @@ def document_names(content: Content, indices: Sequence[int]) -> list[str]:
     for position, name in enumerate(names):
         current = name or (current if last.get(current, -1) > position else "")
         names[position] = current
-    return [
-        name or f"{content.test_set}-{number}"
-        for number, (name, stretch) in enumerate(groupby(names), start=1)
-        for _ in stretch
-    ]
+    taken, documents = set(names), []
+    for number, (name, stretch) in enumerate(groupby(names), start=1):
+        if not name:
+            numbered = (f"{content.test_set}-{n}" for n in count(number))
+            name = next(new for new in numbered if new not in taken)
+            taken.add(name)
+        documents += [name for _ in stretch]
+    return documents
 
 
 MEDIA_FOLDER = "media"

@@ -153,6 +153,15 @@ def test_documents_reach_over_segments_that_nobody_rated(study_database: Databas
     assert found.documents == {"a": (0, 3), "b_c": (3, 4), "test-3": (4, 5)}
 
 
+def test_segments_that_nobody_rated_do_not_join_a_document_of_their_number(
+    study_database: Database, tmp_path: Path
+) -> None:
+    rated = Rated(study_database, "da", systems=NAMES, study_id=study_campaign(study_database).study_id)
+    rated.item({0: "<b>rot</b>"}, segment_index=3, document="test-3")
+    found = exported(study_database, rated, tmp_path)
+    assert found.documents == {"test-1": (0, 3), "test-3": (3, 4), "test-4": (4, 5)}
+
+
 def test_an_import_has_its_own_items_as_test_set(database: Database, other: Database, tmp_path: Path) -> None:
     rated = Rated(database, "da", systems=["a b", "c.d-e"], test_set="old set")
     rated.rater("ann")
