@@ -251,7 +251,7 @@ AGREEMENT = StepKind(
     inputs={"test_set": "segments", "systems": "outputs of each system's first seed"},
     metrics={
         "agreement": "chrF2, mean of both directions; subject: the positions of two systems (0/2), or of one "
-        "system for its mean over the others; bootstrap interval over segments",
+        "system: its mean over the others, with a bootstrap interval over segments",
         "length_others": "subject: a position; characters, divided by the other systems' mean",
         "length_source": "subject: a position; characters, divided by the source's",
     },
