@@ -38,33 +38,37 @@ def expected_scores(
     nobody predicts for themselves. Predictions are standard scores in the order of the rater's ratings; NaN
     if no other rater rated the system. The time grows with the ratings and the systems rated per segment.
     """
-    who, where, system_of = (np.asarray(column, dtype=np.int64) for column in (rater, segment, system))
-    z = _standardised(who, np.asarray(score, dtype=np.float64))
-    counts = np.isin(who, list(counting))
+    rater_of, segment_of, system_of = (
+        np.asarray(column, dtype=np.int64) for column in (rater, segment, system)
+    )
+    z = _standardised(rater_of, np.asarray(score, dtype=np.float64))
+    counts = np.isin(rater_of, list(counting))
     systems = int(system_of.max(initial=-1)) + 1
-    cells, cell = np.unique(where * systems + system_of, return_inverse=True)  # outputs, by segment
-    of_segment, of_system = np.divmod(cells, max(systems, 1))
-    all_of_cell = np.bincount(cell[counts], minlength=len(cells)), _sums(cell[counts], z[counts], len(cells))
-    all_of_system = (
+    # a cell is an output: a system's translation of a segment
+    cells, cell = np.unique(segment_of * systems + system_of, return_inverse=True)
+    cell_segment, cell_system = np.divmod(cells, max(systems, 1))
+    # number and sum of the ratings that predict
+    cell_totals = np.bincount(cell[counts], minlength=len(cells)), _sums(cell[counts], z[counts], len(cells))
+    system_totals = (
         np.bincount(system_of[counts], minlength=systems),
         _sums(system_of[counts], z[counts], systems),
     )
-    by_rater = np.argsort(who, kind="stable")
+    by_rater = np.argsort(rater_of, kind="stable")
     asked = np.asarray(raters, dtype=np.int64)
-    bounds = [np.searchsorted(who[by_rater], asked, side) for side in ("left", "right")]
+    bounds = [np.searchsorted(rater_of[by_rater], asked, side) for side in ("left", "right")]
     predictions = {}
     for number, start, end in zip(raters, *bounds, strict=True):
         rows = by_rater[start:end]
         counted = rows[counts[rows]]  # the rater's share of the sums, subtracted to leave the others'
-        ratings_of_system = all_of_system[0] - np.bincount(system_of[counted], minlength=systems)
+        ratings_of_system = system_totals[0] - np.bincount(system_of[counted], minlength=systems)
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean = (all_of_system[1] - _sums(system_of[counted], z[counted], systems)) / ratings_of_system
+            mean = (system_totals[1] - _sums(system_of[counted], z[counted], systems)) / ratings_of_system
             mean[ratings_of_system == 0] = np.nan
-        near, segment = _cells_of(of_segment, where[rows])
+        near, segment = _cells_of(cell_segment, segment_of[rows])
         counted_cell = np.searchsorted(near, cell[counted])
-        ratings = all_of_cell[0][near] - np.bincount(counted_cell, minlength=len(near))
-        total = all_of_cell[1][near] - _sums(counted_cell, z[counted], len(near))
-        above = np.where(ratings > 0, total - ratings * mean[of_system[near]], 0.0)
+        ratings = cell_totals[0][near] - np.bincount(counted_cell, minlength=len(near))
+        total = cell_totals[1][near] - _sums(counted_cell, z[counted], len(near))
+        above = np.where(ratings > 0, total - ratings * mean[cell_system[near]], 0.0)
         predicted = np.searchsorted(near, cell[rows])  # the cells of the rater's ratings
         segment_above = _sums(segment, above, len(near))[segment[predicted]]
         segment_ratings = _sums(segment, ratings, len(near))[segment[predicted]]
