@@ -119,7 +119,7 @@ class SupportDensity(OfFirstSentences):
                         note="mean number of subwords with a probability above zero",
                     )
                 ),
-                Measure(Column("support_size_median", "median", 0, note="of these numbers")),
+                Measure(Column("support_size_median", "median", 0, note="of these; the lower of two")),
             ),
         ),
     )
