@@ -274,7 +274,7 @@ def test_the_page_has_the_table_and_the_outputs(visit: Any, studies: list[int]) 
     assert "quokka: tapir-greedy" in page.multiselect[1].options
     assert "&lt;script&gt;document.title" in html(page)
     assert "no test set in common" in html(compared(visit, studies[0], studies[2]))
-    assert "Choose two" in html(compared(visit, studies[0], 999))
+    assert "Choose at least two" in html(compared(visit, studies[0], 999))
 
 
 def test_a_reader_of_one_report_compares_nothing(visit: Any, studies: list[int]) -> None:
