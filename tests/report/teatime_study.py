@@ -138,7 +138,7 @@ def points_of(node: PlannedNode) -> list[dict[str, Any]]:
             names = ("k=1", "k=20") if node.labels["system"] == "softmax-lexicon" else ("threshold=0.9",)
             return [
                 {"series": series, "position": at, "x": 50.0 * (at + 1), "y": 0.5 + 0.1 * at, "label": name}
-                for series in ("recall_sentence", "recall_idiom")
+                for series in ("recall_sentence", "recall_idiom", "recall_batch")
                 for at, name in enumerate(names)
             ]
     return analysis_rows.points_of(node)

@@ -183,6 +183,7 @@ def test_recall_curves_of_contexts_and_of_lexica_are_told_apart(
         "adapted-lexicon": {"variant": "adapted", "selection": lexicon},
     }
     del spec["latency"]
+    spec["recall"] = {"batch": 16}
     empty = {"metrics": []}
     changes = {
         f"{kind}/{s}": empty for kind in ("score", "recall", "compare") for s in ("softmax-words", "adapted")
@@ -190,12 +191,13 @@ def test_recall_curves_of_contexts_and_of_lexica_are_told_apart(
     fill_study(database, spec, changes)
     rows = figures(build_report(database, "teatime"))["figures/test/recall/sentence"].rows
     groups = dict.fromkeys(row["selection"] for row in rows if row["selection"])
-    assert list(groups) == [
+    selections = (
         "lexicon, toy/bpe",
         "NVS, softmax",
         "NVS word by word, softmax",
         "lexicon, idioms/bpe of toy",
-    ]
+    )
+    assert list(groups) == [f"{name}{shared}" for name in selections for shared in ("", ", batches of 16")]
 
 
 def test_json_has_everything_and_comes_back_equal(complete: Document) -> None:

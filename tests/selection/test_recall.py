@@ -17,16 +17,24 @@ from scipy.stats import t
 from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepResult
+from creamtea.methods.selections import LexiconSelection, NvsSelection
 from creamtea.steps.systems import DECODE, RECALL
 from creamtea_workers.corpora.subwords import SubwordModel, word_starts
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.translator import source_batch
+from creamtea_workers.selection import SelectionResources, build_selector
 from creamtea_workers.selection.aligner import Lexicon
-from creamtea_workers.selection.alignment import lexicon_counts
 from creamtea_workers.selection.nvs import counts_above, nvs_logits, wanted_of, words_of
-from creamtea_workers.selection.recall import MAX_LISTED, Reference, clusters_of, most_first, scopes
+from creamtea_workers.selection.recall import (
+    MAX_LISTED,
+    Reference,
+    clusters_of,
+    count_reached,
+    most_first,
+    scopes,
+)
 
 SWEEP = {"k": [1, 2], "thresholds": [0.9, 0.5, 0.1, 0.0]}
 SEGMENTS: list[dict[str, Any]] = [
@@ -66,13 +74,17 @@ def reference(sentence: list[int], **idioms: list[int]) -> Reference:
 
 
 def test_lexicon_counts_by_hand() -> None:
+    def counted(lexicon: Lexicon, ks: list[int], frequent: int = 0) -> Any:
+        wanted = reference([10, 12, 25], x=[12], y=[10, 25])
+        return count_reached([lexicon.select([5, 6, 6], k, frequent) for k in ks], wanted)
+
     lexicon = lexicon_of({5: [10, 11, 12], 6: [20, 10]}, 30)
-    counts = lexicon_counts(lexicon, [5, 6, 6], reference([10, 12, 25], x=[12], y=[10, 25]), [1, 2, 3])
+    counts = counted(lexicon, [1, 2, 3])
     # k = 1: {3, 10, 20}; k = 2: {3, 10, 11, 20}; k = 3: {3, 10, 11, 12, 20}
     # size, sentence, any idiom, x, y
     assert counts.tolist() == [[3, 1, 1, 0, 1], [4, 1, 1, 0, 1], [5, 2, 2, 1, 1]]
     lexicon = replace(lexicon, frequent=np.array([25, 10, 12], dtype=np.int32))
-    counts = lexicon_counts(lexicon, [5, 6, 6], reference([10, 12, 25], x=[12], y=[10, 25]), [1, 3], 2)
+    counts = counted(lexicon, [1, 3], frequent=2)
     assert counts.tolist() == [[4, 2, 2, 0, 2], [6, 3, 3, 1, 2]]
 
 
@@ -143,8 +155,10 @@ def folders(tmp_path: Path) -> dict[str, list[Path]]:
     }
 
 
-def run(folders: dict[str, list[Path]], selection: dict[str, Any]) -> StepResult:
-    return Context(RECALL, {"selection": selection, "sweep": SWEEP}, folders).run()
+def run(
+    folders: dict[str, list[Path]], selection: dict[str, Any], sweep: dict[str, Any] = SWEEP
+) -> StepResult:
+    return Context(RECALL, {"selection": selection, "sweep": sweep}, folders).run()
 
 
 def metric(result: StepResult, name: str, subject: str = "") -> MetricRow:
@@ -205,6 +219,37 @@ def test_the_recall_of_nvs_is_that_of_its_sets(folders: dict[str, list[Path]], k
     assert points["threshold=0"].y == 1.0
     xs = [p.x for p in result.points if p.series == "recall_idiom"]
     assert xs == sorted(xs)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"kind": "lexicon", "k": 2}, {"kind": "nvs", "threshold": 0.5}],
+    ids=["lexicon", "nvs"],
+)
+def test_sentences_of_a_batch_share_what_any_of_them_selects(
+    folders: dict[str, list[Path]], spec: dict[str, Any]
+) -> None:
+    model, _, _ = load_model(folders["train"][0])
+    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    lexicon = folders["align"][0] / "lexicon.npz"
+    kind = LexiconSelection if spec["kind"] == "lexicon" else NvsSelection
+    selector = build_selector(kind.model_validate(spec), SelectionResources(model, lexicon, subwords))
+    sets = []
+    for segment in SEGMENTS:
+        source = subwords.encode(segment["source"])
+        with torch.inference_mode():
+            memory = model.encode(source_batch([source], torch.device("cpu")))
+            sets.append(set((selector.select([source], memory) or [])[0].tolist()))
+    batches = [[2, 1], [0]]  # the two shortest together
+    unions = {n: set().union(*(sets[m] for m in batch)) for batch in batches for n in batch}
+    wanted = [set(subwords.encode(segment["reference"])) for segment in SEGMENTS]
+    result = run(folders, spec, {**SWEEP, "batch": 2})
+    points = {point.label: point for point in result.points if point.series == "recall_batch"}
+    point = points["k=2" if spec["kind"] == "lexicon" else "threshold=0.5"]
+    assert point.x == pytest.approx(np.mean([len(unions[n]) for n in range(3)]))
+    reached = sum(len(wanted[n] & unions[n]) for n in range(3))
+    assert point.y == pytest.approx(reached / sum(map(len, wanted)))
+    assert not [point for point in run(folders, spec).points if point.series == "recall_batch"]
 
 
 def test_the_recall_of_a_system_is_of_its_precision(folders: dict[str, list[Path]]) -> None:

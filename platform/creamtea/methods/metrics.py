@@ -392,6 +392,9 @@ class Recall(Strict):
     k: list[Positive] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
     # points of NVS' curve
     thresholds: list[BelowOne] = [0.99, 0.9, 0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001]
+    # [segments] of similar length that share what is selected for any of them, as in toolkits that take a
+    # batch's union: one more curve each
+    batch: Annotated[int | None, Field(ge=2, le=10**4, exclude_if=lambda size: size is None)] = None
 
 
 class LatencyProtocol(Strict):

@@ -35,7 +35,8 @@ def recall_curves(results: StudyResults) -> tuple[Curve, ...]:
     """Return the recall sweeps, each once.
 
     A sweep does not depend on a system's own k or threshold: all lexicon systems over a corpus and its
-    subwords share one curve, and so do all NVS systems of a variant, seed and context.
+    subwords share one curve, and so do all NVS systems of a variant, seed and context. Sentences that share
+    the selection of a batch have one more.
     """
     curves: dict[tuple[str, str, str], Curve] = {}
     for step in results.of("recall"):
@@ -46,6 +47,11 @@ def recall_curves(results: StudyResults) -> tuple[Curve, ...]:
             if points := results.points.get(step.node.key, {}).get(series):
                 curve = Curve(series, group, test_set, tuple(points))
                 curves.setdefault((series, group, test_set), curve)
+        batch, points = results.spec.recall.batch, results.points.get(step.node.key, {}).get("recall_batch")
+        if batch and points:
+            group += f", batches of {batch}"
+            curve = Curve("recall_sentence", group, test_set, tuple(points))
+            curves.setdefault((curve.series, group, test_set), curve)
     return tuple(curves.values())
 
 

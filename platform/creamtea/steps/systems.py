@@ -288,6 +288,7 @@ RECALL = StepKind(
         "recall_sentence": "over the mean size; label: the setting",
         "recall_idiom": "over the mean size; label: the setting",
         "recall_idiom_words": "over the mean size of sentences; label: the setting",
+        "recall_batch": "of sentences that share the selection of a batch (study's recall.batch); likewise",
     },
 )
 

@@ -15,7 +15,7 @@ from creamtea.steps.systems import RecallParams
 from creamtea_workers.models.interface import Memory
 from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.base import SelectionResources
-from creamtea_workers.selection.recall import Counts, RecallInputs, Reference
+from creamtea_workers.selection.recall import Counts, RecallInputs, count_reached
 
 
 @dataclass(frozen=True)
@@ -51,22 +51,14 @@ def count(
     context: StepContext[RecallParams],
     settings: Sequence[float],
     inputs: RecallInputs,
+    batch: int = 1,
 ) -> list[Counts]:
-    """Count the selected subwords of each segment, at each k."""
+    """Count the selected subwords of each segment, at each k. Segments of a batch share what is selected."""
     lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
-    ks, counts = [int(k) for k in settings], []
-    for n, (source, reference) in enumerate(zip(inputs.sources, inputs.references, strict=True)):
-        context.progress(n, len(inputs), "sentences")
-        counts.append(lexicon_counts(lexicon, source, reference, ks, spec.frequent))
-    return counts
-
-
-def lexicon_counts(
-    lexicon: Lexicon, source: Sequence[int], reference: Reference, ks: Sequence[int], frequent: int = 0
-) -> Counts:
-    """Count what the lexicon selects of a sentence: one row for each k."""
-    rows = []
-    for k in ks:
-        ids = lexicon.select(source, k, frequent)
-        rows.append([len(ids), *(int(np.isin(wanted, ids).sum()) for wanted in reference.scopes())])
-    return np.array(rows)
+    ks, counts = [int(k) for k in settings], dict[int, Counts]()
+    for together in inputs.batches(batch):
+        context.progress(len(counts), len(inputs), "sentences")
+        source = [id_ for n in together for id_ in inputs.sources[n]]
+        selected = [lexicon.select(source, k, spec.frequent) for k in ks]
+        counts |= {n: count_reached(selected, inputs.references[n]) for n in together}
+    return [counts[n] for n in range(len(inputs))]

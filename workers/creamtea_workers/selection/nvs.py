@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 import torch
@@ -126,9 +126,16 @@ def build(spec: NvsSelection, resources: SelectionResources) -> NvsSelector:
 
 
 def count(
-    spec: NvsSelection, context: StepContext[RecallParams], settings: Sequence[float], inputs: RecallInputs
+    spec: NvsSelection,
+    context: StepContext[RecallParams],
+    settings: Sequence[float],
+    inputs: RecallInputs,
+    batch: int = 1,
 ) -> list[Counts]:
-    """Count the selected subwords of each segment, at each threshold, in the precision of the system."""
+    """Count the selected subwords of each segment, at each threshold, in the precision of the system.
+
+    Segments of a batch share what is selected.
+    """
     trained = TrainedModel.of_step(context, context.params.precision)
     trained.require(NvsSelection)
     words = WordVotes(trained.model, word_starts(inputs.subwords)) if spec.context == "word" else None
@@ -139,7 +146,11 @@ def count(
         lambda done: context.progress(done, len(inputs), "sentences"),
     )
     least = [logit(threshold) for threshold in settings]
-    counts = {n: counts_above(least, [row, *wanted_of(row, inputs.references[n])]) for n, row in logits}
+    counts: dict[int, Counts] = {}
+    for together in inputs.batches(batch):  # in the order of the logits
+        rows = dict(islice(logits, len(together)))
+        union = np.max([rows[n] for n in together], axis=0)
+        counts |= {n: counts_above(least, [union, *wanted_of(union, inputs.references[n])]) for n in rows}
     return [counts[n] for n in range(len(inputs))]
 
 

@@ -72,6 +72,12 @@ class Reference:
         return np.array([len(ids) for ids in self.scopes()])
 
 
+def count_reached(selected: Sequence[Ids], reference: Reference) -> Counts:
+    """Count what is selected of a reference: one row for each setting's selected ids."""
+    scopes = reference.scopes()
+    return np.array([[len(ids), *(int(np.isin(wanted, ids).sum()) for wanted in scopes)] for ids in selected])
+
+
 def unique(ids: Iterable[int]) -> Ids:
     """Return the different ids, ascending."""
     return np.unique(np.fromiter(ids, dtype=np.int64))
@@ -87,6 +93,11 @@ class RecallInputs:
 
     def __len__(self) -> int:
         return len(self.sources)
+
+    def batches(self, size: int) -> list[list[int]]:
+        """Return the positions of the sentences in batches of similar length, the shortest first."""
+        order = sorted(range(len(self)), key=lambda n: len(self.sources[n]))
+        return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 class RecallTask(NamedTuple):

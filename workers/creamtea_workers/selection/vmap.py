@@ -21,7 +21,7 @@ from creamtea.shipped import MAP
 from creamtea.steps.systems import RecallParams
 from creamtea_workers.corpora.subwords import EOS, UNK, SubwordTexts
 from creamtea_workers.selection.base import SelectionResources, Selector
-from creamtea_workers.selection.recall import Counts, RecallInputs
+from creamtea_workers.selection.recall import Counts, RecallInputs, count_reached
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,5 @@ def count(
 ) -> list[Counts]:
     """Count the selected subwords of each segment."""
     map_ = VocabularyMap.load(context.input("train"), inputs.subwords)
-    counts = []
-    for source, reference in zip(inputs.sources, inputs.references, strict=True):
-        ids = map_.ids(source)
-        row = [len(ids), *(int(np.isin(wanted, ids).sum()) for wanted in reference.scopes())]
-        counts.append(np.array([row]))
-    return counts
+    pairs = zip(inputs.sources, inputs.references, strict=True)
+    return [count_reached([map_.ids(source)], reference) for source, reference in pairs]

@@ -42,18 +42,16 @@ class Measured(NamedTuple):
 
     task: RecallTask
     counts: list[list[Counts]]
+    shared: list[Counts]  # of the sentences with what a batch shares; empty: not asked for
     missed: dict[str, Any]  # at the system's own setting
-
-    def sizes(self, place: int) -> NDArray[np.int64]:
-        """Return the selected size of each sentence (n,)."""
-        return np.array([of_segment[place, 0] for of_segment in self.counts[0]])
 
 
 def run(context: StepContext[RecallParams]) -> StepResult:
     """Recall of unique reference subwords (`creamtea_workers.selection.recall` defines it and its scopes).
 
     Metrics are at the system's own setting, with intervals over segments, of idioms over distinct idioms;
-    points at every setting of the sweep, over the mean size of the sentences' sets.
+    points at every setting of the sweep, over the mean size of the sentences' sets, and likewise with what
+    all sentences of a batch select.
     """
     prepare_torch(context.cpus)
     selection = context.params.selection
@@ -61,8 +59,15 @@ def run(context: StepContext[RecallParams]) -> StepResult:
     values = [value for _, value in settings]
     task, count = RecallTask.load(context), implementation(selection).count
     counts = [count(selection, context, values, inputs) if len(inputs) else [] for inputs in task]
-    measured = Measured(task, counts, missed(context, values[0]) if len(task.idioms) else {})
+    batch = context.params.sweep.batch if len(settings) > 1 else None
+    shared = count(selection, context, values, task.sentences, batch) if batch else []
+    measured = Measured(task, counts, shared, missed(context, values[0]) if len(task.idioms) else {})
     return StepResult(metrics(settings[0], measured), points(settings, measured))
+
+
+def sizes(counts: Sequence[Counts], place: int) -> NDArray[np.int64]:
+    """Return the selected size of each sentence (n,) at the setting in this place."""
+    return np.array([of_segment[place, 0] for of_segment in counts])
 
 
 def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
@@ -90,8 +95,10 @@ def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
 def metrics(own: SweepPoint, measured: Measured) -> list[MetricRow]:
     """Return the recall at the system's own setting."""
     setting = {"setting": own[0]}
-    sizes = measured.sizes(0)
-    rows = [ratio_row("selected_size", np.stack([sizes, np.ones_like(sizes)], axis=1), detail=setting)]
+    own_sizes = sizes(measured.counts[0], 0)
+    rows = [
+        ratio_row("selected_size", np.stack([own_sizes, np.ones_like(own_sizes)], axis=1), detail=setting)
+    ]
     for scope, counted in measured.task.scopes(measured.counts, 0).items():
         name, subject = ROWS[scope]
         if not len(counted.rows):
@@ -111,12 +118,15 @@ def metrics(own: SweepPoint, measured: Measured) -> list[MetricRow]:
 def points(settings: Sequence[SweepPoint], measured: Measured) -> list[PointRow]:
     """Return the points of the sweep for each scope, in order of size; the first setting is the system's own,
     which the sweep repeats."""
-    curves: dict[str, list[tuple[float, float, str]]] = {scope: [] for scope in CURVES}
+    curves: dict[str, list[tuple[float, float, str]]] = {scope: [] for scope in (*CURVES, "batch")}
     for place, (label, _) in enumerate(settings[1:], start=1):
-        statistics = measured.task.scopes(measured.counts, place)
-        for scope, curve in curves.items():
+        statistics, size = measured.task.scopes(measured.counts, place), sizes(measured.counts[0], place)
+        for scope in CURVES:
             if len(statistics[scope].rows):
-                curve.append((float(measured.sizes(place).mean()), statistics[scope].value, label))
+                curves[scope].append((float(size.mean()), statistics[scope].value, label))
+        if measured.shared and len(statistics["sentence"].rows):
+            counted = measured.task.scopes([measured.shared, measured.counts[1]], place)["sentence"]
+            curves["batch"].append((float(sizes(measured.shared, place).mean()), counted.value, label))
     return [
         PointRow(f"recall_{scope}", x, y, label)
         for scope, curve in curves.items()

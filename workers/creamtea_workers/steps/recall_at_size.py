@@ -16,9 +16,8 @@ from creamtea_workers.models.interface import EOS, TranslationModel
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.translator import TrainedModel
 from creamtea_workers.selection.aligner import Lexicon
-from creamtea_workers.selection.alignment import lexicon_counts
 from creamtea_workers.selection.nvs import Logits, counts_above, nvs_logits, wanted_of
-from creamtea_workers.selection.recall import NOTHING, Counted, Counts, Largest, RecallTask
+from creamtea_workers.selection.recall import NOTHING, Counted, Counts, Largest, RecallTask, count_reached
 
 RECALLS = ("recall_lexicon", "recall_nvs", "recall_difference")
 BothCounts = list[list[Counts]]  # of the sentences and of the idioms by themselves, at each size
@@ -80,7 +79,10 @@ def match(
     """Return the thresholds, and what the lexicon and NVS select."""
     n = len(task.sentences)
     of_lexicon = [
-        [lexicon_counts(lexicon, *row, ks) for row in zip(inputs.sources, inputs.references, strict=True)]
+        [
+            count_reached([lexicon.select(source, k) for k in ks], reference)
+            for source, reference in zip(inputs.sources, inputs.references, strict=True)
+        ]
         for inputs in task
     ]
     totals = [int(total) for total in np.sum([of_segment[:, 0] for of_segment in of_lexicon[0]], axis=0)]
