@@ -115,7 +115,7 @@ SHAPES = (
     *("circle", "square", "triangle-up", "diamond", "cross"),
     *("triangle-down", "triangle-right", "triangle-left"),
 )
-DASHES = ((1, 0), (6, 3), (2, 2), (8, 2, 2, 2))
+DASHES = ((1, 0), (6, 3), (2, 2), (8, 2, 2, 2), (14, 4), (2, 6), (8, 2, 2, 2, 2, 2), (14, 3, 4, 3))
 GREY = "#808080"  # for curves and marks that are not systems
 ROW = 34  # pixels of a figure's row that has a name
 LONG_NAME = 18  # letters; two longer names do not fit side by side on a phone
