@@ -105,13 +105,18 @@ class Place:
             )
 
 
-def training_workers(run: subprocess.Popen[str]) -> list[psutil.Process]:
+def descendants(run: subprocess.Popen[str], wanted: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
+    """Return the wanted ones of its processes that have not ended meanwhile."""
     found = []
     for process in psutil.Process(run.pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            if any("ray::RayTrainWorker" in part for part in process.cmdline()):
+            if wanted(process):
                 found.append(process)
     return found
+
+
+def training_workers(run: subprocess.Popen[str]) -> list[psutil.Process]:
+    return descendants(run, lambda process: any("ray::RayTrainWorker" in part for part in process.cmdline()))
 
 
 def suspended_after(
@@ -207,7 +212,7 @@ def test_a_training_outlives_a_worker_and_the_controller_and_changes_no_digit(
     others, before = training_workers(run), saved()
     worker.kill()
     worker = suspended_after(lambda: saved() - before, run, others)
-    its_ray = [one for one in psutil.Process(run.pid).children(recursive=True) if one.name() in NEEDED]
+    its_ray = descendants(run, lambda process: process.name() in NEEDED)
     assert {process.name() for process in its_ray} == set(NEEDED)
     run.kill()  # the controller, and with it local Ray
     run.wait()
