@@ -36,8 +36,10 @@ class Trouble:
 
 
 class Life:
-    """One process of some raters, each in a thread of its own, as a web server has them: what happens next is
-    drawn from the seed, the first rater and the life."""
+    """Run some raters in one process, each in a thread of its own, as a web server does.
+
+    The seed, the first rater and the life decide what each of them does next.
+    """
 
     def __init__(
         self, url: str, folder: Path, raters: Sequence[int], life: int, trouble: Trouble, seed: int

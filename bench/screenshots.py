@@ -2,9 +2,9 @@
 
     PYTHONPATH=tests:tests/webapp:tests/report:tests/human python bench/screenshots.py OUTPUT_FOLDER [STUDY]
 
-Without STUDY, it takes pictures of raters' and organisers' pages, of campaigns that it writes into a database
-of its own. With the name of a finished study in the database of CREAMTEA_DATABASE_URL, it takes the picture
-of the report.
+Without STUDY, the script writes campaigns into a database of its own and takes pictures of raters' and
+organisers' pages. If STUDY names a finished study in the database of CREAMTEA_DATABASE_URL, the script takes
+the picture of that study's report.
 """
 
 from __future__ import annotations

@@ -215,9 +215,7 @@ def fill(
             seed=1,
             instructions="",
             settings=settings,
-            registered={
-                "items": {"kinds": {"rated": items}}
-            },  # of what a launch registers, what is read here
+            registered={"items": {"kinds": {"rated": items}}},  # a launch registers more; raters need this
             state="launched",
             created_at=now,
             launched_at=now,

@@ -6,13 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from step_rows import step_row
+
 from creamtea.contract.step import StepResult
 from creamtea.error_spans import SPANS_FILE
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.ingest import ingest, read_texts
 from creamtea.store.queries import find_study
-from creamtea.store.tables import StepRow, StudyStep
+from creamtea.store.tables import StudyStep
 
 MINOR = {"start": 0, "end": 1, "severity": "minor"}
 
@@ -40,21 +42,9 @@ def add_scores(
             (made / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
     key = f"score/{system}"
     with database.transaction() as session:
-        session.add(
-            StepRow(
-                key=key,
-                kind="score",
-                version=1,
-                params={
-                    "metric": {"kind": "command", "scorer": "finder"},
-                    "scorer": {"version": version, "digest": "d1"},
-                },
-                locations={},
-                state="succeeded",
-                resources={},
-                created_at=database.now(session),
-            )
-        )
+        metric = {"kind": "command", "scorer": "finder"}
+        params = {"metric": metric, "scorer": {"version": version, "digest": "d1"}}
+        session.add(step_row(key, "score", params=params))
         session.flush()
         labels = {"system": system, "test_set": test_set, "metric": "finder"}
         study_id = find_study(session, study).id

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rated_campaigns import rated_campaign
 from sqlalchemy import select
+from step_rows import step_row
 
 from creamtea.blame.gathering import Settings, _key, _Work, references_of, why_none
 from creamtea.blame.labels import (
@@ -28,7 +29,7 @@ from creamtea.contract.step import StepResult
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.ingest import ingest, read_texts
-from creamtea.store.tables import Campaign, Item, StepRow
+from creamtea.store.tables import Item
 from creamtea.study.spec import Study
 
 
@@ -321,18 +322,7 @@ def test_of_the_test_set_and_those_that_raters_saw(database: Database, tmp_path:
     )
     store = ArtefactStore(tmp_path / "artefacts")
     with database.transaction() as session:
-        session.add(
-            StepRow(
-                key="texts",
-                kind="test_set",
-                version=1,
-                params={},
-                state="succeeded",
-                resources={},
-                locations={},
-                created_at=session.get_one(Campaign, number).created_at,
-            )
-        )
+        session.add(step_row("texts", "test_set"))
         session.flush()
         files = store.put_folder(folder)
         ingest(session, "texts", StepResult(), files, read_texts(store, files))

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from rated_campaigns import rated_campaign
 from sqlalchemy import select
+from step_rows import step_row
 
 from creamtea.human.results.ratings import fingerprint
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Texts
 from creamtea.stats.estimate import clustered_interval
 from creamtea.store.database import Database
-from creamtea.store.tables import Assignment, Blame, Campaign, Item, Rating, StepRow
+from creamtea.store.tables import Assignment, Blame, Item, Rating
 
 OUTPUT, BETTER = "der Hund schläft", "die Katze schläft"
 
@@ -42,18 +43,7 @@ def campaign(database: Database, documents: list[str]) -> None:
     with database.transaction() as session:
         for rating in session.scalars(select(Rating).join(Assignment)):
             rating.payload = {"score": rating.step, "spans": [span]}
-        session.add(
-            StepRow(
-                key="decode",
-                kind="decode",
-                version=1,
-                params={},
-                state="succeeded",
-                resources={},
-                locations={},
-                created_at=session.get_one(Campaign, number).created_at,
-            )
-        )
+        session.add(step_row("decode", "decode"))
         session.flush()
         for item in session.scalars(select(Item)):
             index = item.segment_index

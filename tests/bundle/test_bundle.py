@@ -508,7 +508,7 @@ def test_secrets_of_campaigns_in_the_studys_file_stay_out(home, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_plug_in_that_an_input_was_made_with_is_in_no_key_and_must_be_here(changed, home) -> None:
-    """A step's resources also name the plug-ins of what it reads; its key names its own alone."""
+    """A step's resources also name the plug-ins of its inputs; its key names its own plug-ins only."""
 
     def made_with(version: str) -> Verification:
         def change(rows: Any) -> None:

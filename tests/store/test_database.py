@@ -15,26 +15,16 @@ from quick_databases import configure_sqlite
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.orm import Session
+from step_rows import NOON, step_row
 
 from creamtea.errors import InputError
 from creamtea.store.database import Database, open_database
 from creamtea.store.schema import downgrade, head, upgrade
 from creamtea.store.tables import Controller, Event, StepRow
 
-NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-
 
 def step(key: str = "k") -> StepRow:
-    return StepRow(
-        key=key,
-        kind="corpus",
-        version=1,
-        params={},
-        locations={},
-        state="running",
-        resources={},
-        created_at=NOON,
-    )
+    return step_row(key, "corpus", state="running")
 
 
 def count(database: Database) -> int:

@@ -147,7 +147,7 @@ MARKUP = WEBAPP / "markup.py"
 
 
 def by_hand(source: str) -> list[str]:
-    """What a module does that only markup.py may."""
+    """Return the calls of a module that only markup.py may make."""
     found = []
     for node in ast.walk(ast.parse(source)):
         match node:

@@ -459,7 +459,7 @@ def _seen_in_development(study: Study, root: Path | None, place_of: PlaceOf) -> 
 
 
 def development_warning(place: str, seen: int, sentences: int, noun: str = "sentence") -> StudyWarning | None:
-    """Return the warning about development text of which training text has a tenth; None for other text."""
+    """Warn if more than a tenth of the development text is in the training text; otherwise return None."""
     if seen <= MAX_SEEN * sentences:
         return None
     return StudyWarning(

@@ -148,9 +148,8 @@ def _find(study: int, table: Table, test_set: str) -> Translations | None:
 
 
 def _choose(outputs: Translations) -> View:
-    every = sorted(
-        outputs.decodes, key=outputs.against.__contains__
-    )  # baselines first; otherwise the order stays, the best first
+    # baselines first; otherwise the order stays, the best first
+    every = sorted(outputs.decodes, key=outputs.against.__contains__)
     systems = st.multiselect("Systems", every, default=every[:4]) or every[:1]
     left, middle, right = st.columns(3)
     baselines = [system for system in systems if system not in outputs.against]

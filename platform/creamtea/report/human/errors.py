@@ -1,4 +1,4 @@
-"""What raters gave besides scores: marked errors and their origins, post-edits, scores of documents."""
+"""Tables of what raters give besides scores: marked errors, post-edits, scores of documents."""
 
 from __future__ import annotations
 
