@@ -1,7 +1,5 @@
 """creamtea's command line inside a test's own process."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

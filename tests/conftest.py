@@ -1,7 +1,5 @@
 """Fixtures that every room shares: databases on SQLite and on a real PostgreSQL server."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import os

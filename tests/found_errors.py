@@ -1,7 +1,5 @@
 """A metric of a study whose scorer has found errors, as if its score steps had run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Triton's kernels on a CPU."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Ten times what a quiet machine needs, since others may be busy on it. A test wai
 as soon as it holds, so that a limit is only reached where something is broken.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

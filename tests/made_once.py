@@ -1,7 +1,5 @@
 """What is dear to make, as a trained model: one of the processes of a run makes it, the others copy it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Small random models in MarianMT format, written without transformers."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small image, audio and video files."""
 
-from __future__ import annotations
-
 import io
 import struct
 import wave

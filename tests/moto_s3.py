@@ -1,7 +1,5 @@
 """Rights on moto's S3 server, which by itself lets everybody do everything."""
 
-from __future__ import annotations
-
 import json
 import math
 import urllib.request

@@ -1,7 +1,5 @@
 """Studies as their plan makes them, with results written in by hand instead of run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field

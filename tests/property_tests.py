@@ -1,7 +1,5 @@
 """Settings of Hypothesis for all tests."""
 
-from __future__ import annotations
-
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants

@@ -1,7 +1,5 @@
 """What the databases of tests do without: compiling each statement anew, and waiting for the disk."""
 
-from __future__ import annotations
-
 import sqlite3
 from typing import Any
 

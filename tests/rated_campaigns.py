@@ -1,7 +1,5 @@
 """Campaigns with ratings, written straight into the tables: for tests of what is computed from them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """CTranslate2 folders of small random models."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

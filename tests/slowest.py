@@ -3,8 +3,6 @@
 By the time that they take on a quiet machine; those of less than 20 seconds do not matter.
 """
 
-from __future__ import annotations
-
 SLOWEST = (
     "webapp/test_accessible.py",
     "documents/test_running_examples.py",

@@ -1,7 +1,5 @@
 """A step in a context without an engine."""
 
-from __future__ import annotations
-
 import importlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Rows of steps in the database, as if an engine had run them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

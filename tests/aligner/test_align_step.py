@@ -1,7 +1,5 @@
 """The align step with each of its aligners, on a small corpus."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """The aligner against Dyer et al.'s equations in plain loops."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """eflomal's tool as a program of its own: a small script stands for it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

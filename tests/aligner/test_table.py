@@ -1,7 +1,5 @@
 """Tables in fast_align's format: what is read, and what is refused with its place and the remedy."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import math

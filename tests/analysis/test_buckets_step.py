@@ -1,7 +1,5 @@
 """Buckets of a test set: which segments they hold, and their scores beside sacreBLEU's own."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows of an analysis compared in pairs: against slow resampling, sacreBLEU's test, and whole steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Density and calibration: hand-computed cases, and whole steps against a sentence at a time."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

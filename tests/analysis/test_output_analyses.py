@@ -1,7 +1,5 @@
 """The empty string and beam sizes: hand-computed cases, and whole steps."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

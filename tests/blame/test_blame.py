@@ -1,7 +1,5 @@
 """`creamtea blame` on a small trained study: the labels agree with what was done to the systems."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The labels by their definitions, on evidence written by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

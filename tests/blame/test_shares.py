@@ -1,7 +1,5 @@
 """The report of evidence written by hand: shares, intervals, examples."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A small trained study whose systems differ by search, selection and model."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

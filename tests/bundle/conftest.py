@@ -1,8 +1,6 @@
 """A study of given outputs that has really run, with a rated campaign and one with marked errors, and its
 bundle."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """A manifest that does not tell of what a test has changed in a bundle."""
 
-from __future__ import annotations
-
 import json
 
 from creamtea.bundle.archive import MANIFEST, json_bytes, sha256

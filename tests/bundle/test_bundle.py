@@ -1,7 +1,5 @@
 """A bundle verifies as it was packed; whatever number of it is changed is found and named."""
 
-from __future__ import annotations
-
 import errno
 import importlib.metadata
 import json

@@ -1,7 +1,5 @@
 """The command line in processes of its own, with fake steps where a test wants them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

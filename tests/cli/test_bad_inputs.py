@@ -3,8 +3,6 @@
 Mistakes in studies and texts are in tests/study: here is one of each kind.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import sqlite3

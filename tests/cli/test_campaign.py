@@ -1,7 +1,5 @@
 """`creamtea campaign`: from the draft to the end on the command line, and input that is wrong."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """`creamtea campaign link` in each state of a campaign, and commands with more raters named than one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

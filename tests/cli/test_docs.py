@@ -1,7 +1,5 @@
 """`creamtea docs`, where it cannot show the documentation; tests/wheel has it shown."""
 
-from __future__ import annotations
-
 import functools
 import socket
 from http.server import ThreadingHTTPServer

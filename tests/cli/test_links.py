@@ -1,7 +1,5 @@
 """`creamtea links` as a person meets it."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

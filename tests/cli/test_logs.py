@@ -1,7 +1,5 @@
 """creamtea logs, with fake steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The frame of the command line: help, version, what it imports."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Texts that are not ours: what a terminal would obey is shown instead."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -1,7 +1,5 @@
 """`creamtea programme`: what users get wrong, and the file of links."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

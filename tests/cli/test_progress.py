@@ -1,7 +1,5 @@
 """Lines of progress where there is no terminal: when they come, and what they say is left."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

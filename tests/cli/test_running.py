@@ -1,7 +1,5 @@
 """run, submit, status, cancel, retry and controller, in processes of their own, with fake steps."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

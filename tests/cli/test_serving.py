@@ -1,7 +1,5 @@
 """What `creamtea serve` prints once it can be reached."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """`creamtea translate`: its lines, the model it opens, what it doubts; and where `creamtea export` writes."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

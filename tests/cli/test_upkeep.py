@@ -1,7 +1,5 @@
 """gc, du, study rm, and the commands of docs/how-to/backup.md, with fake steps."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """What waits for a study says where nobody is working on it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

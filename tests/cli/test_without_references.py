@@ -1,7 +1,5 @@
 """`compare` without references: metrics that need none, agreement of systems, lengths, people."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

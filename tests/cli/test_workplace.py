@@ -1,7 +1,5 @@
 """Where commands look for what there is: no database, another folder, none at all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The steps corpus, test_set, subwords and align: files, metrics, and that one fits the next."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

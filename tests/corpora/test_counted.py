@@ -1,7 +1,5 @@
 """IBM-3's tables: counting in alignments made by hand, and sampling from what was counted."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The user's pairs: alignment, filters and their counts, annotated test sets."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """IBM-3: samples against the tables, and against the whole story spelled out."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

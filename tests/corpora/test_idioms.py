@@ -1,7 +1,5 @@
 """IdiomTranslationDS: idioms' words in the source, their translations in the reference."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

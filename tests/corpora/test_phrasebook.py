@@ -1,7 +1,5 @@
 """The phrasebook: agreement, joins, idioms' places, what is held out; the one that ships."""
 
-from __future__ import annotations
-
 import re
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Subwords: round trips, offsets, ids, and what a vocabulary can be."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

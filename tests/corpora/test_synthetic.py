@@ -1,7 +1,5 @@
 """The synthetic corpus: deterministic, unseen test sentences, and idioms that mean something."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Reading the user's text: line ends, packing, encoding, normalisation."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import tracemalloc

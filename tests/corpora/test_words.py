@@ -1,7 +1,5 @@
 """Corpora and test sets of words: SIGMORPHON's files, their groups, and malformed lines."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """deploy/kubernetes: valid objects, one image, no secret where it is not needed."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

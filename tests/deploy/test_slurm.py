@@ -1,7 +1,5 @@
 """deploy/slurm/creamtea.sbatch with fakes of Slurm, Ray and creamtea that write down how they are called."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

@@ -1,7 +1,5 @@
 """The documentation built into a folder, as `make docs-site` and a wheel build it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

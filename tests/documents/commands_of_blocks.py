@@ -1,7 +1,5 @@
 """A line of a shell, taken apart: pipelines of commands with what they read from and write to."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field

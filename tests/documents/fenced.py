@@ -1,7 +1,5 @@
 """The blocks of code in documents, each with the comment above it that says how it is tested."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Whether creamtea takes a command: parsed by the app itself, which runs nothing of it."""
 
-from __future__ import annotations
-
 from typer._click.exceptions import ClickException
 from typer.main import get_command
 

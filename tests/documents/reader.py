@@ -12,8 +12,6 @@ What stands for what costs too much or is not here:
 - `--address` names a cluster, which is not there: the command is only parsed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

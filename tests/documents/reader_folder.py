@@ -1,8 +1,6 @@
 """What a reader of the documents has on the machine: little text under the documents' names, and the study
 `demo`, run to its end."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

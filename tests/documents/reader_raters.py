@@ -1,7 +1,5 @@
 """Raters who come at once and rate a whole campaign."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Servers of the documents: started, asked for a page, and interrupted as by Ctrl-C."""
 
-from __future__ import annotations
-
 import re
 import signal
 import socket

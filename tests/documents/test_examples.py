@@ -6,8 +6,6 @@ The comment above a block of YAML says what it is where its content does not:
 One with a name (`yaml study.yaml`) is a file that commands of its document use.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

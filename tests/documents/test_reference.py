@@ -1,7 +1,5 @@
 """docs/reference says what the code says, and the code says something about everything."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys

@@ -9,8 +9,6 @@ A block with a name (`yaml study.yaml`) is a file of the reader's. Whatever else
 `reader_folder.py`; `reader.py` says what stands for what costs too much.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The documentation as a site: it builds without a warning, links lead somewhere, and it needs no network."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from html.parser import HTMLParser

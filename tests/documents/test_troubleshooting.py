@@ -1,7 +1,5 @@
 """The messages on docs/troubleshooting.md are those that the source has."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A study with every method runs through the command line; its report has no empty cell without a reason."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`creamtea compare` with its own steps, from text files to a report and a campaign."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

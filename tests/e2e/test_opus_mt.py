@@ -1,7 +1,5 @@
 """A study of a model in MarianMT format, from its folder to a report and to translations."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -3,8 +3,6 @@
 Both must agree to the last digit in everything that is no measurement of time.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Words from files to a report: a language whose sounds are its letters in capitals is learnt in seconds."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The toy step kind in the catalogue, and what toy studies need."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from collections.abc import Callable, Iterator

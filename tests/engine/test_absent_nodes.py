@@ -1,7 +1,5 @@
 """A step that fits no node of a cluster: how long it waits for one, and how that ends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """A Ray cluster of two nodes on loopback, with a token: steps on both, a lost node, what is refused."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

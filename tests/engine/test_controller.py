@@ -1,7 +1,5 @@
 """The loop with the inline executor: orders, failures, cancels, kills and what is left afterwards."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

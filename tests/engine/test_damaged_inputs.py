@@ -1,7 +1,5 @@
 """An input that is not what was stored: its step makes it again, and what follows runs with it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What an attempt on several workers reports when some of them fail."""
 
-from __future__ import annotations
-
 import pytest
 from toy_gang import ALONE, LARGER, WRONG, outcomes_elsewhere
 

@@ -4,8 +4,6 @@ The group decodes. That a training gives way to more workers, and is the same on
 without Ray (tests/training); a whole study whose training loses a worker is in tests/e2e/test_whole_study.py.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The controller's lease: one at a time, taken over only from the dead."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

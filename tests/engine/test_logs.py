@@ -1,7 +1,5 @@
 """Logs of attempts: what is in them, when they can be read, and what a killed worker leaves."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

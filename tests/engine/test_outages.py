@@ -1,7 +1,5 @@
 """A database that goes away in the middle of a study: it is waited for, and results are committed later."""
 
-from __future__ import annotations
-
 import signal
 import sqlite3
 import tempfile

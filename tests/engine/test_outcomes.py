@@ -1,8 +1,6 @@
 """The loop with executors whose steps end at once, as a test says: groups that grow, and any graph against an
 oracle."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import threading

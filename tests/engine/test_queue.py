@@ -1,7 +1,5 @@
 """What starts next and where, without a database; and that the queue agrees with SQL after every event."""
 
-from __future__ import annotations
-
 import shutil
 from datetime import datetime
 from pathlib import Path

@@ -3,8 +3,6 @@
 A killed controller is in tests/e2e/test_whole_study.py.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import signal

@@ -1,7 +1,5 @@
 """Ray's private names, which a new version of Ray may change: all in one module, and all still there."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """One attempt of a step: what it sees, and what its failures become."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Temporary folders of killed processes are cleared away; those of living ones stay. Files are replaced."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

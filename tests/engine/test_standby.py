@@ -1,7 +1,5 @@
 """`creamtea controller` as a service: a second one stands by, takes over after kill -9; SIGTERM ends it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The state machine in SQL, without running anything: tasks are claimed, and finished by hand."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What a submission reuses, runs again, refuses and cancels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a study with `track` sends of its trainings, and that no tracker can end it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is kept of the systems that people try sentences on. Nothing is really loaded here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Variants that start from a model in MarianMT format, in CTranslate2 with a lexicon's vocabulary map."""
 
-from __future__ import annotations
-
 import unicodedata
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A small study that campaigns are made from; a launched campaign of four items, with raters at work."""
 
-from __future__ import annotations
-
 import pytest
 from rated_study import fill_study
 from small_campaigns import add_rater, make_campaign, work_for

@@ -1,7 +1,5 @@
 """A small study with outputs of four systems, written straight into the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from creamtea.store.database import Database

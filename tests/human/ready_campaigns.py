@@ -1,7 +1,5 @@
 """Campaigns that can be rated at once, for tests of what comes after the launch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rated_study import SYSTEMS

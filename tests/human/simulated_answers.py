@@ -6,8 +6,6 @@ in points of the 1-to-6 scale; a spoilt text loses 1.5 points (sd 0.6). Two hone
 A fast reader scores as honest ones do, one who is too fast at random.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Campaigns written straight into the tables, and a few steps that many tests of rating take."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any

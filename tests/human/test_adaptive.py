@@ -1,7 +1,5 @@
 """Adaptive designs: blocks are drawn when their turn comes, from what was rated before, and stored."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any

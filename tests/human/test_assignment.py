@@ -334,11 +334,7 @@ def test_what_raters_will_see_is_shown_ahead_and_nothing_is_given_out(database: 
 
 
 def test_pages_of_documents_are_shown_ahead_whole(database: Database) -> None:
-    items = [
-        {"page": 0, "document": "d0"},
-        {"page": 0, "document": "d0"},
-        {"page": 2, "document": "d1"},
-    ]
+    items = [{"page": 0, "document": "d0"}, {"page": 0, "document": "d0"}, {"page": 2, "document": "d1"}]
     campaign_id = make_campaign(database, items, state="draft", unit="document", document_score=True)
     with database.session() as session:
         campaign = session.get_one(Campaign, campaign_id)

@@ -1,7 +1,5 @@
 """Campaigns whose pages show some of the systems: what is drawn and stored, given out, and carried on."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import combinations

@@ -1,7 +1,5 @@
 """A campaign as a file: read with places, refused with all its mistakes, written and read again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

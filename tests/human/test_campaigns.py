@@ -1,7 +1,5 @@
 """Drafts: what a request makes of a study's outputs, and requests that are refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -130,12 +128,7 @@ def test_documents_bound_the_context(study_database: Database) -> None:
     documents = Documents(("x", "x", "x", "y", "y"))
     draft_campaign(study_database, "c", settings=plain(context=2), documents=documents)
     found = {item.segment_index: (item.document, item.context) for item in items_of(study_database)}
-    assert found == {
-        0: ("x", []),
-        1: ("x", ["source 0"]),
-        3: ("y", []),
-        4: ("y", ["source 3"]),
-    }
+    assert found == {0: ("x", []), 1: ("x", ["source 0"]), 3: ("y", []), 4: ("y", ["source 3"])}
     with pytest.raises(
         InputError, match="documents: 2 lines, and 'test' has 5 segments: one line per segment"
     ):
@@ -194,11 +187,7 @@ def test_campaigns_are_counted_together_as_alone(study_database: Database) -> No
 
 
 def score(
-    database: Database,
-    metric: str,
-    values: dict[str, list[float]],
-    state: str = "succeeded",
-    **more: str,
+    database: Database, metric: str, values: dict[str, list[float]], state: str = "succeeded", **more: str
 ) -> None:
     with database.transaction() as session:
         study = session.scalars(select(StudyStep.study_id)).first()

@@ -1,7 +1,5 @@
 """Which segments are chosen, with which weights, and what the protocols make of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 from typing import Any

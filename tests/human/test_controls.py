@@ -1,7 +1,5 @@
 """Bad references and repeats: the recipe, what they are made of, and where they stand."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Balanced incomplete blocks: counts of systems and pairs, by their properties."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations, pairwise
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """Raters who lie far apart, and third ratings of what they dispute."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -156,10 +154,7 @@ def test_who_rated_an_output_on_another_item_gives_no_third_rating_of_it(databas
     for name, systems in others.items():
         items.append({"segment_index": 1, "systems": systems, "steps": {name: [3, 4]}})
     campaign = rated_campaign(
-        database,
-        items,
-        systems=("plain", "beam", "scones", "entmax"),
-        raters=("anna", "ben", *others),
+        database, items, systems=("plain", "beam", "scones", "entmax"), raters=("anna", "ben", *others)
     )
     assert ask_for_third_ratings(database, "tasting", "test") == 1
     finished = {person.pseudonym: person.finished for person in raters.overview(database, campaign)}

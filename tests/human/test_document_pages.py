@@ -1,7 +1,5 @@
 """A page of several segments: given out, drafted, saved, skipped and revised whole, on both databases."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The file of documents, and what a campaign that was made with it knows of domains."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Many links at once, and one link for everybody whom a recruiting platform sends."""
 
-from __future__ import annotations
-
 import csv
 import io
 

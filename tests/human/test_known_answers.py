@@ -1,7 +1,5 @@
 """Items with known answers: practice items, the errors that they expect, and attention checks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
@@ -223,10 +221,7 @@ def test_a_rater_is_told_what_was_expected_and_found(database: Database) -> None
 # ---------------------------------------------------------------- attention checks
 
 
-TWO = {
-    "source": "s",
-    "outputs": [{"text": "good", "accepted": [5, 6], "above": [2]}, {"text": "bad"}],
-}
+TWO = {"source": "s", "outputs": [{"text": "good", "accepted": [5, 6], "above": [2]}, {"text": "bad"}]}
 WARNING = "Read <b>both</b>, please"
 
 
@@ -271,12 +266,7 @@ def test_a_file_becomes_items(tmp_path: Path) -> None:
     )
     (made,) = written_items(read_attention(path), find_protocol("contrastive-da"), SYSTEMS)
     assert (made.kind, made.segment, made.outputs) == ("attention-check", -1, ("good", "bad"))
-    assert made.guidance == {
-        "steps": {"0": [20, 25]},
-        "spans": {},
-        "above": [[0, 1]],
-        "warning": WARNING,
-    }
+    assert made.guidance == {"steps": {"0": [20, 25]}, "spans": {}, "above": [[0, 1]], "warning": WARNING}
 
 
 @pytest.mark.parametrize(

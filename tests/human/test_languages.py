@@ -1,7 +1,5 @@
 """Languages are shown by their names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

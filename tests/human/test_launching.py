@@ -1,7 +1,5 @@
 """Draft, launched, closed; what is registered, and whether it still holds."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any

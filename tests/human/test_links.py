@@ -1,7 +1,5 @@
 """Links: what is listed, and what withdrawing one ends."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

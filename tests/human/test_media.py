@@ -1,7 +1,5 @@
 """Files beside sources: what is allowed, where they come from, beside what they are shown."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

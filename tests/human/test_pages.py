@@ -1,7 +1,5 @@
 """Documents as pages: which are drawn, how they are cut, who shares one, and their controls."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
@@ -213,11 +211,7 @@ def test_controls_are_whole_pages_behind_their_originals() -> None:
     assert placed == with_controls(pages, REFERENCES, chosen, "en", 5, first=2)
     items = [item for page in placed for item in page]
     kinds = Counter(tuple(sorted(Counter(item.kind for item in page).items())) for page in placed)
-    assert kinds == {
-        (("rated", 4),): 30,
-        (("repeat", 4),): 2,
-        (("bad-reference", 1), ("repeat", 3)): 3,
-    }
+    assert kinds == {(("rated", 4),): 30, (("repeat", 4),): 2, (("bad-reference", 1), ("repeat", 3)): 3}
     place = 2
     for page in placed:
         for offset, item in enumerate(page):

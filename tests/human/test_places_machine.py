@@ -1,7 +1,5 @@
 """Any order of drawing, lapsing, rating, skipping, excluding and including keeps the promises of places."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -175,10 +173,7 @@ STEPS = st.lists(st.tuples(st.integers(0, PEOPLE - 1), st.sampled_from(ACTS)), m
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=8,
-    suppress_health_check=FIXTURES_ARE_SHARED,
-)
+@settings(max_examples=8, suppress_health_check=FIXTURES_ARE_SHARED)
 @given(STEPS, st.sampled_from(["segment", "document"]))
 def test_places_are_taken_given_back_and_never_given_twice(
     database: Database, steps: list[tuple[int, str]], unit: str

@@ -1,7 +1,5 @@
 """The preview: counts, hours, and power against the statistics of an earlier campaign."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A programme: shared keys and directions in one file, campaigns made together, one table over them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +11,7 @@ from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError, NotInDatabase
 from creamtea.human.making import launching
 from creamtea.human.making.campaign_file import create_campaigns
-from creamtea.human.making.programme import (
-    campaigns_of,
-    load_programme,
-    new_programme,
-    progress_of,
-)
+from creamtea.human.making.programme import campaigns_of, load_programme, new_programme, progress_of
 from creamtea.report.human.programme import build_programme, macro_mean
 from creamtea.stats.estimate import Estimate, mean_estimate
 from creamtea.store.artefacts import ArtefactStore

@@ -1,7 +1,5 @@
 """Errors that are marked before a rater begins: from a file or a metric to page, report and exports."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

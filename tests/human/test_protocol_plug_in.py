@@ -4,8 +4,6 @@ The package stands in tests/plugins/rating_protocol as pip would install it: a m
 and a dist-info folder with an entry point. Nothing in creamtea names it.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

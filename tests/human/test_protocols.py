@@ -1,7 +1,5 @@
 """Protocols: each is complete and says what the rest asks of it; scales, post-edits and marked errors."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """Rater reports: hand-computed checks, missing controls, simulated raters told apart, and stored answers."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Questions about the rater: written by the line, checked, stored and exported."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

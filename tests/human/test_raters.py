@@ -4,15 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from small_campaigns import (
-    add_rater,
-    make_campaign,
-    rate,
-    rate_all,
-    ratings,
-    set_state,
-    work_for,
-)
+from small_campaigns import add_rater, make_campaign, rate, rate_all, ratings, set_state, work_for
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 

@@ -1,7 +1,5 @@
 """Ratings as arrays: which count, in what shape, and what is said of the others."""
 
-from __future__ import annotations
-
 import dataclasses
 from datetime import UTC, datetime
 from typing import Any

@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from property_tests import FIXTURES_ARE_SHARED
-from small_campaigns import (
-    LAPSED,
-    add_rater,
-    make_campaign,
-    rate,
-    ratings,
-    stored,
-    work_for,
-)
+from small_campaigns import LAPSED, add_rater, make_campaign, rate, ratings, stored, work_for
 
 from creamtea.human import rating as assignment
 from creamtea.human.protocols import OWN, Protocol, find_protocol
@@ -305,10 +297,7 @@ def test_a_late_draft_of_the_first_is_none_of_a_revision(campaign: Database, ann
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=20,
-    suppress_health_check=FIXTURES_ARE_SHARED,
-)
+@settings(max_examples=20, suppress_health_check=FIXTURES_ARE_SHARED)
 @given(st.lists(st.lists(st.integers(0, 25), min_size=4, max_size=4), min_size=1, max_size=4))
 def test_each_revision_comes_back_as_it_was_sent(campaign: Database, revisions: list[list[int]]) -> None:
     with campaign.transaction() as session:

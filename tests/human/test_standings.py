@@ -1,7 +1,5 @@
 """How comparisons stand before the end, also of campaigns of versions that aimed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from small_campaigns import add_rater, make_campaign, rate_all, work_for

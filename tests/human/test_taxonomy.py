@@ -1,7 +1,5 @@
 """Taxonomies of errors: what a file may say, what raters may then mark, and what that costs."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts from files: mt-metrics-eval's folder and WMT's JSON Lines, read as one campaign's test set."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

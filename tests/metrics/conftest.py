@@ -1,7 +1,5 @@
 """The context of a step, and the outputs of the steps before."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """BLEU, chrF and TER from summed statistics against sacreBLEU's own classes and command line."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

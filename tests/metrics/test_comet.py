@@ -1,8 +1,6 @@
 """COMET in its own environment: stand-in interpreters, and COMET itself. What any scorer may do wrong is in
 test_scorer.py."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

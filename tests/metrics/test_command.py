@@ -1,7 +1,5 @@
 """Metrics of the machine's scorers, from the page that explains them to scores and comparisons."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """Scorers that find errors: from the page that explains them to the file of a score step."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

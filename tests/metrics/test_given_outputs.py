@@ -1,7 +1,5 @@
 """Outputs of files and references, and scores against several references, beside sacreBLEU itself."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

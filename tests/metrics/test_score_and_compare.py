@@ -1,7 +1,5 @@
 """The score and compare steps on files, against sacreBLEU called directly."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs that score: what they may say and do wrong, and that nothing of them is left over."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """What is scored is the text as given, with the tokenizer of its language: beside sacreBLEU itself."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

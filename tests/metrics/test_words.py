@@ -1,7 +1,5 @@
 """WER, PER, accuracy and Levenshtein distance: by hand, against a plain implementation, over groups."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

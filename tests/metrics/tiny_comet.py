@@ -7,8 +7,6 @@ FOLDER/model/checkpoints/model.ckpt, by COMET's own classes; `load_from_checkpoi
 FOLDER/direct.json has the scores that `predict` gives for SAMPLES, a JSON list of [src, mt, ref].
 """
 
-from __future__ import annotations
-
 import json
 import random
 import sys

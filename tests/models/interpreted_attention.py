@@ -1,7 +1,5 @@
 """Collected by `test_fused_attention.py` in a process with TRITON_INTERPRET=1."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn import functional as F

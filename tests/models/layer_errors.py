@@ -1,7 +1,5 @@
 """How far int8 layers are from fp32 ones, measured in this process or with an older processor's kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -7,8 +7,6 @@ FOLDER/lines.txt into FOLDER/saved/reference.json. Before that it trains the mod
 there is such a file.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

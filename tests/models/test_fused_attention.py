@@ -1,7 +1,5 @@
 """The kernel of a step's attention without a GPU: interpreted beside torch's, compiled for Hopper."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

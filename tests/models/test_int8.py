@@ -1,7 +1,5 @@
 """Int8 layers against integer arithmetic written out, and prepared models against plain ones."""
 
-from __future__ import annotations
-
 import copy
 import math
 import os

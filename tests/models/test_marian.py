@@ -1,7 +1,5 @@
 """Models in MarianMT format: what is read of a folder, what is refused, and that transformers agrees."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

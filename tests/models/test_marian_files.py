@@ -1,7 +1,5 @@
 """Models as Marian writes them: the same numbers as the MarianMT folder that they come from, and refusals."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

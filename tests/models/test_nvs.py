@@ -1,7 +1,5 @@
 """The NVS head and its loss against the formulas written out."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Packed sentences: the same hidden vectors and gradients as with padding, and the fused kernel."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

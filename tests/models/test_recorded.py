@@ -1,7 +1,5 @@
 """When a function is recorded. That a replay computes the same is compared on a GPU by `make gpu-check`."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The recurrent model: attention and gate step by step, searches, padding, and what it cannot be built of."""
 
-from __future__ import annotations
-
 import math
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """The SSRU against its equations, a position at a time."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

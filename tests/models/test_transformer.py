@@ -1,7 +1,5 @@
 """The model with either decoder: incremental against teacher-forced decoding, padding, reordering."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A build of torch without oneDNN, such as that for macOS on ARM, still decodes."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """Figures for Prometheus: what they count, and who gets them."""
 
-from __future__ import annotations
-
 import urllib.error
 import urllib.request
 from collections.abc import Iterator

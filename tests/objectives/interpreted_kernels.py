@@ -1,7 +1,5 @@
 """The losses' Triton kernels against the chunked path. `test_kernels` runs this file interpreted."""
 
-from __future__ import annotations
-
 import math
 from unittest.mock import patch
 

@@ -1,7 +1,5 @@
 """α-entmax against the entmax package and against bisection, and its conjugate against the definition."""
 
-from __future__ import annotations
-
 import math
 
 import entmax as package

@@ -1,7 +1,5 @@
 """The losses' GPU kernels without a GPU: interpreted beside the chunked path, compiled for Hopper."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Losses and gradients against direct autograd in float64, and the numerics at the edges."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

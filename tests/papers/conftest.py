@@ -1,7 +1,5 @@
 """Stores with studies of the papers: none, those at our size, and enough for every table."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

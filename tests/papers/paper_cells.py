@@ -1,7 +1,5 @@
 """The cells of a paper's table as a page shows them."""
 
-from __future__ import annotations
-
 from creamtea.report import text
 from creamtea.report.model import Document, Row, Section, Table
 

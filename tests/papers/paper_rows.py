@@ -1,7 +1,5 @@
 """A store with studies of the papers, filled with small rows as their steps would leave them."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The papers' tables and figures: all there, as printed, and of studies that have their cells."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache

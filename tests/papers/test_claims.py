@@ -1,7 +1,5 @@
 """docs/results/claims.md: its figures are those of docs/results/data, and one rule judges them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The papers' tables and figures beside our studies: every cell found, shown and judged, in every printer."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The mean of a cell over the studies of a collection, with its interval and its differences."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

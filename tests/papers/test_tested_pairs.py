@@ -1,7 +1,5 @@
 """The studies test the pairs of systems that the papers' claims compare."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path

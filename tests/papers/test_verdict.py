@@ -1,7 +1,5 @@
 """The rule of the verdicts, case by case, and what it must never depend on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Which study's values a paper's table shows and compares, and what it says where a study lacks them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What the steps of analyses would have left: made up, but of the right names, shapes and size."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

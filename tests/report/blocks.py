@@ -1,7 +1,5 @@
 """Blocks of a report, found by the tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from creamtea.report.model import Cell, Document, Entry, Figure, Row, Table, Texts

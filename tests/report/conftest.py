@@ -1,7 +1,5 @@
 """The tea-time study, to be filled in with a test's changes."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from copy import deepcopy

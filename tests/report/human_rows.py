@@ -1,7 +1,5 @@
 """A campaign on the study of `conftest.SPEC` with drawn ratings, and segment scores that go with them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A study as its plan makes it, with figures filled in by hand instead of run; bench/ fills it, too."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import analysis_rows

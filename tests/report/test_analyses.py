@@ -1,7 +1,5 @@
 """Analyses in the report: tables from hand-made rows, states and reasons, plots, and what is printed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tables of differences between the rows of an analysis: correction, seeds, what is missing, printers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import analysis_rows

@@ -1,7 +1,5 @@
 """What came out: the first block of a report says what its tables show."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from io import StringIO

@@ -1,7 +1,5 @@
 """Several baselines: of the latency, of systems by themselves; and what is significant by which test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from math import exp

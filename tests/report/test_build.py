@@ -1,7 +1,5 @@
 """The report from a database filled by hand: complete, and with everything that can be missing."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """`creamtea campaign report` as a user types it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The configuration: systems and variants in words, changes since another run, the YAML as run."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

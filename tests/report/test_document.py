@@ -1,7 +1,5 @@
 """One document, several printers: each shows every block, and a column's numbers look alike everywhere."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

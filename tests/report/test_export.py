@@ -1,7 +1,5 @@
 """Files of a report: CSV that reads back, LaTeX that escapes, figures that are drawn; bad folders."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import io

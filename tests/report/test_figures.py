@@ -1,7 +1,5 @@
 """Figures: all systems in the data, what is missing; colours and marks told apart; labels side by side."""
 
-from __future__ import annotations
-
 import re
 from itertools import combinations, pairwise
 from typing import Any

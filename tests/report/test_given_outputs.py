@@ -1,7 +1,5 @@
 """Reports on outputs that no model of the study made, alone and beside a trained system's, with ratings."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

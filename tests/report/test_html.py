@@ -1,7 +1,5 @@
 """The report as one HTML file: the model's numbers, nothing that runs, nothing from elsewhere."""
 
-from __future__ import annotations
-
 import html
 import re
 from html.parser import HTMLParser

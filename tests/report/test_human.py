@@ -1,7 +1,5 @@
 """People's judgements: every table of a campaign, against the statistics' own functions and by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

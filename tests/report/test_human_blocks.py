@@ -1,7 +1,5 @@
 """Reports of campaigns whose pages show some of the systems."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

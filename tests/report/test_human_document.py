@@ -1,7 +1,5 @@
 """Which campaigns a report has, what it says of each, and the columns beside the metrics."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

@@ -1,7 +1,5 @@
 """The table of a campaign that has not ended: complete units only, and tests that hold whenever one looks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from blocks import tables

@@ -1,7 +1,5 @@
 """Idioms with the subwords that selections miss, or that only the context selects, in every printer."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Callable

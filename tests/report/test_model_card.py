@@ -1,7 +1,5 @@
 """The first lines of a model's card, which model hubs read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

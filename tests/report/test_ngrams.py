@@ -1,7 +1,5 @@
 """The section of characteristic n-grams: in whole reports only, and only where there are any."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

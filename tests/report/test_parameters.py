@@ -1,7 +1,5 @@
 """Systems that differ in one number, and the figure over it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

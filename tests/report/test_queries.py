@@ -1,7 +1,5 @@
 """Queries of the report and the web app, on SQLite and PostgreSQL."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

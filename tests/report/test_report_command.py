@@ -1,7 +1,5 @@
 """`creamtea report` as a user types it; `--html FILE` writes a whole page or keeps what was there before."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

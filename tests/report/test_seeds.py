@@ -1,7 +1,5 @@
 """Differences of variants with several seeds: which models a spread is over, and where it is shown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is printed: every system and figure on consoles of several widths, numbers, and Markdown."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Callable

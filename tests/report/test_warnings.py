@@ -1,7 +1,5 @@
 """Every warning of results is provoked, and every printer shows it."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A study while it runs: what each step does, waits for, or failed of."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

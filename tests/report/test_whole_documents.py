@@ -1,7 +1,5 @@
 """Scores of whole documents in a report: apart from the segments', paired over documents."""
 
-from __future__ import annotations
-
 import pytest
 from scipy import stats
 from small_campaigns import add_rater, make_campaign

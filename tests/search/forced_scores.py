@@ -1,7 +1,5 @@
 """Force-decoding: the scores of given hypotheses, which those that searches report must equal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Beam search against enumeration and against a textbook beam in plain Python."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

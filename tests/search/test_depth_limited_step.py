@@ -1,7 +1,5 @@
 """The verdicts against enumeration, and the step's rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ensembles against enumeration with the mean of the members' probabilities, and as systems of a study."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Exact search against enumeration of every hypothesis."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

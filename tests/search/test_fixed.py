@@ -4,8 +4,6 @@ On a GPU its steps are replayed; here the same function runs as it is. `make gpu
 the CPU.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Greedy search against an arg max loop in plain Python."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """MBR against brute force over sacreBLEU's sentence scores."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

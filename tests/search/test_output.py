@@ -1,7 +1,5 @@
 """The two ways of computing selected logits against slicing sentence by sentence."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

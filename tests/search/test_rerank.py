@@ -1,7 +1,5 @@
 """Reranking by a metric, against brute force over the candidates of the searches that find them."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Sampling: frequencies against probabilities, the same samples in every batch, the scorer's scores."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

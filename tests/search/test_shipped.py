@@ -1,7 +1,5 @@
 """CTranslate2 folders as systems, beside creamtea's own searches in the same weights."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import struct

@@ -1,7 +1,5 @@
 """A random Transformer: no output depends on its batch, and every score is the scorer's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

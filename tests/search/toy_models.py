@@ -1,7 +1,5 @@
 """Models small enough to enumerate, behind the interface of `creamtea_workers.models.interface`."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

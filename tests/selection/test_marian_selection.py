@@ -1,8 +1,6 @@
 """Vocabulary selections of models in MarianMT format: lexica, NVS heads and their recall in the models' own
 subwords."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from collections.abc import Sequence

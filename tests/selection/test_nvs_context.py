@@ -1,7 +1,5 @@
 """Table 6 of the NVS paper by plain sets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

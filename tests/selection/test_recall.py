@@ -1,7 +1,5 @@
 """The recall step by hand-computed cases."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -222,9 +220,7 @@ def test_the_recall_of_nvs_is_that_of_its_sets(folders: dict[str, list[Path]], k
 
 
 @pytest.mark.parametrize(
-    "spec",
-    [{"kind": "lexicon", "k": 2}, {"kind": "nvs", "threshold": 0.5}],
-    ids=["lexicon", "nvs"],
+    "spec", [{"kind": "lexicon", "k": 2}, {"kind": "nvs", "threshold": 0.5}], ids=["lexicon", "nvs"]
 )
 def test_sentences_of_a_batch_share_what_any_of_them_selects(
     folders: dict[str, list[Path]], spec: dict[str, Any]

@@ -1,7 +1,5 @@
 """NVS against the lexicon at equal size, against plain loops over every threshold."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Each sentence gets its own sorted set with </s>, whatever its batch mates are."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Sentences with noise, and scores of them: what the tests against sacreBLEU compare."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

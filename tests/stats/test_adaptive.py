@@ -1,7 +1,5 @@
 """Adaptive designs: the chances of blocks by counting, looks that err rarely together, systems still open."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations

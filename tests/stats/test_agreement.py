@@ -1,7 +1,5 @@
 """Agreement of raters against published examples and slow versions; each rater against the others."""
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from random import Random

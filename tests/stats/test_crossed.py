@@ -1,7 +1,5 @@
 """Comparisons with raters drawn too, against a slow count, mean squares, scipy and the paired comparison."""
 
-from __future__ import annotations
-
 import math
 from random import Random
 

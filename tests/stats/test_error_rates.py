@@ -3,8 +3,6 @@
 Seeded. The standard error of a rate near 5 % is 1.1 % with 400 campaigns and 1 % with 500.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Means, shares, medians and ratios: against scipy, by hand, and how often their intervals hold."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """People against metrics: scipy's coefficients, slow versions by loops, and what renaming must not change."""
 
-from __future__ import annotations
-
 import itertools
 from random import Random
 

@@ -1,7 +1,5 @@
 """Systems on pages that show some of them, against the full model with an effect for each page."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Characteristic n-grams: counts and p-values against enumeration, nothing found where nothing differs."""
 
-from __future__ import annotations
-
 import random
 from itertools import permutations
 

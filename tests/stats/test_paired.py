@@ -1,7 +1,5 @@
 """Paired comparisons against scipy, enumeration and slow counts; Holm's correction."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from random import Random

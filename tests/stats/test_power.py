@@ -1,7 +1,5 @@
 """Power by simulation, by published values and by its own inverse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

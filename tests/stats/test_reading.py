@@ -1,7 +1,5 @@
 """The permutation test of reading: exact on small cases, right level, blind to habits."""
 
-from __future__ import annotations
-
 from itertools import groupby, permutations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bootstrap and approximate randomisation against sacreBLEU's own, enumeration, and their promises."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The interval of a difference over segments and seeds: its limits by scipy, and how often it is right."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.stats

@@ -1,7 +1,5 @@
 """The group-sequential test, and campaigns that aim: boundaries, slow oracles, error rates of all looks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

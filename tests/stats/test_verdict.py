@@ -1,7 +1,5 @@
 """One verdict a pair: each of the four, what decides it, and how many items would."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """WMT mode: z-scores, wins, rank ranges and clusters, on tables that can be followed by hand and by scipy."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from random import Random
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """An artefact store, on a local folder or on a remote file system too."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 

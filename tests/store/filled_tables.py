@@ -1,7 +1,5 @@
 """Rows in every table, and what the tables hold, whatever their schema."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

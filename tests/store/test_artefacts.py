@@ -1,7 +1,5 @@
 """The artefact store: whole files or none, on a local folder and on a remote file system."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Addresses, sessions, transactions and the clock, on both databases."""
 
-from __future__ import annotations
-
 import multiprocessing
 import threading
 import time

@@ -1,7 +1,5 @@
 """From a step's result and files to rows, and what is refused on the way."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

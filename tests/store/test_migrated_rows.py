@@ -1,7 +1,5 @@
 """Rows that a revision changes or drops, up and down, on both databases; and what the new columns allow."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

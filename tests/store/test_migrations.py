@@ -1,7 +1,5 @@
 """The migrations, up and down with rows in every table, on both databases."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The artefact store on S3: moto's server in this process."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 import time

@@ -1,7 +1,5 @@
 """What the documents link to and which commands they name exist."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

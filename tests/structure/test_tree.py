@@ -1,7 +1,5 @@
 """The arrows and agreements that the tree promises (docs/architecture.md)."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

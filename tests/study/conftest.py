@@ -1,7 +1,5 @@
 """A small valid study as text, and a way to write variations of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

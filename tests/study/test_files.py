@@ -1,7 +1,5 @@
 """The streaming pass over a text file, against reading it whole."""
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import gzip

@@ -1,7 +1,5 @@
 """Grids: as many members as the product, in the order of the file, each with its own values."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys

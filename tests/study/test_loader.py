@@ -1,7 +1,5 @@
 """Reading a study: YAML's core schema, merge keys, overrides, the config hash."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path

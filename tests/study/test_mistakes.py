@@ -1,7 +1,5 @@
 """What a researcher can get wrong in a study. `mistakes.yaml` has the mistakes and their messages."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

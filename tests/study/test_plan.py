@@ -1,7 +1,5 @@
 """Plans: their keys, their shape, what is shared and what is left out."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The plan of adaptation, analyses, IBM-3 corpora, and systems with test sets and baselines of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The plan of systems: ensembles, further baselines, outputs from files, models from elsewhere."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from pathlib import Path

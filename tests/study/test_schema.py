@@ -1,7 +1,5 @@
 """The JSON Schema for editors accepts every shipped study and refuses what the loader refuses."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Scorers in a plan: what enters the keys, what does not, and a scorer that the machine lacks."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

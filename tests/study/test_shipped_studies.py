@@ -1,7 +1,5 @@
 """Every study that is shipped is valid, and so is every command that its header gives."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """`creamtea init`: a study that is valid and fits its text."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

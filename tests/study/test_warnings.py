@@ -1,7 +1,5 @@
 """Every warning of a study and its files is provoked, and a good study gives none."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

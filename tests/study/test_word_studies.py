@@ -1,7 +1,5 @@
 """Studies of words: what belongs together, and what the plan reads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 `group_member.py FOLDER`; the inputs of the decoding lie in FOLDER.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from multiprocessing import get_context

@@ -1,7 +1,5 @@
 """A small language of number words, and a training that can be interrupted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Trainings that start from another variant's model."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Batches: every pair once an epoch, within the bound, the same for the same seed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

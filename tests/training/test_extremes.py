@@ -1,7 +1,5 @@
 """Trainings and decodings at the bounds of every number: they end, or say why not, without an overflow."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several workers train one model: to the last bit what one worker trains."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from datetime import timedelta

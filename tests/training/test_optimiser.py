@@ -1,7 +1,5 @@
 """Optimisers against their formulas in plain float64 loops; learning rates against written-out values."""
 
-from __future__ import annotations
-
 import math
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Large checkpoints: in parts, the same as in one file; whole at every moment; nothing left behind."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Step `train` from files to files."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

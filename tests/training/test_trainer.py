@@ -1,7 +1,5 @@
 """The training loop: it learns, stops, averages, and resumes bit by bit."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess

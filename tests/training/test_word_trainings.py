@@ -1,7 +1,5 @@
 """What recipes of word-level tasks need: selection by a metric, plateaus, batches of sentences, clipping."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path

@@ -4,8 +4,6 @@
 outputs; `report-0.1.0.json.xz` holds the numbers of its report: [section, row, column, value, low, high].
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 import sqlite3

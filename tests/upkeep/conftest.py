@@ -1,7 +1,5 @@
 """Toy studies that have ended, with their files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Removing studies and files: what is needed stays, whatever runs at the same time."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """What axe-core finds on a page, whenever it is asked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe

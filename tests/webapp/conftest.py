@@ -1,7 +1,5 @@
 """A real `creamtea serve` on a filled study, and a browser."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -1,7 +1,5 @@
 """A study as if it had run: its plan, outputs and figures filled in by hand."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A walk through a page by Tab alone: what is reached, and whether one sees where one is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

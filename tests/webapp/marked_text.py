@@ -1,7 +1,5 @@
 """Words of an output on a page, and what was stored of the errors that somebody marked in it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from playwright.sync_api import expect

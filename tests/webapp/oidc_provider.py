@@ -1,7 +1,5 @@
 """A small OpenID Connect provider on loopback, which can be made to lie."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import threading

@@ -1,7 +1,5 @@
 """Pages by AppTest: what tests of them share."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

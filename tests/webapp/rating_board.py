@@ -1,7 +1,5 @@
 """Campaigns with texts of a test's own, what a page shows of them, and everything that it got and sent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import accumulate

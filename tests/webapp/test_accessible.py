@@ -1,7 +1,5 @@
 """Every page: axe-core finds nothing, and Tab alone reaches each control, in view and visibly focused."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Campaigns of a study whose analyses decode by themselves: those steps belong to no test set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

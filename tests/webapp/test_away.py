@@ -1,7 +1,5 @@
 """While the database is away nothing is lost, and people are told."""
 
-from __future__ import annotations
-
 import logging
 import sqlite3
 from collections.abc import Iterator

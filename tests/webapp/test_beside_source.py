@@ -1,7 +1,5 @@
 """Files beside sources: who gets them, in parts too, and what a rater sees, hears and reaches by keys."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import http.client

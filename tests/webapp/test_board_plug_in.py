@@ -1,7 +1,5 @@
 """The board with the widget of a plug-in's protocol, in a real browser."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("playwright.sync_api")

@@ -1,7 +1,5 @@
 """The server's limits on sockets, requests and messages, on a real server."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

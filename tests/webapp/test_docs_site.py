@@ -1,7 +1,5 @@
 """The documentation in a browser: its search works without a network, and axe-core finds nothing."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer

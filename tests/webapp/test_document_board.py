@@ -1,7 +1,5 @@
 """A document's segments on one page in a real browser: by keyboard, kept whatever happens, saved whole."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Errors beside their field, and where the button was pressed, in every form of the organiser's pages."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Without a session nothing leaves the server; a link opens one, once."""
 
-from __future__ import annotations
-
 import http.client
 import socket
 from pathlib import Path

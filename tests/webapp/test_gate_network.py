@@ -1,7 +1,5 @@
 """Proxies, HTTPS, floods of wrong links, the number of open pages, signing out, and the page asked for."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """People's judgements on a study's page, by AppTest: for readers, and escaped whatever they hold."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Errors marked in a browser by mouse, touch and keyboard, in scripts of several kinds; nothing is lost."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

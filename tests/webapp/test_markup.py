@@ -1,7 +1,5 @@
 """Whatever a template is given appears as text."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 import pytest

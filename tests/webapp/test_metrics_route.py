@@ -1,7 +1,5 @@
 """`/metrics` of the web app asks for a token; Streamlit's own metrics are for organisers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """People sign in by OpenID Connect: a real server against a provider on loopback, true and lying."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Iterator

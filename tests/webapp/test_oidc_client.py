@@ -1,7 +1,5 @@
 """Sign-in by OpenID Connect without a server: its settings, how it begins, and what it keeps."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

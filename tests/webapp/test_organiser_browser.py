@@ -1,7 +1,5 @@
 """The pages of organisers in a real browser: links, presses, uploads, and a study that is watched."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The organiser's pages by AppTest: campaigns, from the form to their end."""
 
-from __future__ import annotations
-
 import html
 import json
 from pathlib import Path

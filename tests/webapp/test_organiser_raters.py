@@ -1,7 +1,5 @@
 """The organiser's pages by AppTest: raters and their reports, export and import."""
 
-from __future__ import annotations
-
 import io
 import re
 import zipfile

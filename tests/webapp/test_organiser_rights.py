@@ -1,7 +1,5 @@
 """Role × page × action of the organiser's pages, each tried: drawn by the one who may, pressed by another."""
 
-from __future__ import annotations
-
 import http.client
 from collections.abc import Callable
 from pathlib import Path

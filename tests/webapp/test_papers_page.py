@@ -1,7 +1,5 @@
 """The list of the papers, and the page of each table and figure, by AppTest."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable, Iterator

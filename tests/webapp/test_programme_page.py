@@ -1,7 +1,5 @@
 """The page of a programme by AppTest: directions and raters, for organisers only."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

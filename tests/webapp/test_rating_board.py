@@ -1,7 +1,5 @@
 """The boards of the protocols in a real browser: by keyboard, by touch, texts as they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

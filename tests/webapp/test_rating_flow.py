@@ -1,7 +1,5 @@
 """A rater's way: consent, practice, items, skipping, comments, going back, another device, the ends."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

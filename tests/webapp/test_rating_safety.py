@@ -1,7 +1,5 @@
 """Nothing is lost or stored twice, and nothing tells a rater which system is which."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Studies, reports, analyses, papers and lists in a real browser."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

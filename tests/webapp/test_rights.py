@@ -1,7 +1,5 @@
 """Each page asks for the right itself: the gate in front is not there in these tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

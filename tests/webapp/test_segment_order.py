@@ -1,7 +1,5 @@
 """Segments in the order of a difference of scores, on both databases."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

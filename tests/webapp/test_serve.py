@@ -1,7 +1,5 @@
 """`creamtea serve` and `creamtea link` as a person meets them."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The pages of studies by AppTest: the list, steps and logs, what organisers do, several studies compared."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Submitting a study on the page: the same mistakes as by the command line, and no way out of one folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The box to try a sentence in, on the page of a study that has really been trained."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Trying a sentence: what is refused, and how a process that hangs or dies ends. No model is loaded."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

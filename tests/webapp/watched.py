@@ -4,8 +4,6 @@ With `CREAMTEA_SLOW_BROWSER=4,300` in the environment pages compute four times a
 the server say to each other arrives 300 ms late: a test that acts too early then fails each time.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

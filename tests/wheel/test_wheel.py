@@ -1,7 +1,5 @@
 """The wheel, installed away from the repository: the demo runs, its report is printed and served."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -4,8 +4,6 @@
 say, "once" fails the first attempt only, and "deaf" is inside of torch and hears of nothing.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,7 +1,5 @@
 """What a controller and its workers do with steps, done by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sqlalchemy import select

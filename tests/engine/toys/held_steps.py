@@ -3,8 +3,6 @@
 Each wait happens once, and leaves a file that says so in the folder HELD_STEPS.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """An executor without processes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need

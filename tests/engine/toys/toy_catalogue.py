@@ -3,8 +3,6 @@
 It is also what Ray's workers call when they start, so this folder must be on their path.
 """
 
-from __future__ import annotations
-
 from creamtea.contract.step import StepKind, StepParams
 from creamtea.steps.catalogue import STEP_KINDS
 

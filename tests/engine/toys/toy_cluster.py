@@ -1,7 +1,5 @@
 """A Ray cluster on loopback, with a token and one CPU per node."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

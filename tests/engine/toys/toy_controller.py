@@ -1,8 +1,6 @@
 """A controller in a process of its own, to be killed: DATABASE_URL ARTEFACTS EXECUTOR STUDY_ID, or `service
 [ADDRESS]` for what `creamtea controller` is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

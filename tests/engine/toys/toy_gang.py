@@ -4,8 +4,6 @@ Ray reads the environment when it is imported, so importing it into pytest's pro
 later test whether a cluster asks for a token and where a local Ray listens.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 

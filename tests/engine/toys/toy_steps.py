@@ -1,7 +1,5 @@
 """What a toy step does is its parameter "do"; every attempt is logged in the folder "log"."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """Toy studies: plans of toy steps, and what there is to look at afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A second database beside `database`, to import into; helpers/ on the path."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What reports make of Appraise's files; `read.txt` and `refused.txt` have what an import makes of them."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that were changed or damaged: file, line, column, what was found, what is allowed; nothing stored."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib

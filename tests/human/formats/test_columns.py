@@ -1,7 +1,5 @@
 """Text in cells: nothing that a spreadsheet runs, and every text comes back."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What errors cost: by the file where it says so, else by a taxonomy; differences are counted and named."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What imports make of files, and why they refuse some: the tables in `read.txt` and `refused.txt`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What an import stores, with systems left out, and the names that no campaign can have."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What exports and imports leave behind is counted, named, and in the documents as it is in the code."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

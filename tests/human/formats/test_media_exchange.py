@@ -1,7 +1,5 @@
 """Files beside sources and their captions go out with a campaign and come back, or are counted as lost."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The mt-metrics-eval folder, read by a strict reader of the documented layout (helpers/evalset.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Folders of mt-metrics-eval: which scores, whose they are, and every number as it was written."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """A zip from somebody else: what it may hold, and what it may not do."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zipfile
@@ -120,9 +118,7 @@ def test_damage_that_other_compressions_find(tmp_path: Path, method: int) -> Non
         unpack(path, tmp_path / "out")
 
 
-@settings(
-    suppress_health_check=FIXTURES_ARE_SHARED,
-)
+@settings(suppress_health_check=FIXTURES_ARE_SHARED)
 @given(st.data())
 def test_a_damaged_zip_is_an_input_error_or_unpacks(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

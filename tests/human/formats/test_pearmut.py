@@ -1,7 +1,5 @@
 """Pearmut's files (docs/exchange.md). Lines in the tests are made up after the examples of its repository."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

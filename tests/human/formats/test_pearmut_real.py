@@ -1,8 +1,6 @@
 """Files that a real Pearmut wrote, whose version is in the folders' names: exported campaigns that were rated
 on its page in Chromium. bench/pearmut_run.py recorded them, and what it did."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sources that show files in Pearmut: taken apart exactly, or left as they are written."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Formats that are recognised by what is in a file or a folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Out into each format and in again: what does not come back, the table of losses names.
 Then through the database: export, import, and export again."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -1,7 +1,5 @@
 """A key or a column that no reader knows is refused, kept or named, wherever it stands in a file."""
 
-from __future__ import annotations
-
 import copy
 import csv
 import dataclasses

@@ -1,7 +1,5 @@
 """An export that cannot be written is one message, and leaves the folder as it was."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Campaigns with unusual texts and every part that a campaign has, for property tests."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Iterable
@@ -97,10 +95,7 @@ def any_name(name: str) -> bool:
 
 @st.composite
 def contents(
-    draw: st.DrawFn,
-    protocol: str,
-    more: tuple[str, ...] = (),
-    allowed: Callable[[str], bool] = any_name,
+    draw: st.DrawFn, protocol: str, more: tuple[str, ...] = (), allowed: Callable[[str], bool] = any_name
 ) -> Content:
     """A campaign of one to three systems and raters; `more`: texts, `allowed`: names that a format holds."""
 

@@ -7,8 +7,6 @@ patterns, texts lose white space at their ends, a certain text stands for a miss
 and of metrics share their names at each level.
 """
 
-from __future__ import annotations
-
 import glob
 import re
 from dataclasses import dataclass, field
@@ -150,11 +148,6 @@ def _scores(found: EvalSet, path: Path, level: str) -> Scores:
             blocks.append(system)
         scores.setdefault(system, []).append(None if score == "None" else float(score))
     assert len(blocks) == len(set(blocks)), "the scores of a system are one block"
-    expected = {
-        "sys": 1,
-        "domain": len(found.domains),
-        "doc": len(found.documents),
-        "seg": len(found.source),
-    }
+    expected = {"sys": 1, "domain": len(found.domains), "doc": len(found.documents), "seg": len(found.source)}
     assert all(len(values) == expected[level] for values in scores.values())
     return scores

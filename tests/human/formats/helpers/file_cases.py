@@ -9,8 +9,6 @@ A case is a heading, the file, the files beside it, and what is expected, in a t
     => a row or a fact of the campaign; or the beginning of a refusal after "refused: "
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

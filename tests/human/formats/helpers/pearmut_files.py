@@ -1,7 +1,5 @@
 """What was done on Pearmut's page (bench/pearmut_run.py), and what an import of its files says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from creamtea.human.record import Content, counted_scores

@@ -1,7 +1,5 @@
 """Rated campaigns written straight into the tables, for each protocol."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field

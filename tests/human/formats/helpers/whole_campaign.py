@@ -1,7 +1,5 @@
 """A campaign with each part that the table of losses names."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from datetime import UTC, datetime, timedelta
@@ -53,11 +51,7 @@ def answer(item: int, rater: str, revisions: int, systems: tuple[str, ...], **fi
 
 
 PICTURE = samples.png()
-MEDIA = {
-    "digest": hashlib.sha256(PICTURE).hexdigest(),
-    "type": "image/png",
-    "description": "eine Tasse",
-}
+MEDIA = {"digest": hashlib.sha256(PICTURE).hexdigest(), "type": "image/png", "description": "eine Tasse"}
 SIZES = {MEDIA["digest"]: 3}
 
 
