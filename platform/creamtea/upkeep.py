@@ -388,11 +388,10 @@ def what_it_holds(session: Session, campaign: Campaign) -> RemovedCampaign:
 
 
 def remove_campaigns(database: Database, names: Sequence[str]) -> list[RemovedCampaign]:
-    """Remove draft or closed campaigns with their items, links, logs, and all that raters have left: all of
-    them, or none.
+    """Remove draft or closed campaigns with their items, links, logs and everything that raters have left.
 
-    Files beside their sources stay in the artefact store until `creamtea gc`. InputError for an unknown
-    campaign and one that is launched.
+    All of them are removed, or none. Files beside their sources stay in the artefact store until `creamtea
+    gc`. InputError for an unknown campaign and one that is launched.
     """
     with database.transaction() as session:
         campaigns = [find_campaign(session, name, lock=True) for name in names]

@@ -195,10 +195,10 @@ def close(name: Name, reason: Why = "") -> None:
 
 @commands.command("rm", epilog="Example: `creamtea programme rm programme`")
 def remove(name: Name, yes: Yes = False, json_output: AsJson = False) -> None:
-    """Remove the campaigns of all directions for good, with ratings, raters and logs: all, or none if one is
-    launched.
+    """Remove the campaigns of all directions for good, with ratings, raters and logs.
 
-    To keep the ratings, run `creamtea programme export` first.
+    All of them are removed, or none if one is launched. To keep the ratings, run `creamtea programme export`
+    first.
     """
     from creamtea.upkeep import remove_campaigns, what_it_holds
 
@@ -343,8 +343,10 @@ def report(
     formats: Formats = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one table over all directions: means of systems with intervals, their mean over directions, and in
-    how many directions a system is in the first cluster."""
+    """Show one table over all directions: means of systems with intervals, and their mean over directions.
+
+    The table also says in how many directions a system is in the first cluster.
+    """
     from creamtea.report.human.programme import build_programme  # its statistics take a second to import
 
     printing = Printing(markdown, as_json, html, export, formats)

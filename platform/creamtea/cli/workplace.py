@@ -60,7 +60,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress
 
 @contextmanager
 def mistakes_as_json(wanted: bool) -> Iterator[None]:
-    """If `wanted`, print the mistakes of a file as JSON instead of as an error, and exit as it would."""
+    """Print the mistakes of a file as JSON if `wanted`, and exit as an error would."""
     try:
         yield
     except InputError as error:

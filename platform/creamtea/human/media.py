@@ -311,8 +311,10 @@ class MediaLine(Strict):
 
 @dataclass(frozen=True)
 class GivenFile:
-    """A file that is checked and kept, and beside what it is shown: `target` is one of TARGETS, `number` a
-    number from 1 or a document's name."""
+    """A file that is checked and kept, and the item beside which it is shown.
+
+    `target` is one of TARGETS, `number` a number from 1 or a document's name.
+    """
 
     place: str  # "media.jsonl, line 3"
     target: str
@@ -322,10 +324,10 @@ class GivenFile:
 
 
 def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
-    """Read the lines of a file, check all files that they name, then keep these in the store; without a store
-    they have no digest of their content.
+    """Read the lines of a file, check all files that they name, then keep these files in the store.
 
-    InputError with file and line if one is not allowed; nothing is kept then.
+    Without a store the files have no digest of their content. InputError with file and line if a file is not
+    allowed; nothing is kept then.
     """
     lines = read_lines(path, MediaLine, "media")
     checked = []  # each file, with its captions where there are any
@@ -358,8 +360,10 @@ def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
 def store_media(
     session: Session, campaign_id: int, entries: Iterable[MediaEntry], sizes: Mapping[str, int]
 ) -> None:
-    """Note what the items of a campaign show (`Item.media`), in place of what was noted before. `sizes` of
-    the files in bytes, by SHA-256."""
+    """Record which files the items of a campaign show (`Item.media`), in place of the former record.
+
+    `sizes` of the files in bytes, by SHA-256.
+    """
     session.execute(delete(CampaignMedia).where(CampaignMedia.campaign_id == campaign_id))
     session.add_all(
         CampaignMedia(campaign_id=campaign_id, digest=digest, type=media, size=sizes[digest])

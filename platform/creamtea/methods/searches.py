@@ -251,9 +251,12 @@ class Mbr(Sampling):
 
 
 class Rerank(Sampling):
-    """The candidate that a metric scores best. A metric that needs no references scores each candidate. Any
-    other compares it with all candidates of its sentence, of which the one with the best mean wins: minimum
-    Bayes risk by this metric (Fernandes et al. 2022). The metric runs once for the whole test set."""
+    """The candidate that a metric scores best.
+
+    A metric that needs no references scores each candidate. Any other compares it with all candidates of its
+    sentence, and the best mean wins: minimum Bayes risk by this metric (Fernandes et al. 2022). The metric
+    runs once for the whole test set.
+    """
 
     kind: Literal["rerank"]
     metric: Metric  # as in the study's `metrics`; of words it cannot be

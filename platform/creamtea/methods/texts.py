@@ -129,7 +129,7 @@ def needs_joint(path: KeyPath, name: Any, study: RawStudy, what: str) -> Iterato
 def check_within_vocabulary(
     path: KeyPath, block: Block, keys: Sequence[str], study: RawStudy
 ) -> Iterator[Mistake]:
-    """Mistakes where a number of subwords in a system's block is more than the vocabulary has."""
+    """Yield a mistake for each number of subwords in a system's block that exceeds the vocabulary."""
     system = study.named(str(path[0]), path[1]) or {}
     variant = study.named("variants", system.get("variant")) or {}
     size = parsed(Subwords, study.named("subwords", variant.get("subwords")) or None)

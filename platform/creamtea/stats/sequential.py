@@ -72,8 +72,10 @@ def boundary(alpha: float, shares: tuple[float, ...]) -> Array:
 
 
 class _Process:
-    """|S_k|, S_k a sum of k standard normal values that has crossed no boundary before: its density at nodes
-    on the half-line."""
+    """The density of |S_k| at nodes on the half-line.
+
+    S_k is a sum of k standard normal values that has crossed no boundary before.
+    """
 
     def __init__(self) -> None:
         self.k = 0
@@ -121,12 +123,11 @@ def p_of(z: Array, looks: int) -> Array:
 
 @dataclass(frozen=True)
 class Course:
-    """How a comparison went: a value for each look so far, (looks,) each. No interval and p = 1 where there
-    were fewer than BURN_IN units or there is no spread (`error` 0).
+    """How a comparison went: a value for each look so far, (looks,) each.
 
     `mean` is Σ sums / Σ sizes of the units seen, `error` its standard error with `df` degrees of freedom
     (`stats.estimate.variance_of_mean`); `z` the normal score of its t; `p_value` holds at any look and never
-    rises.
+    rises. With fewer than BURN_IN units, or without spread (`error` 0), there is no interval and p = 1.
     """
 
     planned: int  # units
@@ -240,9 +241,11 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Look:
-    """One comparison at its last look: the mean difference (points) with its 95 % repeated confidence
-    interval (None of too few units), the p-value after Holm's correction, and the state. `units` are those of
-    that look; before the first one there is nothing else."""
+    """One comparison at its last look, or nothing but the state before the first one.
+
+    It has the mean difference (points) with its 95 % repeated confidence interval (None of too few units),
+    the p-value after Holm's correction, and the state. `units` are those of that look.
+    """
 
     state: State
     units: int

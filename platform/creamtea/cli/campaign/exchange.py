@@ -127,8 +127,7 @@ def import_(
     as_json: AsJson = False,
     **given: Any,
 ) -> None:
-    """Read a campaign: an export, a file of ratings made elsewhere, or files of Appraise, Google's MQM,
-    mt-metrics-eval and Pearmut.
+    """Import a campaign: an export, a file of ratings, or files of Appraise, MQM, mt-metrics-eval or Pearmut.
 
     All of it is stored or nothing, and what cannot be kept is counted and named. The campaign is closed and
     belongs to no study. docs/exchange.md says which columns a file of ratings needs.

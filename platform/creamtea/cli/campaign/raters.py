@@ -188,8 +188,7 @@ def report_raters(
     ] = None,
     json_output: AsJson = False,
 ) -> None:
-    """Say whether raters' answers look like those of somebody who read and judged: what checks flag, and what
-    the answers look like.
+    """Say whether raters' answers look like those of somebody who read and judged.
 
     A flag is a reason to look, not a verdict: honest raters get one now and then. Nobody is excluded by it.
     """
@@ -269,8 +268,10 @@ def forget(
     reason: Why = "",
     yes: Yes = False,
 ) -> None:
-    """Delete who a rater is: name, sign-in, links, answers in own words. The ratings stay, under the
-    pseudonym. For good."""
+    """Delete who a rater is, for good: name, sign-in, links, answers in own words.
+
+    The ratings stay, under the pseudonym.
+    """
     with existing_database() as database:
         for who, rater_id in _found(database, name, rater):
             if not yes:

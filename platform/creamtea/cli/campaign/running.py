@@ -197,10 +197,10 @@ def report(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what raters say: means with intervals and verdicts; with `--full` also agreement, ranks, metrics
-    against human scores, and outputs that raters disagree on.
+    """Show what raters say: means with intervals and verdicts.
 
-    It also works for imported ratings, which have no study. `creamtea report STUDY` shows the same beside the
+    With `--full` also agreement, ranks, metrics against human scores, and outputs that raters disagree on. It
+    also works for imported ratings, which have no study. `creamtea report STUDY` shows the same beside the
     study's metrics. `--json` adds the raters' reports (`creamtea campaign raters report`).
     """
     from creamtea.report.human.build import build_human  # its statistics take a second to import

@@ -334,7 +334,7 @@ class RayExecutor:
             clear_sessions(own=True)
 
     def _bury(self) -> None:
-        """If a Ray of our own has died, fail its attempts; the next `capacity` starts another."""
+        """Fail the attempts of a Ray of our own that has died; the next `capacity` starts another."""
         if self.address or not self._connected or not (ended := ended_processes()):
             return
         import ray

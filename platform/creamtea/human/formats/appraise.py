@@ -174,8 +174,10 @@ class AppraiseFile:
 
 
 def milliseconds(start: datetime, end: datetime) -> int | None:
-    """Return the milliseconds from one to the other; None if no rater can have spent them: 0, less, or more
-    than a day."""
+    """Return the milliseconds from `start` to `end`, or None for a time that no rater can have spent.
+
+    Such a time is 0, negative, or more than a day.
+    """
     passed = round((end - start).total_seconds() * 1000)
     return passed if 0 < passed <= DAY * 1000 else None
 
@@ -447,8 +449,10 @@ def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool,
 
 
 def _system_part(rating: Rated) -> int | None:
-    """Return which part of a document called DOCUMENT#SYSTEM is the system, which may have a prefix beside it
-    (wmt23.SYSTEM); None of others."""
+    """Return which part of a document name DOCUMENT#SYSTEM is the system; None for other names.
+
+    A prefix may stand beside the system (wmt23.SYSTEM).
+    """
     parts = rating.document.split(PART)
     fitting = [at for at in range(1, len(parts)) if parts[at] and rating.system.endswith(parts[at])]
     return max(fitting, key=lambda at: len(parts[at]), default=None)
@@ -549,8 +553,11 @@ def _item(key: Key, positions: dict[Key, int], texts: _Texts) -> ItemContent:
 
 
 class _Errors:
-    """Marked errors with places that are characters of the output; those of a text that nobody has stay as
-    Appraise counts them. Errors that were marked beforehand become proposals of their items."""
+    """Marked errors whose places are characters of the output.
+
+    Errors of a text that nobody has keep Appraise's places. Errors that were marked beforehand become
+    proposals of their items.
+    """
 
     def __init__(self) -> None:
         self.proposals: dict[int, dict[str, list[dict[str, Any]]]] = {}

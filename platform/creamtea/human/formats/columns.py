@@ -145,7 +145,7 @@ class Place:
         return f"{self}, column {name}"
 
     def refuse(self, column: str, found: Any, allowed: str) -> InputError:
-        """What is wrong with the value of a column."""
+        """Say what is wrong with the value of a column."""
         shown = "nothing" if found is None else repr(found)
         return InputError(f"{self.column(column)}: found {shown}; allowed: {allowed}")
 
@@ -260,8 +260,10 @@ def column_name(cell: str) -> str:
 
 
 def other_separator(cells: list[str], allowed: Collection[object]) -> str | None:
-    """Say that something else than commas separates a line's cells, if that is so; `allowed`: names of
-    columns, or numbers of cells."""
+    """Say which character separates a line's cells if it is not a comma; None otherwise.
+
+    `allowed`: names of columns, or numbers of cells.
+    """
     for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         parts = separator.join(cells).split(separator)  # a comma may be the decimal one
         known = (

@@ -292,8 +292,10 @@ class CampaignExport(Format):
         return replace(content, settings=settings), not_kept
 
     def write(self, content: Content, path: Path) -> Written:
-        """Write campaign.json last. Raises InputError with its place for a value that no file can hold (a
-        NUL character)."""
+        """Write the campaign's files, campaign.json last.
+
+        InputError with its place for a value that no file can hold (a NUL character).
+        """
         name = f"ratings.{self.name}"
         texts = {
             "items.jsonl": jsonl_text(ITEM, content.items, "items.jsonl"),

@@ -107,11 +107,11 @@ class Exported:
 def export_campaign(
     database: Database, name: str, kind: str, path: Path, actor: str, store: FileStore | None = None
 ) -> Exported:
-    """Write a campaign into the folder `path`, new or empty, in the format `kind`; the log gets a line.
-    `store` has the files beside its sources, where it has any.
+    """Write a campaign into the folder `path`, new or empty, in the format `kind`, and log it.
 
-    No rater's name or sign-in is in any file. Raises InputError, and then the folder is as it was, for what
-    the format cannot hold, and where the folder cannot be written.
+    `store` has the files beside the campaign's sources, if it has any. No rater's name or sign-in is in any
+    file. InputError for what the format cannot hold and for a folder that cannot be written; the folder is
+    then as it was.
     """
     found = find_format(kind)
     content = collect(database, name)
@@ -163,10 +163,10 @@ def import_campaign(
     dry_run: bool = False,
     store: FileStore | None = None,
 ) -> Imported:
-    """Store what is at `path` in the format `kind`, all of it or nothing; with `dry_run` only say what that
-    would be. `store` gets the files beside sources, where there are any.
+    """Store what is at `path` in the format `kind`, all of it or nothing.
 
-    InputError where `facts` say what the folder or the file says itself, or do not fit, and for settings that
+    `dry_run`: only say what would be stored. `store` gets the files beside sources, if there are any.
+    InputError if `facts` repeat what the folder or file says itself, or contradict it, and for settings that
     no campaign has.
     """
     found = find_format(kind)

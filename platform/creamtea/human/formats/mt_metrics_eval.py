@@ -456,8 +456,10 @@ def _blocks(
 def _scores(
     folder: Folder, name: str, segments: int, systems: Mapping[str, Any]
 ) -> tuple[dict[Cell, _Score], list[str]]:
-    """Return the segment scores that are not None, as written, and the file's order of systems, so that it
-    comes back; empty without a file."""
+    """Return the segment scores that are not None, as written, and the file's order of systems.
+
+    The order is kept for the way back. Both are empty if there is no file.
+    """
     file = f"human-scores/{folder.pair}.{name}{SCORES}"
     if not (folder.path / file).is_file():
         return {}, []
@@ -537,8 +539,10 @@ def _span(
 
 
 def _cut(error: dict[str, Any], text: str | None) -> bool:
-    """End an error with the text that it is in; one behind the text becomes an omission. Return whether that
-    was necessary."""
+    """End an error where its text ends, and return whether that was necessary.
+
+    An error that begins behind the text becomes an omission.
+    """
     if not text or error.get("end", 0) < len(text):
         return False
     if error["start"] < len(text):

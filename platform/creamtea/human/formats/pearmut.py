@@ -208,8 +208,7 @@ OF_LIST = BeforeValidator(lambda rule: rule[0] if isinstance(rule, list) and len
 
 
 class _Loose(BaseModel):
-    """Keys that nobody asks for are allowed and kept aside, to be named (`_unread_keys`); other types are
-    not."""
+    """A model that keeps unknown keys aside for `_unread_keys` and refuses values of other types."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -321,8 +320,10 @@ class Units(CodeUnits):
         self._tokens = tokens
 
     def behind(self, unit: int) -> dict[str, str] | None:
-        """Return what a span has of the token that is this unit: nothing of an omission, and the name of a
-        special mark. None for no known token."""
+        """Return what a span has of the token that is this unit; None if the unit is no known token.
+
+        An omission has nothing; a special mark has its name.
+        """
         if not 0 <= unit - len(self) < len(self._tokens):
             return None
         name = special_mark_of(self._tokens[unit - len(self)])
@@ -603,7 +604,7 @@ class _Import:
     def _item(
         self, place: Place, segment: str, kind: ItemKind, item: PearmutItem, systems: tuple[str, ...]
     ) -> ItemContent | None:
-        """The item of these outputs; None for a check that any answer would pass."""
+        """Return the item of these outputs; None for a check that any answer would pass."""
         outputs = {system: item.tgt[system] for system in systems}
         # outputs with other errors marked beforehand are other items
         marked = [item.error_spans.get(system, []) for system in sorted(systems)]
@@ -919,8 +920,10 @@ class Moments:
 
 
 class Times:
-    """When the cells of a line were given and answered, and how long the rater was on each: the time from one
-    action to the next, at most a minute, belongs to what the next is about."""
+    """When the cells of a line were given and answered, and how long the rater was on each.
+
+    The time from one action to the next, at most a minute, belongs to the cell of the later action.
+    """
 
     def __init__(self, place: Place, actions: Sequence[Action], now: datetime) -> None:
         self._place, self._now = place, now
@@ -957,9 +960,11 @@ MAX_NAME = 60  # characters of a key, in a message
 
 
 def _unread_settings(campaign: Campaign, protocol: Protocol, read: _Import) -> tuple[NotKept, ...]:
-    """Name the settings that nothing here reads: instructions, sliders and the like, in one line. Severities
-    and categories are only among them where they are not the protocol's usual ones, special tokens where one
-    is not marked anywhere."""
+    """Name the settings that nothing here reads (instructions, sliders and the like) in one line.
+
+    Severities and categories are named if they are not the protocol's usual ones, special tokens if one of
+    them is marked nowhere.
+    """
     usual = choices(protocol) if isinstance(protocol, MarksErrors) else {}
     own = campaign.info.model_extra or {}
     names = (name.removeprefix("info.") for name in _unread_keys(campaign))
@@ -970,8 +975,11 @@ def _unread_settings(campaign: Campaign, protocol: Protocol, read: _Import) -> t
 
 
 def _unread_of_item(item: PearmutItem, kind: ItemKind) -> Counter[str]:
-    """Count `instructions`, which are HTML above an item, keys that are only for logs, and what is marked or
-    expected where no output is."""
+    """Count what an item has that is not read.
+
+    That is `instructions`, which are HTML above the item, keys that are only for logs, and marks or
+    expectations for an output that the item does not have.
+    """
     left: Counter[str] = Counter()
     for name in _unread_keys(item):
         left["instructions of items" if name == "instructions" else f"values of {name!r} in items"] += 1
@@ -990,8 +998,10 @@ def _count_unread(read: BaseModel, where: str, left: Counter[str]) -> None:
 
 
 def _unread_keys(read: Any) -> Iterator[str]:
-    """Name each such key with the keys that lead to it, without the names of systems. Actions, which are
-    counted as such, have many."""
+    """Name each unread key with the keys that lead to it, without the names of systems.
+
+    Actions have many unread keys; they are counted elsewhere.
+    """
     empty: Sequence[Any] = (None, "", [], {})
     if isinstance(read, BaseModel) and not isinstance(read, Action):
         for name in type(read).model_fields:

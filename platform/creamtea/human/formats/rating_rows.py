@@ -94,15 +94,17 @@ COLUMNS = columns_of(RatingRow)
 
 @dataclass(frozen=True, kw_only=True)
 class GivenRating(RatingRow):
-    """A rating as an import has it. Of `step`, `value` and `payload` one is enough; where an item was skipped
-    there is none."""
+    """A rating as an import has it.
+
+    One of `step`, `value` and `payload` is enough; a skipped item has none of them.
+    """
 
     place: Place
     columns: Collection[str] = ()  # that a row of an export says, to be compared
     answer: ScoredAnswer | None = None  # what the protocol makes of it; None where an item was skipped
 
     def refuse(self, column: str, allowed: str) -> InputError:
-        """What is wrong with the value of a column."""
+        """Say what is wrong with the value of a column."""
         return self.place.refuse(column, getattr(self, column), allowed)
 
 

@@ -99,8 +99,7 @@ class LoadedCampaign:
 
     @contextmanager
     def naming_places(self) -> Iterator[None]:
-        """Begin an InputError with the direction, and with the place in the document of the key that it is
-        about."""
+        """Begin an InputError with the direction, and with the place of the key that the error is about."""
         try:
             yield
         except InputError as error:
@@ -114,8 +113,11 @@ class LoadedCampaign:
             raise InputError(f"{place}{error}", error.about) from None
 
     def check(self) -> list[str]:
-        """Return the systems that take part. InputError for all that making it would refuse, as far as that
-        does not depend on a study's results."""
+        """Return the systems that take part.
+
+        InputError for everything that creating the campaign would refuse, except what depends on a study's
+        results.
+        """
         asked = self.campaign
         with self.naming_places():
             if asked.study:
@@ -128,8 +130,11 @@ class LoadedCampaign:
         return list(request.systems)
 
     def request(self, database: Database | None, store: FileStore | None) -> CampaignRequest:
-        """Return what is to be made, with all files read; a campaign without a study needs no database, and
-        without a store files beside sources are only checked. InputError for files that cannot be."""
+        """Read all files and return the campaign that is to be created.
+
+        A campaign without a study needs no database. Without a store, files beside sources are only checked.
+        InputError for a file that cannot be read or does not fit.
+        """
         asked, texts = self.campaign, self.texts()
         documents = self._read("documents", asked.documents, _read_documents)
         proposals, proposed_by = None, None
@@ -207,8 +212,10 @@ def _read_documents(path: Path) -> Documents:
 
 
 def load_campaign(path: Path, overrides: Sequence[str] = ()) -> LoadedCampaign:
-    """Read a campaign file, override (`key=value` each) and check it. StudyErrors with every mistake, or
-    InputError where the file cannot be read at all."""
+    """Read a campaign file, apply the overrides (`key=value` each) and check it.
+
+    StudyErrors with every mistake; InputError if the file cannot be read at all.
+    """
     document = read_document(path, KEYS, kind="a campaign (.yaml)")
     return check_campaign(document, Folder(path.parent), overrides)
 
@@ -216,8 +223,10 @@ def load_campaign(path: Path, overrides: Sequence[str] = ()) -> LoadedCampaign:
 def check_campaign(
     document: YamlDocument, folder: Folder, overrides: Sequence[str] = (), later: Collection[str] = ()
 ) -> LoadedCampaign:
-    """Override and check a document, as `load_campaign` does. `later`: keys that get their values later, so
-    that other settings may need them."""
+    """Apply overrides to a document and check it, as `load_campaign` does.
+
+    `later`: keys that get their values later, so other settings may need them.
+    """
     for order, text in enumerate(overrides):
         apply_override(document, text, order)
     for block in [name for name, value in document.data.items() if value is None and name in BLOCKS]:
@@ -272,8 +281,7 @@ def check_campaign(
 
 
 def _without_texts(data: Mapping[str, Any], folder: Folder) -> Iterator[Mistake]:
-    """Yield what is wrong unless the campaign rates outputs either of a study or of files, with what that
-    needs."""
+    """Yield what is wrong unless the campaign rates outputs of a study or of files, but not of both."""
     if "texts" not in data and not {*OF_STUDY} & {*data}:
         yield Mistake(("study",), "", f"{REQUIRED}: a study, or files under `texts`, whose outputs are rated")
     elif "texts" not in data:
@@ -355,8 +363,11 @@ def _plain(value: Any) -> Any:
 
 
 def document_of(name: str, request: CampaignRequest) -> dict[str, Any]:
-    """Return the document of a campaign: what differs from the defaults. Texts, documents, files beside
-    sources and errors marked beforehand are in files that it cannot name."""
+    """Return the document of a campaign: the settings that differ from the defaults.
+
+    Texts, documents, files beside sources and errors marked beforehand come from files that the document
+    cannot name.
+    """
     settings = request.settings
     own = {
         **{"name": name, "kind": request.protocol},
@@ -390,8 +401,10 @@ def commented(
     values: Mapping[str, Any],
     head: str = "A campaign of creamtea: `creamtea campaign create FILE` makes a draft of it.",
 ) -> str:
-    """Write a campaign file of these values, by their keys, with what every key means; other keys are
-    comments with their defaults."""
+    """Write a campaign file of these values, by their keys, with the meaning of every key.
+
+    Keys without a value are comments with their defaults.
+    """
     lines = [f"# {head}", ""]
     block = ""
     for key, declared in declarations().items():

@@ -114,11 +114,11 @@ def store_draft(
     actor: str = audit.COMMAND_LINE,
     programme: str | None = None,
 ) -> None:
-    """Make a draft in the caller's transaction: choose items and controls from the outputs. Nobody rates
-    before it is launched.
+    """Make a draft in the caller's transaction: choose items and controls from the outputs.
 
-    `replace` rebuilds the draft of this name and keeps its raters. InputError if the study, test set, a
-    system or its outputs are missing, the settings do not fit, or the name is taken.
+    Nobody rates before the draft is launched. `replace` rebuilds the draft of this name and keeps its raters.
+    InputError if the study, test set, a system or its outputs are missing, the settings do not fit, or the
+    name is taken.
     """
     study, texts, settings, items = plan_campaign(session, name, request)
     row = _free_name(session, name, replace)
@@ -173,8 +173,10 @@ def store_items(session: Session, campaign: Campaign, items: Sequence[ItemConten
 def plan_campaign(
     session: Session | None, name: str, request: CampaignRequest
 ) -> tuple[StudyRow | None, Texts, CampaignSettings, list[ItemContent]]:
-    """Return the study, the texts, the complete settings and the items, and store nothing; texts from files
-    need no session. InputError as `store_draft`."""
+    """Return the study, the texts, the complete settings and the items, and store nothing.
+
+    Texts from files need no session. InputError as `store_draft`.
+    """
     protocol, systems = find_protocol(request.protocol), request.systems
     for key, message in mistakes_of(name, protocol, systems):
         raise InputError(message, about=key)
@@ -255,7 +257,7 @@ def _draw(
     protocol: Protocol,
     settings: CampaignSettings,
 ) -> tuple[CampaignSettings, list[ItemContent]]:
-    """The complete settings with what was drawn from what, and all items in their order."""
+    """Return the complete settings, with what was drawn from what, and all items in their order."""
     test_set, systems, seed = request.test_set, request.systems, request.seed
     documents = request.documents
     by_strata = "document" in settings.strata and settings.select == "stratified"
@@ -436,8 +438,10 @@ def _summaries(session: Session, campaigns: Sequence[Campaign]) -> list[Campaign
 
 
 def from_files(session: Session, campaign_id: int) -> set[str]:
-    """Return which files (documents, media, proposals) a draft needs again when it is replaced: what they say
-    is kept only in its items."""
+    """Return which files (documents, media, proposals) a draft needs again when it is replaced.
+
+    Only the draft's items keep what those files said.
+    """
     rows = session.execute(
         select(Item.document, Item.media, Item.proposals).where(Item.campaign_id == campaign_id)
     ).all()

@@ -100,8 +100,10 @@ def choose(
 
 
 def _sampling_units(lines: Sequence[Line], *, by_documents: bool) -> list[SamplingUnit]:
-    """Return each segment, or each document. InputError where a document's segments do not follow one
-    another."""
+    """Return each segment, or each document.
+
+    InputError if the segments of a document do not follow one another.
+    """
     if not by_documents:
         return [(line,) for line in lines]
     units = [tuple(part) for _, part in groupby(lines, key=lambda line: line.document)]
@@ -161,8 +163,10 @@ def _strata(
 
 
 def proportional(sizes: Sequence[int], total: int) -> list[int]:
-    """Share `total` out in proportion to `sizes`, by largest remainders; at least 1 and at most its size
-    each. `total` lies between the number of sizes and their sum."""
+    """Share `total` out in proportion to `sizes`, by largest remainders.
+
+    Each share is at least 1 and at most its size. `total` lies between the number of sizes and their sum.
+    """
     counts, whole = [1] * len(sizes), sum(sizes)
     shares = [total * size / whole for size in sizes]
     # how far each lies above its share, of those with room: the lowest gets the next, the first of equals
@@ -184,13 +188,13 @@ def proportional(sizes: Sequence[int], total: int) -> list[int]:
 def _by_disagreement(
     population: list[SamplingUnit], share: float, limit: int, seed: int, metrics: Sequence[MetricValues]
 ) -> list[ChosenSegment]:
-    """Return a part drawn at random from the whole population, then the units with the most disagreement, in
-    the mean over their segments.
+    """Return a part drawn at random from the whole population, then the units with the most disagreement.
 
-    The random part alone is a simple random sample. For the weights the population falls in two: the
-    units down to the lowest rank chosen by disagreement, which are all rated and stand for themselves,
-    and the rest, for which the random part below that rank stands. Given how many of the random part fall
-    below, they are a random sample of the rest, so the weighted mean is unbiased.
+    A unit's disagreement is the mean over its segments. The random part alone is a simple random sample. For
+    the weights the population falls in two: the units down to the lowest rank chosen by disagreement, which
+    are all rated and stand for themselves, and the rest, for which the random part below that rank stands.
+    Given how many units of the random part fall below, they are a random sample of the rest, so the weighted
+    mean is unbiased.
     """
     if limit < 2:
         raise wrong("sample.items", "disagreement needs 2 or more, of which one is drawn at random")
@@ -255,10 +259,10 @@ Blocks = Mapping[int, list[int]]  # segment → the systems (positions) that are
 def draw_blocks(
     choices: Sequence[ChosenSegment], settings: CampaignSettings, systems: Sequence[str], seed: int
 ) -> Blocks | None:
-    """Draw the systems of each segment, the same for all of a document that is rated as such; None where all
-    are rated, or an adaptive design draws them later. How the systems are ordered does not matter.
+    """Draw the systems of each segment, the same for all segments of a document that is rated as a whole.
 
-    InputError if the segments (documents) are too few to show every system.
+    None if all systems are rated, or if an adaptive design draws them later. The order of the systems does
+    not matter. InputError if the segments (documents) are too few to show every system.
     """
     size = settings.block_size(len(systems))
     if size is None:

@@ -117,8 +117,10 @@ def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: st
 
 
 def _spread(places: list[int], draw: random.Random) -> list[int]:
-    """Return the places in an order whose every beginning is spread evenly: a van der Corput sequence from a
-    random start."""
+    """Return the places in an order whose every beginning is spread evenly.
+
+    The order is a van der Corput sequence from a random start.
+    """
     if not places:
         return []
     start = draw.random()
@@ -133,8 +135,10 @@ def _spread(places: list[int], draw: random.Random) -> list[int]:
 def _spoilt_page(
     page: Page, references: dict[int, str], language: str, draw: random.Random, *, later: bool
 ) -> list[ItemContent] | None:
-    """Return the page with a third of its items spoilt, at least one, and the others repeated; None where
-    none can be spoilt."""
+    """Return the page with a third of its items spoilt, at least one, and the others repeated.
+
+    None if no item can be spoilt.
+    """
     order = range(len(page)) if len(page) == 1 else draw.sample(range(len(page)), len(page))
     wanted = max(1, len(page) // SEGMENTS_PER_SPOILT_ONE)
     spoilt: dict[int, ItemContent] = {}
@@ -151,12 +155,11 @@ def _spoilt_page(
 def _bad_reference(
     item: ItemContent, references: dict[int, str], language: str, draw: random.Random, *, later: bool
 ) -> ItemContent | None:
-    """Return the item with one of its distinct texts spoilt into one that it lacks, or None where none can
-    be.
+    """Return the item with one of its distinct texts spoilt into a text that it lacks; None if none can be.
 
-    Systems with this same text share the spoilt one, as they shared the text: as many texts are shown as
-    in the original. `degraded` is the first of them. `later`: all texts that can be spoilt are the item's
-    guidance, {"spoilt": {text: spoilt text}}.
+    Systems with this same text share the spoilt one, as they shared the text: as many texts are shown as in
+    the original. `degraded` is the first of these systems. `later`: the item's guidance keeps every text that
+    can be spoilt, {"spoilt": {text: spoilt text}}.
     """
     own = references.get(item.segment)
     others = [text for text in references.values() if text not in ("", own)]

@@ -156,9 +156,11 @@ def adaptive_blocks(
 def block_of(
     block: Sequence[int], systems: int, open_ones: Sequence[int] = (), share_of_all: float = 1.0
 ) -> Block[int]:
-    """Return what is stored of a block (`Item.block`): its systems, and the probabilities with which they
-    were drawn, of each on the diagonal, of each pair beside it: from all systems with `share_of_all`,
-    otherwise from the open ones."""
+    """Return what is stored of a block (`Item.block`): its systems and their drawing probabilities.
+
+    The probability of each system is on the diagonal, that of each pair beside it. With `share_of_all` the
+    block was drawn from all systems, otherwise from the open ones.
+    """
     size = len(block)
 
     def chance(pair: set[int]) -> float:

@@ -140,8 +140,7 @@ def _written_item(
 
 
 def _check_says_enough(place: str, output: TutorialOutput, protocol: Protocol) -> None:
-    """Raise InputError for an output about which too little is said, or what the protocol does not ask
-    for."""
+    """Raise InputError if an output says too little, or something that the protocol does not ask for."""
     nothing = output.accepted is None and output.spans is None
     if not isinstance(protocol, MarksErrors):
         if nothing:
@@ -154,8 +153,10 @@ def _check_says_enough(place: str, output: TutorialOutput, protocol: Protocol) -
 
 
 def _expected_spans(place: str, output: TutorialOutput, protocol: Protocol) -> list[StoredSpan]:
-    """Return the errors that must be marked, as they are stored; InputError for those that nobody can
-    mark."""
+    """Return the errors that must be marked, as they are stored.
+
+    InputError for an error that nobody can mark.
+    """
     if not isinstance(protocol, MarksErrors):
         raise InputError(f"{place}: spans: raters mark no errors in {protocol.name}")
     for span in output.spans or ():
@@ -179,8 +180,10 @@ def _check_outputs(place: str, texts: Sequence[str], protocol: Protocol) -> None
 
 
 def _accepted_steps(place: str, accepted: Sequence[float], protocol: Protocol) -> list[int]:
-    """Return the lowest and highest accepted step of a pair of values; InputError for what the scale
-    lacks."""
+    """Return the lowest and highest accepted step of a pair of values.
+
+    InputError for a value that the scale lacks.
+    """
     try:
         lowest, highest = (protocol.scale.step_of(str(value)) for value in accepted)
     except ValueError as error:
@@ -208,7 +211,7 @@ def _check_order(steps: Mapping[str, Sequence[int]], above: Sequence[Sequence[in
 
 
 def is_right(guidance: KnownAnswer, answers: Mapping[int, ScoredAnswer]) -> bool:
-    """Whether answers (by an output's number from 0) are as a check's item says."""
+    """Return whether answers (by an output's number from 0) are as a check's item says."""
     return (
         all(low <= answers[int(at)].step <= high for at, (low, high) in guidance["steps"].items())
         and all(answers[better].step > answers[worse].step for better, worse in guidance["above"])
@@ -227,7 +230,7 @@ class Attention:
     passed: int = 0
 
     def suffices(self, share: float) -> bool:
-        """Whether at least this share was passed; nothing failed where nothing was asked."""
+        """Return whether at least this share was passed; True if nothing was asked."""
         return self.passed >= round(share * self.answered, 9)  # 0.28 · 25 is 7.000000000000001
 
 

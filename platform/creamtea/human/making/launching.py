@@ -174,8 +174,10 @@ REGISTERED = (
 
 
 def items_digest(session: Session, campaign_id: int) -> str:
-    """Return the SHA-256 of all that a campaign's items hold, but for third ratings, which come later; an
-    original is named by its position."""
+    """Return the SHA-256 of everything that a campaign's items hold.
+
+    Third ratings are left out, because they come later. An original is named by its position.
+    """
     registered = select(Item).where(Item.campaign_id == campaign_id, Item.kind != ItemKind.THIRD)
     items = session.scalars(registered.order_by(Item.position)).all()
     position_of = {item.id: item.position for item in items}
@@ -213,8 +215,7 @@ def changes(session: Session, campaign: Campaign) -> list[str]:
 
 
 def changed_parts(session: Session, campaign: Campaign) -> dict[str, tuple[Any, Any]]:
-    """Return the parts of a registration that the campaign's rows no longer agree with: as registered, and
-    now."""
+    """Return the parts of a registration that differ from the campaign's rows: as registered, and now."""
     registered, now = campaign.registered or {}, _stored_content(session, campaign)
     if campaign.study_id is None:
         del now["study"]  # of an import, whose study is in another database

@@ -38,7 +38,7 @@ class Line:
     context: tuple[str, ...] = ()  # the sources before it, in its document
 
     def differs(self, between: Sequence[int] = ()) -> bool:
-        """Whether the outputs of these systems (positions) are not all the same, by default those of all."""
+        """Return whether the outputs of these systems (positions; by default of all) are not all the same."""
         return len({self.outputs[system] for system in between or range(len(self.outputs))}) > 1
 
 
@@ -125,10 +125,10 @@ class Texts:
 def study_texts(
     session: Session, study: StudyRow, test_set: str, systems: Sequence[str], shown: Sequence[int] = ()
 ) -> Texts:
-    """Read the outputs of a study's systems, and its references: number 1 is the test set's `target`, which
-    is always read; a further one is a system of the study (`reference: 2`), which is read if it is `shown`.
+    """Read the outputs of a study's systems, and its references.
 
-    InputError where outputs are missing.
+    Reference 1 is the test set's `target`, which is always read. A further reference is a system of the study
+    (`reference: 2`), which is read if it is `shown`. InputError if outputs are missing.
     """
     nodes = study_nodes(session, study.id, *OUTPUTS)
     keys: list[str] = []
@@ -190,8 +190,10 @@ def metric_names(session: Session, study: StudyRow) -> list[str]:
 def read_metric(
     session: Session, study: StudyRow, test_set: str, systems: Sequence[str], metric: str
 ) -> dict[int, tuple[float, ...]]:
-    """Read a metric's values: segment → value of each system, those of an error metric with their sign
-    changed, so that higher is better. InputError where the study has none."""
+    """Read a metric's values: segment → value of each system, higher is better.
+
+    The values of an error metric change their sign. InputError if the study has no such values.
+    """
     known = metric_names(session, study)
     if metric not in known:
         raise InputError(
@@ -299,8 +301,7 @@ def read_documents(text: str, place: str, *, with_domains: bool = False) -> Docu
 
 
 def domain_settings(domains: Mapping[str, str], test_set: str) -> dict[str, dict[str, str]]:
-    """Return a campaign's settings with the domain of each document; none where all are called as the test
-    set."""
+    """Return a campaign's settings with each document's domain; none if all are the test set's name."""
     return {"domains": dict(domains)} if set(domains.values()) - {test_set} else {}
 
 
@@ -322,8 +323,10 @@ def _checked_words(words: list[str], line: str, place: str, *, with_domains: boo
 
 
 def campaigns_of(session: Session, study: StudyRow) -> tuple[list[Campaign], list[Campaign]]:
-    """Return the launched campaigns of all submissions of a study's name, oldest first: those about outputs
-    of this submission, and those about others."""
+    """Return the launched campaigns of all submissions of a study's name, oldest first.
+
+    The first list has those that rate outputs of this submission, the second the others.
+    """
     launched = session.scalars(
         select(Campaign)
         .join(StudyRow, StudyRow.id == Campaign.study_id)
@@ -338,8 +341,10 @@ def campaigns_of(session: Session, study: StudyRow) -> tuple[list[Campaign], lis
 def is_about(
     session: Session, campaign: Campaign, study: StudyRow, known: dict[int, list[Node]] | None = None
 ) -> bool:
-    """Whether the outputs that raters see are made by steps of this submission. `known`: the nodes of
-    submissions, each of which is read once."""
+    """Return whether steps of this submission made the outputs that raters see.
+
+    `known`: the nodes of submissions, so that each submission is read once.
+    """
     assert campaign.study_id is not None  # of ratings made elsewhere, which are of no study
     if campaign.study_id == study.id:
         return True
@@ -351,8 +356,10 @@ def is_about(
 
 
 def rated_steps(campaign: Campaign, nodes: Sequence[Node]) -> dict[str, str | None]:
-    """Return by system the key of the step whose outputs a campaign of this submission would rate; it follows
-    from the test set and all that the outputs depend on."""
+    """Return, by system, the key of the step whose outputs a campaign of this submission would rate.
+
+    The key follows from the test set and everything that the outputs depend on.
+    """
     first = {
         system: first_node(nodes, system=system, test_set=campaign.test_set) for system in campaign.systems
     }

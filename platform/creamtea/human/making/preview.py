@@ -249,8 +249,7 @@ def _parts(session: Session, campaign: int) -> list[int]:
 
 
 def detectable(units: int, deviation: float) -> float | None:
-    """Return the difference, in points, that a two-sided paired t-test of so many units finds in 80 of 100
-    cases."""
+    """Return the difference [points] that a two-sided paired t-test finds in 80 of 100 cases."""
     if units < 2:
         return None
     from scipy.optimize import brentq  # here, because importing it takes as long as the command line does
@@ -307,11 +306,11 @@ def _sample(
 
 
 def _spread(session: Session, campaign: Campaign, protocol: Protocol) -> tuple[float, float, str]:
-    """Return how differences with the baseline vary: their standard deviation in points, their intraclass
-    correlation within documents, and the earlier campaign that both are from ("": the usual).
+    """Return how differences with the baseline vary, and where that is known from.
 
-    From the newest other campaign on a study of this name with the same protocol and enough ratings;
-    otherwise the usual one.
+    That is their standard deviation in points, their intraclass correlation within documents, and the name of
+    an earlier campaign ("": the usual values). The earlier campaign is the newest other one on a study of
+    this name with the same protocol and enough ratings.
     """
     if campaign.study_id is not None:
         study = session.get_one(StudyRow, campaign.study_id)
@@ -334,9 +333,12 @@ def _spread(session: Session, campaign: Campaign, protocol: Protocol) -> tuple[f
 
 
 def measured_spread(session: Session, campaign: Campaign) -> tuple[float, float] | None:
-    """Return the pooled sample standard deviation of a campaign's differences with its baseline, and their
-    intraclass correlation within documents (the usual one where it has none); None where no comparison has
-    enough rated units, or nothing ever differed."""
+    """Return the standard deviation and intraclass correlation of a campaign's differences.
+
+    The sample standard deviation is pooled over the differences with the baseline. The correlation is within
+    documents; a campaign that has none gets the usual one. None if no comparison has enough rated units, or
+    nothing ever differed.
+    """
     ratings = load_ratings(session, campaign)
     matrix = ratings.matrix()
     systems = campaign.systems

@@ -54,8 +54,10 @@ def naming(direction: str) -> Iterator[None]:
 
 
 def load_programme(path: Path, overrides: Sequence[str] = ()) -> Programme:
-    """Read a programme, override (`key=value` each) and check it. StudyErrors with every mistake of all
-    directions, each once, or InputError where the file cannot be read at all."""
+    """Read a programme, apply the overrides (`key=value` each) and check it.
+
+    StudyErrors with every mistake of all directions, each once; InputError if the file cannot be read at all.
+    """
     document = read_document(path, KEYS, kind="a programme (.yaml)")
     for order, text in enumerate(overrides):
         apply_override(document, text, order)
@@ -114,8 +116,7 @@ def campaign_name(programme: str, direction: str) -> str:
 
 
 def campaigns_of(session: Session, programme: str) -> dict[str, Campaign]:
-    """Return a programme's campaigns by direction, in the order of the file. NotInDatabase for an unknown
-    one."""
+    """Return a programme's campaigns by direction, in the file's order; NotInDatabase for an unknown one."""
     rows = session.scalars(
         select(Campaign).where(Campaign.programme == programme).order_by(Campaign.id)
     ).all()
@@ -171,8 +172,10 @@ def directions_in(folder: Path) -> list[str]:
 
 
 def new_texts(folder: Path, file: Path, directions: Sequence[str]) -> dict[str, Any]:
-    """Return, by their keys, what a new `file` says of the folder: no bad references where a direction has
-    nothing to make them of."""
+    """Return, by their keys, what a new `file` says of the folder.
+
+    There are no bad references if a direction has nothing to make them from.
+    """
     relative = os.path.relpath(folder.resolve(), file.parent.resolve())
     values = {"texts.folder": relative, "protocol.kind": "esa"}
     unable = any(not [*(folder / "references").glob(f"{pair}.*.txt")] for pair in directions)

@@ -99,9 +99,11 @@ def proposals_of_metric(
     systems: Sequence[str],
     metric: str,
 ) -> tuple[list[Proposal], ProposedBy]:
-    """Read the stored errors of each system's outputs, and the scorer that found them. `read` gives the
-    content of an artefact by its digest. InputError for a metric that the study does not have, or whose
-    scorer finds no errors."""
+    """Read the stored errors of each system's outputs, and the scorer that found them.
+
+    `read` gives the content of an artefact by its digest. InputError for a metric that the study does not
+    have, or whose scorer finds no errors.
+    """
     asked = f"{key_name(FIELD)}: {metric}"
     row = find_study(session, study)
     check_names(session, row, test_set, systems)
@@ -200,8 +202,10 @@ def add_proposals(
 
 
 def outcomes(proposed: Sequence[StoredSpan], spans: Sequence[Span]) -> Counter[str]:
-    """Count what became of the proposals of an output in a rater's answer, by OUTCOMES. A changed one has
-    another severity or category; one at another place is a deleted and an added one."""
+    """Count, by OUTCOMES, what became of the proposals of an output in a rater's answer.
+
+    A changed proposal has another severity or category; a moved one counts as deleted and added.
+    """
     came_from = {span.proposed: span for span in spans if span.proposed is not None}
     found: Counter[str] = Counter(added=sum(span.proposed is None for span in spans))
     for number, proposal in enumerate(proposed):
@@ -214,8 +218,10 @@ def outcomes(proposed: Sequence[StoredSpan], spans: Sequence[Span]) -> Counter[s
 
 
 def check_proposed(answer: Any, proposed: Sequence[StoredSpan]) -> None:
-    """Raise ValueError for an answer (which its protocol has checked) with an error from a proposal that its
-    output does not have, or with a cost, which no rater sets."""
+    """Raise ValueError for an error from a proposal that its output does not have, or with a cost.
+
+    The protocol has checked the answer; no rater sets a cost.
+    """
     spans = answer.get("spans") if isinstance(answer, dict) else None
     for span in spans if isinstance(spans, list) else ():
         number = span.get("proposed") if isinstance(span, dict) else None

@@ -88,8 +88,10 @@ def write_questions(questions: Sequence[Question]) -> str:
 
 
 def checked_answers(questions: Sequence[Question], given: Sequence[str]) -> Answers:
-    """Return the answers by question, without optional ones that were left open. WrongAnswers for those that
-    are missing or do not fit."""
+    """Return the answers by question, without optional ones that were left blank.
+
+    WrongAnswers for answers that are missing or do not fit.
+    """
     answers: Answers = {}
     wrong: dict[int, str] = {}
     for number, question in enumerate(questions):

@@ -359,8 +359,7 @@ class CampaignSettings(
         return self.unit == "document"
 
     def block_size(self, systems: int) -> int | None:
-        """Return how many of a campaign's systems are rated of each segment or document; None: all of
-        them."""
+        """Return how many of a campaign's systems are rated of each segment or document; None: all."""
         few = self.systems_per_page
         return few if few is not None and few < systems else None
 
@@ -394,8 +393,7 @@ class CampaignSettings(
                 yield key, f"scores lie at most {widest:g} points apart, and this is {points:g}: use less"
 
     def conflicts(self, protocol: Protocol, systems: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Yield the settings that do not fit the protocol, the systems or one another, each with the
-        reason."""
+        """Yield the settings that do not fit the protocol, the systems or one another, with the reason."""
         names, size, pair = ", ".join(systems), self.block_size(len(systems)), self.differ_between
         select = self.select or protocol.usual_selection
         if self.baseline is not None and self.baseline not in systems:
@@ -574,8 +572,7 @@ class Declaration(NamedTuple):
 
 @cache
 def declarations() -> dict[str, Declaration]:
-    """Return every setting of a campaign's document by its key ("sample.kind"), in the order of the
-    document."""
+    """Return every setting of a campaign's document by its key ("sample.kind"), in the document's order."""
     found: dict[str, Declaration] = {}
     blocks: list[tuple[str, type[Strict]]] = [("", CampaignDocument)]
     for block, model in blocks:
@@ -595,8 +592,10 @@ def titles() -> dict[str, str]:
 
 
 def is_met(needs: str, value_of: Callable[[str], Any]) -> bool:
-    """Return True if a key has the value that a setting needs ("sample.kind=stratified"; "study=" none at
-    all), or any."""
+    """Return whether a key has the value that a setting needs: "sample.kind=stratified", or any value.
+
+    "study=" asks that there is no value at all.
+    """
     wanted, equals, words = needs.partition("=")
     return not needs or (value_of(wanted) == words if equals else bool(value_of(wanted)))
 

@@ -45,8 +45,7 @@ class Scale:
         return self.lowest + (self.steps - 1) * self.size
 
     def check(self, step: object) -> int:
-        """Return the step itself if it is one of the scale's; ValueError otherwise (also for True and
-        3.0)."""
+        """Return the step itself if it is one of the scale's; ValueError otherwise (True and 3.0, too)."""
         if type(step) is not int or not 0 <= step < self.steps:
             raise ValueError(f"a score is a whole number of steps from 0 to {self.steps - 1}, not {step!r}")
         return step
@@ -185,8 +184,7 @@ class Protocol:
         return MINUTES_PER_SOURCE + min(systems, self.max_outputs) * self.minutes_per_output
 
     def usual_deviation(self) -> float:
-        """Return the standard deviation of the differences of two systems, in points, before there are
-        ratings."""
+        """Return the standard deviation [points] of differences of two systems, before there are ratings."""
         from creamtea.stats.power import default_deviation  # scipy.stats takes a second to import
 
         return default_deviation(float(self.scale.lowest), float(self.scale.highest))
@@ -198,22 +196,23 @@ class Protocol:
     # ------------------------------------------------------------ answers
 
     def with_settings(self, settings: Mapping[str, Any]) -> Protocol:
-        """Return the protocol as it is in a campaign with these settings (`Campaign.settings`): whoever reads
-        or shows answers asks for it by `find_protocol(name, settings)`. InputError for settings that cannot
-        be."""
+        """Return the protocol as it is in a campaign with these settings (`Campaign.settings`).
+
+        Code that reads or shows answers calls `find_protocol(name, settings)`. InputError for settings that
+        do not fit.
+        """
         return self
 
     def read(self, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
-        """Read the answers about the shown outputs, one for each. ValueError for what they must not be."""
+        """Read the answers about the shown outputs, one for each; ValueError if they do not fit."""
         scored = [self.read_answer(answer, output) for answer, output in zip(answers, outputs, strict=True)]
         self.check_together([answer.step for answer in scored])
         return scored
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
-        """Read a complete answer about one output, which may be anything. By default it is a step of the
-        scale.
+        """Read a complete answer about one output; by default a step of the scale.
 
-        ValueError for what it must not be.
+        The answer may be anything; ValueError if it does not fit.
         """
         return ScoredAnswer(self.scale.check(answer))
 
@@ -230,15 +229,14 @@ class Protocol:
         return " · ".join(self.scale.label(answer.step) for answer in answers)
 
     def check_draft(self, answer: Any, output: str) -> None:
-        """Raise ValueError for an answer that no rater can have begun. By default only complete ones are
-        drafts."""
+        """Raise ValueError for an answer that no rater can have begun; by default for incomplete ones."""
         self.read_answer(answer, output)
 
     def check_together(self, steps: Sequence[int]) -> None:
         """Raise ValueError for scores of one item that do not go together."""
 
     def check_accepted(self, accepted: Sequence[Sequence[int]]) -> None:
-        """The same for what a tutorial accepts: the lowest and highest step of each output."""
+        """Raise ValueError for accepted steps (lowest and highest of each output) that do not go together."""
 
     # ------------------------------------------------------------ pages and reports
 
@@ -264,12 +262,12 @@ class Protocol:
 
     @property
     def scores_each(self) -> int:
-        """Of one judgement. Where they are relative, what one output of a pair gains the other loses."""
+        """The number of scores of one judgement: of a pair, what one output gains the other loses."""
         return 2 if self.relative else 1
 
     @property
     def judged(self) -> str:
-        """What a judgement is of, in the plural."""
+        """What a judgement is about, in the plural."""
         return "pairs" if self.relative else "outputs"
 
     @property

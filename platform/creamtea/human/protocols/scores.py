@@ -88,8 +88,10 @@ class ContrastiveDa(Protocol):
 
 
 class Preference(Protocol):
-    """Of two outputs one is better, or they are the same: 0 for the worse output, 1 for each of two that are
-    the same, 2 for the better one."""
+    """Of two outputs one is better, or both are the same.
+
+    The worse output gets 0, the better one 2, and each of two that are the same 1.
+    """
 
     name = "preference"
     title = "pairwise preference"
@@ -217,7 +219,7 @@ class SegmentScores(Protocol):
     rated_here = False
 
     def read_value(self, value: str) -> ScoredAnswer:
-        """As it is written: a scale of millionths does not have each of them."""
+        """Read a value as it is written: the scale's millionths cannot hold every number."""
         return self.read_answer({"score": value}, "")
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:

@@ -60,8 +60,10 @@ class MarkedErrors(Strict):
 
 
 def read_marked(answer: Any, output: str) -> MarkedErrors:
-    """Read marked errors; ValueError for what no rater can have marked on this output (any text if it is
-    empty: not known)."""
+    """Read marked errors; ValueError for errors that no rater can have marked on this output.
+
+    An empty output stands for any text, because nobody knows it.
+    """
     if not isinstance(answer, dict):
         raise ValueError(f"marked errors are an object with spans, not {answer!r}")
     try:
@@ -85,8 +87,11 @@ def _in_words(mistake: Mistake) -> str:
 
 
 class MarksErrors(Protocol):
-    """What the protocols here share. `taxonomy` is the campaign's; None for ratings made elsewhere, whose
-    errors are read as they are called there."""
+    """What the protocols with marked errors share.
+
+    `taxonomy` is the campaign's; None for ratings made elsewhere, whose errors keep the names that they have
+    there.
+    """
 
     marks_errors = True
     widget = "spans"
@@ -211,8 +216,10 @@ class ContrastiveEsa(Esa):
 
 
 class Mqm(MarksErrors, Protocol):
-    """Multidimensional quality metrics (Freitag et al. 2021): the score is what the marked errors cost,
-    negated as in mt-metrics-eval, so that higher is better."""
+    """Multidimensional quality metrics (Freitag et al. 2021): the score is the negated cost of the errors.
+
+    Negation makes higher scores better, as in mt-metrics-eval.
+    """
 
     name = "mqm"
     title = "multidimensional quality metrics"
@@ -233,8 +240,7 @@ class Mqm(MarksErrors, Protocol):
         return 5.5  # 4.6 over the pairs of the TED talks (zh-en), 6.5 over those of WMT 2023 (en-de)
 
     def far_apart(self) -> float:
-        """Return half of what as many errors as a rater may mark can cost (five, where any number may be
-        marked).
+        """Return half of the highest cost of as many errors as a rater may mark (five if there is no limit).
 
         The scale would be no measure: it has 1,000 points, so that it holds every sum of costs.
         """
@@ -250,8 +256,7 @@ class Mqm(MarksErrors, Protocol):
         return bound
 
     def penalty(self, span: Span) -> Fraction:
-        """Return the points that an error costs by the campaign's taxonomy, or by the usual weights without
-        one."""
+        """Return the points that an error costs by the campaign's taxonomy, or else by the usual weights."""
         tenths = usual_tenths if self.taxonomy is None else self.taxonomy.penalty
         return Fraction(tenths(span.severity, span.category), TENTHS)
 
@@ -299,8 +304,7 @@ Range = Annotated[list[Position], Field(min_length=2, max_length=2)]  # the lowe
 
 
 class ExpectedSpan(Strict):
-    """A marked error whose first and last characters lie in these ranges; without them an omission, or a
-    special mark."""
+    """A marked error whose ends lie in these ranges; without ranges an omission or a special mark."""
 
     start: Range | None = None  # [characters] from 0: the lowest and the highest place of the first one
     end: Range | None = None  # [characters] the same of the last one

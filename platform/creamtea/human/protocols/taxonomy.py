@@ -104,7 +104,7 @@ class Taxonomy(Strict):
         return self
 
     def has(self, category: list[str]) -> bool:
-        """Whether there is such a category; a first name alone stands for all its kinds."""
+        """Return whether there is such a category; a first name alone stands for all its kinds."""
         return any(path[: len(category)] == category for known in self.categories for path in known.paths)
 
     def check_severity(self, severity: Severity) -> None:
@@ -129,8 +129,7 @@ class Taxonomy(Strict):
             raise ValueError(f"the category of an error is {allowed}, not {found}")
 
     def penalty(self, severity: Severity, category: Sequence[str]) -> int:
-        """Return the tenths of a point that an error costs: by the first exception that names it, or its
-        severity."""
+        """Return the tenths of a point that an error costs, by the first exception that fits or severity."""
         names = path_key(category)
         for exception in self.exceptions:
             named = path_key(exception.category)

@@ -34,8 +34,11 @@ NONE = -1  # in a column of numbers
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What raters answered last, by columns: answers as they were submitted, and the scores of each answer as
-    its outputs were shown. Systems with the same text share a place."""
+    """What raters answered last, in columns: answers in the order of submission, and their scores.
+
+    The scores of an answer are in the order in which its outputs were shown. Systems with the same text share
+    a place.
+    """
 
     # (answers,)
     rater: Integers  # numbers of raters
@@ -60,9 +63,11 @@ class Answers:
 
 
 def reading_words(source: str, context: Sequence[str], outputs: Sequence[str]) -> float:
-    """Count the words that a rater has to read at least: context, source, and of the outputs each word as
-    often as the output that has it most often. A word that outputs share is not counted again, because
-    whoever compares translations reads what they share once."""
+    """Count the words that a rater has to read at least: context, source, and the words of the outputs.
+
+    A word that outputs share counts as often as it stands in the output that has it most often, because
+    whoever compares translations reads what they share once.
+    """
     most: Counter[str] = Counter()
     for text in outputs:
         most |= Counter(split_words(text))
@@ -77,8 +82,10 @@ def _in_words(piece: str) -> float:
 
 
 def read_answers(session: Session, ratings: Ratings) -> Answers:
-    """Read every submitted answer of a campaign, of excluded raters too, except those to items that the
-    organiser wrote and third ratings."""
+    """Read every submitted answer of a campaign, also those of excluded raters.
+
+    Answers to items that the organiser wrote and third ratings are left out.
+    """
     campaign, given = Item.campaign_id == ratings.campaign.id, ratings.given
     columns = (Item.id, Item.original_id, Item.degraded, Item.source, Item.context)
     items = {
@@ -177,8 +184,10 @@ class Measures:
 def measure(
     answers: Answers, protocol: Protocol, counting: set[int], only: set[int] | None = None
 ) -> dict[int, Measures]:
-    """Measure every rater with an answer (of `only` these), in the order of their first answers. `counting`:
-    the raters whose scores the others are compared with (those who are not excluded)."""
+    """Measure every rater with an answer (of `only` these), in the order of their first answers.
+
+    `counting`: the raters whom the others are compared with (those who are not excluded).
+    """
     size, each = float(protocol.scale.size), protocol.scores_each  # points per step
     raters = [rater for rater in dict.fromkeys(answers.rater.tolist()) if only is None or rater in only]
     texts = answers.texts
@@ -245,8 +254,10 @@ def _numbers(labels: Integers) -> Integers:
 
 
 def _controls(answers: Answers, texts: Integers) -> tuple[Integers, Integers]:
-    """Return (pairs, 2) each: the texts of an original and its bad reference, and of an original and its
-    repeat, by their positions in `texts`, where the rater answered both."""
+    """Return the pairs (pairs, 2) of an original and its bad reference, and of an original and its repeat.
+
+    A pair has the positions in `texts` of two texts that the rater answered.
+    """
     starts = np.searchsorted(answers.answer, np.arange(len(answers.rater) + 1)).tolist()
     text = np.searchsorted(texts, np.arange(len(answers.step)), side="right") - 1
     answered = {key: at for at, key in enumerate(zip(answers.rater, answers.item, strict=True))}
@@ -278,8 +289,10 @@ def _mean_difference(values: Array) -> float:
 def _against_others(
     answers: Answers, texts: Integers, size: float, asked: Sequence[int], counting: set[int]
 ) -> dict[int, RaterAgreement]:
-    """Compare each of the raters `asked` for with the others, on the `texts` of items that rate systems. An
-    output is a distinct text of what a segment shows together, on one item or on several."""
+    """Compare each of the raters `asked` for with the others, on the `texts` of items that rate systems.
+
+    An output is a distinct text among those of a segment, on one item or on several.
+    """
     shown: dict[tuple[int, ...], int] = {}  # segment and systems
     numbers: dict[tuple[int, int], int] = {}  # of these, the first system of the text
     segments: list[int] = []  # of what is shown

@@ -132,8 +132,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a check knows beside the rater: the protocol, and the measures of those who count, by rater. Each
-    figure is computed once for all raters, so that a report costs no more where there are many."""
+    """What a check knows beside the rater: the protocol, and the measures of the raters who count.
+
+    Each figure is computed once for all raters, so that a report costs no more if there are many.
+    """
 
     protocol: Protocol
     measures: Mapping[int, Measures]
@@ -187,7 +189,7 @@ def judge(own: Measures, comparison: Comparison) -> list[Check]:
 
 
 def reading(own: Measures, comparison: Comparison) -> Check:
-    """The permutation test of stats/rater_checks.py: do the scores go with the texts?"""
+    """Test by permutation whether the scores go with the texts (stats/rater_checks.py)."""
     usual, weak = comparison.usual("strength"), 0.0
     if usual is not None:
         # less than half of it, and below the 5 % of a normal distribution with their median and deviation
@@ -211,7 +213,7 @@ def reading(own: Measures, comparison: Comparison) -> Check:
 
 
 def bad_references(own: Measures) -> Check:
-    """One-sided paired sign-flip test: are spoilt texts scored below their originals?"""
+    """Test whether spoilt texts are scored below their originals: one-sided paired sign-flip test."""
     check = Check(
         "bad-references",
         "bad references",
@@ -235,7 +237,7 @@ def bad_references(own: Measures) -> Check:
 
 
 def repeats(own: Measures, comparison: Comparison) -> Check:
-    """Mean absolute difference between an item and its repeat."""
+    """Judge the mean absolute difference between an item and its repeat."""
     check = Check(
         "repeats",
         "repeat consistency",
@@ -253,8 +255,11 @@ def repeats(own: Measures, comparison: Comparison) -> Check:
 
 
 def speed(own: Measures, comparison: Comparison) -> Check:
-    """Median reading speed over the items with a time. Where the others are usually faster than anybody
-    reads, the times are of something else (Appraise's begin with the first click), and judge nobody."""
+    """Judge the median reading speed over the items with a time.
+
+    If the others are usually faster than anybody reads, the times measure something else (Appraise's begin
+    with the first click), and judge nobody.
+    """
     check = Check(
         "speed",
         "time",
@@ -277,7 +282,7 @@ def speed(own: Measures, comparison: Comparison) -> Check:
 
 
 def equal_scores(own: Measures, comparison: Comparison) -> Check:
-    """The share of items whose different outputs all got the same score."""
+    """Judge the share of items whose different outputs all got the same score."""
     usual = comparison.usual("share_equal")
     threshold = max(EQUAL_SHARE, (usual or 0.0) + ABOVE_OTHERS)
     check = Check(
@@ -294,7 +299,7 @@ def equal_scores(own: Measures, comparison: Comparison) -> Check:
 
 
 def one_answer(own: Measures, comparison: Comparison) -> Check:
-    """The share of the commonest answer."""
+    """Judge the share of the commonest answer."""
     usual = comparison.usual("commonest")
     threshold = max(ONE_ANSWER, min((usual or 0.0) + ABOVE_OTHERS, NEARLY_ALL))
     check = Check(
@@ -311,7 +316,7 @@ def one_answer(own: Measures, comparison: Comparison) -> Check:
 
 
 def longest_run(own: Measures) -> Check:
-    """The longest run of items with the same scores at the same places."""
+    """Judge the longest run of items with the same scores at the same places."""
     check = Check(
         "run",
         "longest run",
@@ -328,7 +333,7 @@ def longest_run(own: Measures) -> Check:
 
 
 def spread(own: Measures, comparison: Comparison) -> Check:
-    """The standard deviation of the scores beside the others'."""
+    """Compare the standard deviation of the scores with the others'."""
     # without others, or beside one who may use too much of it: a twentieth of the scale
     usual = None if comparison.one_other else comparison.usual("spread")
     threshold = 0.05 * comparison.points_range if usual is None else NARROW * usual
@@ -347,7 +352,7 @@ def spread(own: Measures, comparison: Comparison) -> Check:
 
 
 def agreement(own: Measures, comparison: Comparison) -> Check:
-    """Correlation with the mean of the others on the same outputs."""
+    """Judge the correlation with the mean of the others on the same outputs."""
     usual = comparison.usual("correlation")
     threshold = OF_USUAL * max(usual or 0.0, 0.0)
     check = Check(
@@ -370,7 +375,7 @@ def agreement(own: Measures, comparison: Comparison) -> Check:
 
 
 def severity(own: Measures, comparison: Comparison) -> Check:
-    """How far the rater's mean lies from the others' on the same outputs."""
+    """Judge how far the rater's mean lies from the others' on the same outputs."""
     threshold = SEVERE * comparison.points_range
     check = Check(
         "severity",

@@ -102,8 +102,7 @@ def others_have_items(database: Database, rater_id: int) -> bool:
 
 
 def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> RaterPage | None:
-    """The rater's oldest unfinished page that is still theirs: one that they are on before one whose lease
-    had ended, and whose place came back."""
+    """Return the rater's oldest unfinished page that is still theirs; first one with a running lease."""
     unfinished = session.execute(_unfinished(), {"rater": rater_id}).all()
     for assignment, item in sorted(unfinished, key=lambda row: row[0].lease_until <= now):
         if keeps_place(session, campaign, item, rater_id, now):
@@ -159,7 +158,7 @@ def _draw(
 
 
 def _orders(session: Session, campaign: Campaign, items: list[Item], now: datetime) -> list[Order]:
-    """The orders in which other raters who take a place see the page."""
+    """Return the orders in which other raters who take a place see the page."""
     values = {"items": [item.id for item in items], "campaign": campaign.id, "now": now}
     by_rater: dict[int, list[Order]] = {}
     for rater_id, order in session.execute(_orders_seen(), values):
@@ -261,8 +260,7 @@ def _instructions(campaign: Campaign, item: Item) -> str:
 
 
 def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None:
-    """Return the page of this number from 0, practice first, as a rater who is alone sees it; None behind
-    the last one."""
+    """Return page `number` (from 0, practice first) as a rater who is alone sees it; None behind the last."""
     rows = session.execute(
         select(Item.id, Item.kind, Item.page, Item.position)
         .where(Item.campaign_id == campaign.id)

@@ -28,7 +28,7 @@ _TIE = 1e-6  # below any difference of deviations
 
 
 def groups_of(systems: Sequence[int], outputs: Sequence[str]) -> Order:
-    """Systems with equal outputs together, in the order of first appearance."""
+    """Group systems with equal outputs, in the order of first appearance."""
     groups: dict[str, list[int]] = {}
     for system, text in zip(systems, outputs, strict=True):
         groups.setdefault(text, []).append(system)

@@ -61,8 +61,10 @@ class TryAgain(RatingRefused):
 
 @dataclass(frozen=True)
 class ShownSegment:
-    """A segment of a page as its rater sees it: the distinct outputs in the order drawn for this rater, and
-    what each is called. A letter stands for the same system on the whole page."""
+    """A segment of a page as its rater sees it: the distinct outputs in their drawn order, and their letters.
+
+    A letter stands for the same system on the whole page.
+    """
 
     source: str
     context: list[str]  # source segments before this one that the page does not show, oldest first
@@ -143,8 +145,7 @@ class Guidance:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What is stored for a page's revision: for each item the score of each system by its position, in
-    steps."""
+    """What is stored for a page's revision: for each item the score (step) of each system by its position."""
 
     assignment_id: int
     revision: int
@@ -256,7 +257,7 @@ def shown_proposals(item: Item, order: Order) -> list[list[StoredSpan]]:
 
 
 def is_first_of_page() -> ColumnElement[bool]:
-    """Condition of a query that keeps the first item of each page."""
+    """Build the condition that keeps the first item of each page."""
     return or_(Item.page.is_(None), Item.page == Item.position)
 
 
@@ -329,7 +330,7 @@ def _campaign_of(lock: bool) -> Select[Campaign]:
 
 
 def protocol_of(campaign: Campaign) -> Protocol:
-    """RatingRefused where the plug-in with the campaign's protocol is missing."""
+    """Return the campaign's protocol; RatingRefused if its plug-in is missing."""
     try:
         return find_protocol(campaign.protocol, campaign.settings)
     except InputError:
@@ -337,7 +338,7 @@ def protocol_of(campaign: Campaign) -> Protocol:
 
 
 def check_takes_part(campaign: Campaign, rater: Rater) -> None:
-    """RatingRefused unless the campaign takes ratings and the organiser wants this rater's."""
+    """Raise RatingRefused unless the campaign takes ratings and the organiser wants this rater's."""
     if campaign.state != "launched":
         raise RatingRefused(_WHY_NOT[campaign.state])
     if rater.forgotten_at is not None:

@@ -193,10 +193,10 @@ def _load_past(session: Session, rater_id: int, now: datetime) -> list[Past]:
 
 
 def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[int]:
-    """Return the raters who have rated something and for whom nothing is left: neither open nor given out and
-    without an answer, whose lease may have run out.
+    """Return the raters who have rated something and for whom nothing is left.
 
-    It says of all raters at once what `load_outlook` says of one.
+    Nothing is open to them, and they hold no page without an answer, not even one whose lease has run out.
+    `load_outlook` says the same of one rater; this says it of all at once.
     """
     own = select(Item.id, Item.kind, Item.original_id, Item.full).where(
         Item.campaign_id == campaign.id, is_first_of_page(), Item.drawn.is_not(False)
@@ -269,14 +269,14 @@ def items_in_all(session: Session, campaign: Campaign) -> int:
 def _open_items(
     session: Session, campaign: Campaign, rater: Rater, past: list[Past], now: datetime
 ) -> tuple[list[int], int]:
-    """The first pages with a place that this rater never had; how many items they and their controls are.
+    """Return the first pages with a place that this rater never had, and count open items and controls.
 
     Pages come by position, so that they are completed in that order and raters of the same items can be
-    compared early. With context or documents, what is left of the rater's present document comes first.
-    A document that as many others have begun as there are places comes last: whoever begins one shall
-    rate all of its systems, and only who finds nothing else takes over from them. Each rater gets a
-    document's systems in an order of their own. Where a page shows some of the systems, those of the next
-    pages (documents) come first whose systems this rater has seen least.
+    compared early. With context or documents, the rest of the rater's present document comes first. A
+    document that as many others have begun as there are places comes last: whoever begins one shall rate all
+    of its systems, and only a rater who finds nothing else takes over from them. Each rater gets a document's
+    systems in an order of their own. If a page shows some of the systems, those of the next pages (documents)
+    come first whose systems this rater has seen least.
     """
     settings, document = settings_of(campaign.settings), _present_document(past)
     adaptive, as_documents = settings.design == "adaptive", settings.by_documents
@@ -318,8 +318,11 @@ def _open_items(
 def _by_least_seen(
     systems: int, past: list[Past], rows: Sequence[OpenPage], as_documents: bool
 ) -> list[OpenPage]:
-    """Put first, of as many pages (documents) as there are systems, those whose systems this rater has seen
-    least, so that each rater sees all systems about equally often."""
+    """Put the pages (documents) first whose systems this rater has seen least.
+
+    Only the first pages, as many as there are systems, change places. So each rater sees all systems about
+    equally often.
+    """
     orders = (page.order for page in past if page.kind in SYSTEM_KINDS and not page.skipped)
     seen = Counter(chain.from_iterable(chain.from_iterable(orders)))
     parts = groupby(rows, key=lambda row: row.document if as_documents else row.id)
@@ -351,7 +354,7 @@ def _by_own_order(campaign: Campaign, rater: Rater, rows: Sequence[OpenPage]) ->
 
 
 def _present_document(past: list[Past]) -> str:
-    """The one that the rater is on; "" where there is none."""
+    """Return the document that the rater is on; "" if there is none."""
     rated = (
         (assignment.id, assignment.document)
         for assignment in past
@@ -363,12 +366,12 @@ def _present_document(past: list[Past]) -> str:
 
 
 def attention_every(campaign: Campaign) -> int:
-    """After how many answers of a rater the next attention check comes."""
+    """Return after how many answers of a rater the next attention check comes."""
     return settings_of(campaign.settings).attention_every
 
 
 def _attention(session: Session, campaign: Campaign, rater_id: int, past: list[Past]) -> list[int]:
-    """The checks that this rater never had, in an order in which raters begin at different ones."""
+    """Return the checks that this rater never had; raters begin at different checks."""
     checks = session.scalars(_attention_checks(), {"campaign": campaign.id}).all()
     had = {assignment.item_id for assignment in past}
     begin = rater_id % len(checks) if checks else 0
@@ -378,11 +381,11 @@ def _attention(session: Session, campaign: Campaign, rater_id: int, past: list[P
 def _controls(
     session: Session, campaign: Campaign, rater_id: int, past: list[Past]
 ) -> tuple[list[int], list[int], int]:
-    """Controls that this rater never had: those that are due, those that are not yet, and how many items
-    they are, those of items in work included.
+    """Return the controls that this rater never had: those that are due, those to come; and their items.
 
-    A control lies some positions after its original (half a batch, as the campaign was made). It is due
-    after as many answers of the rater's own, so that it comes no sooner where others rate items between.
+    The number of items includes controls of items in work. A control lies some positions after its original
+    (half a batch, as the campaign was made). It is due after as many answers of the rater's own, so that it
+    comes no sooner if others rate items between.
     """
     submitted = [page.item_id for page in past if page.submitted and page.kind not in WRITTEN_KINDS]
     # of a page's first item with the rest of its page, as its distance from the control has them
@@ -424,7 +427,7 @@ def _places_taken() -> Select[int, int]:
 
 @cache
 def _assignments() -> Select[*tuple[Any, ...]]:
-    """The fields of `Past`, in their order; `order` as the text that is stored."""
+    """Select the fields of `Past`, in their order; `order` as the text that is stored."""
     return (
         select(
             *(Assignment.id, Assignment.item_id, func.coalesce(Item.page, Item.position)),
@@ -439,7 +442,7 @@ def _assignments() -> Select[*tuple[Any, ...]]:
 
 
 def _mine() -> Select[int]:
-    """The items that the rater was ever given."""
+    """Select the items that the rater was ever given."""
     return select(Assignment.item_id).where(Assignment.rater_id == bindparam("rater"))
 
 
@@ -492,7 +495,7 @@ def _leased() -> Select[int]:
 
 
 def _open(item: ColumnElement[int] | InstrumentedAttribute[int]) -> ColumnElement[bool]:
-    """Condition of a query that keeps those with a place that the rater never had; `item`: of the place."""
+    """Build the condition that keeps items with a place that the rater never had; `item`: of the place."""
     return and_(
         Item.campaign_id == bindparam("campaign"),
         Item.full.is_(False),
@@ -504,7 +507,7 @@ def _open(item: ColumnElement[int] | InstrumentedAttribute[int]) -> ColumnElemen
 
 @cache
 def _open_count() -> Select[int]:
-    """How many open items there are, with their controls; those whose turn is to come are among them."""
+    """Count the open items with their controls, also those whose turn is to come."""
     return select(func.count()).where(
         _open(func.coalesce(Item.original_id, Item.id)), Item.kind.in_((*SYSTEM_KINDS, *CONTROL_KINDS))
     )
@@ -530,14 +533,14 @@ def _open_pages(adaptive: bool, present: bool) -> Select[int, str, list[int], in
 
 @cache
 def _waits() -> Select[bool]:
-    """Whether the turn of some open page of an adaptive design is to come."""
+    """Ask whether the turn of some open page of an adaptive design is to come."""
     waiting = select(Item.id).where(_open(Item.id), Item.kind.in_(SYSTEM_KINDS), Item.drawn.is_(None))
     return select(waiting.exists())
 
 
 @cache
 def _begun_documents() -> Select[str, int]:
-    """How many other raters take a place in each document that anybody does."""
+    """Count the other raters who take a place in each document that anybody has begun."""
     return (
         select(Item.document, func.count(Assignment.rater_id.distinct()))
         .join(Assignment, Assignment.item_id == Item.id)
@@ -563,7 +566,7 @@ class ThirdPage:
 
 
 def _free_thirds(session: Session, campaign: Campaign, now: datetime) -> list[ThirdPage]:
-    """The third ratings that nobody gives yet, by position."""
+    """Return the third ratings that nobody gives yet, by position."""
     pages: dict[int, tuple[list[int], set[RatedOutput]]] = {}
     rows = session.execute(_thirds(), {"campaign": campaign.id, "now": now})
     for number, position, page, segment, systems, drawn in rows:
@@ -582,8 +585,10 @@ def _rated_outputs(campaign: Campaign, segment: int, shown: Sequence[int]) -> se
 def _outputs_had(
     session: Session, campaign: Campaign, rater_id: int | None = None
 ) -> dict[int, set[RatedOutput]]:
-    """By rater, of all or of one, the outputs that they were given on any item, skipped ones included, of the
-    segments that have a third rating."""
+    """Return, by rater (all or one), the outputs that they were given, of the segments with a third rating.
+
+    An output counts on any item, a skipped one included.
+    """
     rows = select(Assignment.rater_id, Item.segment_index, Item.systems, Item.output_drawn)
     rows = rows.join(Item, Item.id == Assignment.item_id).where(
         Item.campaign_id == campaign.id,
@@ -601,7 +606,7 @@ def _outputs_had(
 
 
 def _open_thirds(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> list[ThirdPage]:
-    """The third ratings that nobody gives yet and this rater can give."""
+    """Return the third ratings that nobody gives yet and this rater can give."""
     free = _free_thirds(session, campaign, now)
     had = _outputs_had(session, campaign, rater_id).get(rater_id, set()) if free else set()
     return [page for page in free if not page.outputs & had]

@@ -13,8 +13,11 @@ from creamtea.store.tables import CONTROL_KINDS, WRITTEN_KINDS, Assignment, Camp
 
 @dataclass(frozen=True)
 class KindProgress:
-    """`submitted` and `complete` leave excluded raters out; an item that the organiser wrote is never
-    complete, because every rater does it."""
+    """The progress of the items of one kind.
+
+    `submitted` and `complete` leave excluded raters out. An item that the organiser wrote is never complete,
+    because every rater does it.
+    """
 
     kind: str
     items: int

@@ -104,7 +104,10 @@ class RaterProgress:
 
 
 def welcome(database: Database, rater_id: int) -> Welcome:
-    """RatingRefused for a rater that is not there (any more), or a protocol that is not installed."""
+    """Return what a rater reads first.
+
+    RatingRefused for a rater who no longer exists, or a protocol that is not installed.
+    """
     with database.session() as session:
         return welcome_of(session, campaign_of(session, rater_id), session.get_one(Rater, rater_id))
 
@@ -132,7 +135,7 @@ def welcome_of(session: Session, campaign: Campaign, rater: Rater) -> Welcome:
 def _ending(
     session: Session, settings: CampaignSettings, campaign: int, rater: int | None
 ) -> tuple[str, str]:
-    """The code and the return address after the last item."""
+    """Return the code and the return address after the last item."""
     checks = Attention()
     if rater is not None:
         checks = attention_of(session, campaign, rater).get(rater, checks)
@@ -153,7 +156,7 @@ class Workload:
 
 
 def workload(database: Database, rater_id: int) -> Workload:
-    """RatingRefused for a rater that is not there (any more)."""
+    """Return how much a rater has done and has left; RatingRefused for a rater who no longer exists."""
     with database.session() as session:
         return workload_of(session, campaign_of(session, rater_id))
 
@@ -335,11 +338,11 @@ def reopen(database: Database, rater_id: int, actor: str, reason: str) -> int:
 
 
 def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> None:
-    """Delete who a rater is: name, sign-in and answers in own words to the campaign's questions go, links
-    and sessions are withdrawn, no more items come.
+    """Delete who a rater is: name, sign-in, links, sessions, and answers in own words.
 
-    Ratings stay and count, under the pseudonym, which therefore should not be a person's name; so do chosen
-    answers and numbers. This cannot be undone. InputError for a rater who is forgotten already.
+    The rater gets no more items. Ratings stay and count, under the pseudonym, which therefore should not be a
+    person's name; so do chosen answers and numbers. This cannot be undone. InputError for a rater who is
+    forgotten already.
     """
     with database.transaction() as session:
         campaign, rater = _rater_under_lock(session, rater_id)

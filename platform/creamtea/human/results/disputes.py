@@ -55,8 +55,10 @@ class Dispute:
 
 
 def disputes_of(session: Session, ratings: Ratings, outputs: ScoresByRater) -> list[Dispute]:
-    """Return all outputs whose ratings differ, those furthest apart first. Of a pair only the first: what one
-    output gains, the other loses."""
+    """Return all outputs whose ratings differ, those furthest apart first.
+
+    Of a pair only the first output is returned: what one gains, the other loses.
+    """
     rows = np.arange(len(outputs.unit))
     if ratings.campaign.protocol.relative:
         rows = np.unique(outputs.unit, return_index=True)[1]

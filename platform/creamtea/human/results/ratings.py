@@ -69,8 +69,10 @@ class CampaignFacts:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is stored and does not count in the statistics of systems, by the reason. Ratings are scores
-    of one system by one rater for one item."""
+    """Ratings that are stored and do not count in the statistics of systems, by the reason.
+
+    A rating is the score of one system by one rater for one item.
+    """
 
     excluded_raters: int
     excluded_ratings: int  # of raters who are excluded
@@ -109,11 +111,10 @@ def _columns(scores: Scores, rows: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratings(Scores):
-    """The scores of a campaign that count: by raters who are not excluded, for items that rate systems
-    (`ItemKind.rates_systems`).
+    """The scores that count: by raters who are not excluded, for items that rate systems.
 
-    A row of the units' arrays is a segment (its outputs may be spread over several items), or, where two
-    outputs are compared, the pair: one item.
+    `ItemKind.rates_systems` says which items do. A row of the units' arrays is a segment (its outputs may be
+    spread over several items), or, if two outputs are compared, the pair: one item.
     """
 
     campaign: CampaignFacts
@@ -144,9 +145,11 @@ class Ratings(Scores):
 
     @property
     def documents(self) -> Integers | None:
-        """(units,): the documents that intervals and tests are over, since segments of one go together, and
-        the pairs of one segment. None where each unit stands for itself: none shares its document, or all
-        come from one, of which nothing can be said but by its segments."""
+        """(units,): the documents that intervals and tests are over; None if each unit stands for itself.
+
+        Segments of a document go together, and so do the pairs of a segment. Each unit stands for itself if
+        none shares its document, or if all come from one, of which nothing can be said but by its segments.
+        """
         for groups in (self.document, -1 - self.segment_index):
             found = len(np.unique(groups))
             if found > 1:
@@ -358,8 +361,11 @@ _NONE = -1  # in a column of whole numbers
 
 
 def _numbers(session: Session, first: Any, *others: Any, within: Callable[[Any], Any]) -> Integers:
-    """Whole numbers of many rows as (rows, columns), in no order. The database writes them as one text: a row
-    of a result is one object per number, which for 100,000 ratings takes several times as long."""
+    """Read whole numbers of many rows as (rows, columns), in no order.
+
+    The database writes them as one text: a row of a result is one object per number, which for 100,000
+    ratings takes several times as long.
+    """
     words: ColumnElement[str] = cast(first, String)
     for column in others:
         words = words + " " + cast(column, String)
@@ -488,8 +494,10 @@ def repeated_scores(session: Session, ratings: Ratings) -> Booleans:
 
 @dataclass(frozen=True)
 class ScoresByRater:
-    """Of each output. An output that is the same text as another on its unit is omitted: the text was judged
-    once."""
+    """The scores of each output by rater.
+
+    An output with the same text as another of its unit is omitted, because the text was judged once.
+    """
 
     scores: Array  # (outputs, raters), NaN where missing
     unit: Integers  # (outputs,)

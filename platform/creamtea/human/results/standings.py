@@ -41,8 +41,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class _Planned:
-    """A segment (a pair, where scores are relative) as the campaign's items have it; by system the chance of
-    its output, None before its turn."""
+    """A segment (a pair, if scores are relative) as the campaign's items have it.
+
+    It has, by system, the chance of its output; None before its turn.
+    """
 
     document: int
     first: int  # position of its first item
@@ -52,8 +54,11 @@ class _Planned:
 
 
 class _Part(NamedTuple):
-    """A segment's part in a comparison: w·d, 0 where it was passed over and None while a rating is missing;
-    w; the chance that it was rated, and whether it was."""
+    """A segment's part in a comparison.
+
+    It has w·d (0 if the segment was passed over, None while a rating is missing), w, the chance that the
+    segment was rated, and whether it was.
+    """
 
     sum: float | None
     size: float
@@ -114,8 +119,10 @@ def _is_sure(unit: _Unit) -> bool:
 def _documents(
     planned: dict[int, _Planned], skipped: Mapping[int, set[int]], systems: set[int]
 ) -> list[list[int]]:
-    """The segments (pairs) that show all of the systems, none of them `skipped`, by documents in the order of
-    their turns. Those of weight 0 tell nothing."""
+    """Return, by documents in the order of their turns, the segments (pairs) that show all of the systems.
+
+    Segments on which a system is `skipped` are left out, and those of weight 0, which tell nothing.
+    """
     first: dict[int, int] = {}
     found: dict[int, list[int]] = defaultdict(list)
     for key, place in planned.items():
@@ -168,8 +175,10 @@ def _planned(session: Session, campaign_id: int, *, relative: bool) -> dict[int,
 
 
 def _skipped(session: Session, ratings: Ratings) -> dict[int, set[int]]:
-    """By segment (item, where scores are relative) the systems on items that a rater who counts has skipped
-    before they had all their ratings."""
+    """Return, by segment (item, if scores are relative), the systems that a rater who counts has skipped.
+
+    Only skips before the item had all its ratings matter.
+    """
     other, of_other = aliased(Assignment), aliased(Rater)
     before = (
         select(func.count())
@@ -201,8 +210,10 @@ def _skipped(session: Session, ratings: Ratings) -> dict[int, set[int]]:
 
 
 def _complete(ratings: Ratings) -> dict[int, tuple[int, Array]]:
-    """Segment (item, where scores are relative) → its unit, and whether each system has all the ratings that
-    were asked for (systems,)."""
+    """Return, by segment (item, if scores are relative), its unit and whether each system is complete.
+
+    A system is complete with all the ratings that were asked for (systems,).
+    """
     shape = len(ratings.segment_index), len(ratings.campaign.systems)
     many = np.zeros(shape, dtype=np.int64)
     np.add.at(many, (ratings.unit, ratings.system), 1)

@@ -97,7 +97,7 @@ def _launch(name: str, database: Database, actor: str) -> Made:
 
 
 def _media(campaign: CampaignSummary) -> None:
-    """The files beside sources, as raters get them."""
+    """Show the files beside sources, as raters get them."""
     with session.database().session() as reading:
         amount = amount_of_media(reading, campaign.id)
         shown = first_media(reading, campaign.id, SOURCES_WITH_FILES)
@@ -282,6 +282,6 @@ def log(campaign_id: int) -> None:
 
 
 def _detail(key: str, value: Any) -> str:
-    """As "items: 35", "made anew: no"; a digest is cut as the campaign's page cuts it."""
+    """Write a detail as "items: 35" or "made anew: no"; a digest is cut as the campaign's page cuts it."""
     shown = ("no", "yes")[value] if isinstance(value, bool) else str(value)[: 16 if key == "digest" else None]
     return f"{key.replace('_', ' ')}: {shown}"

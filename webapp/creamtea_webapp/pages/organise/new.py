@@ -196,7 +196,7 @@ def _check_study(database: Database, campaign: CampaignDocument) -> None:
 
 
 def _start() -> tuple[str, dict[str, Any]]:
-    """The draft that the address names, and its document; nothing without one."""
+    """Return the draft that the address names, and its document; nothing without one."""
     asked = row_id(st.query_params.get("from", ""))
     with session.database().session() as reading:
         row = None if asked is None else reading.get(Campaign, asked)
@@ -270,8 +270,11 @@ def _check_files(
 
 
 class Form:
-    """`start`: the document that the fields begin with; `choices`: the names that a field offers, by
-    `Setting.choices`."""
+    """The form of a campaign's settings.
+
+    `start`: the document that the fields begin with; `choices`: the names that a field offers, by
+    `Setting.choices`.
+    """
 
     def __init__(self, start: Mapping[str, Any], choices: Mapping[str, Sequence[str]], study: str) -> None:
         self.start, self.choices, self.study = start, choices, study
@@ -447,14 +450,14 @@ class Form:
 
 
 def _schema(declared: Declaration) -> dict[str, Any]:
-    """The JSON Schema of a setting's value, without what None adds."""
+    """Return the JSON Schema of a setting's value, without what None adds."""
     schema: dict[str, Any] = declared.model.model_json_schema()["properties"][declared.key]
     choices = [choice for choice in schema.get("anyOf", [schema]) if choice != {"type": "null"}]
     return choices[0] if len(choices) == 1 else {"type": "amount"}
 
 
 def _kind(declared: Declaration) -> str:
-    """The kind of widget: literal, list, boolean, amount, number or text."""
+    """Return the kind of widget: literal, list, boolean, amount, number or text."""
     schema = _schema(declared)
     kinds = {"array": "list", "integer": "number"} | {same: same for same in ("boolean", "number", "amount")}
     return "literal" if "enum" in schema else kinds.get(schema.get("type", ""), "text")

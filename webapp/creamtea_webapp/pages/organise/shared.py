@@ -185,8 +185,10 @@ def head(who: Identity, campaign: CampaignSummary, view: str = "") -> None:
 
 
 def campaign_report(campaign: int, name: str, *depends_on: Any) -> Document:
-    """Return the whole report of a launched campaign, the same for every reader, kept until a rating comes or
-    goes, or until what else it depends on changes."""
+    """Return the whole report of a launched campaign, the same for every reader.
+
+    It is kept until a rating comes or goes, or until something else that it depends on changes.
+    """
     with session.database().session() as reading:
         state = (depends_on, fingerprint(reading, campaign))
     return _campaign_report(session.database().url.render_as_string(), name, state)
