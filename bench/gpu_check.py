@@ -67,9 +67,9 @@ COMPARED: list[dict[str, Any]] = [
 ]
 TIMED = COMPARED[:2]
 UPDATES = 9  # of trainings with and without recordings
-LARGEST_ERROR = 1e-3  # of a gradient, relative to its norm
-LARGEST_BF16_ERROR = 3e-2  # of the whole gradient in bf16
-FEWEST_EQUAL = 0.9  # translations; nearly equal words may be rounded the other way
+MAX_ERROR = 1e-3  # of a gradient, relative to its norm
+MAX_BF16_ERROR = 3e-2  # of the whole gradient in bf16
+MIN_EQUAL = 0.9  # translations; nearly equal words may be rounded the other way
 TABLE = 32000  # subwords of the timed shapes
 NVS_SIZE = 800  # subwords that the head selects
 MEAN_LENGTH = 25
@@ -243,7 +243,7 @@ def bf16_error(device: torch.device) -> str:
         weights = made.model.parameters()
         found.append(torch.cat([p.grad.flatten().cpu() for p in weights if p.grad is not None]))
     error = float((found[0] - found[1]).norm() / found[0].norm())
-    return f"{error:.1e}" + ("" if error < LARGEST_BF16_ERROR else WRONG)
+    return f"{error:.1e}" + ("" if error < MAX_BF16_ERROR else WRONG)
 
 
 def recordings(device: torch.device) -> Iterator[Row]:
@@ -297,7 +297,7 @@ def largest_error(expected: Sequence[torch.Tensor], found: Sequence[torch.Tensor
     error = max(
         float((a - b).norm() / a.norm().clamp(min=1e-6)) for a, b in zip(expected, found, strict=True)
     )
-    return f"{error:.1e}" + ("" if error < LARGEST_ERROR else WRONG)
+    return f"{error:.1e}" + ("" if error < MAX_ERROR else WRONG)
 
 
 def translations(device: torch.device) -> Iterator[Row]:
@@ -318,7 +318,7 @@ def translations(device: torch.device) -> Iterator[Row]:
                 done = system.translate(sentences, with_scores=False)
             outputs.append([translation.hypothesis.tokens for translation in done])
         share = float(np.mean([a == b for a, b in zip(*outputs, strict=True)]))
-        yield [name, label(spec), vocabulary, f"{share:.0%}" + ("" if share >= FEWEST_EQUAL else WRONG)]
+        yield [name, label(spec), vocabulary, f"{share:.0%}" + ("" if share >= MIN_EQUAL else WRONG)]
 
 
 def label(spec: dict[str, Any]) -> str:

@@ -30,9 +30,10 @@ from creamtea.wording import key_name
 
 
 def planned_analysis(in_blocks: bool = False, adaptive: bool = False) -> dict[str, Any]:
-    """Return the analysis that is registered; docs and report say what each part is.
+    """Return the analysis that is registered; docs and report explain each part.
 
-    `in_blocks`: whether pages show some of the systems; `adaptive`: those whose ranks are open more often.
+    `in_blocks`: whether pages show some of the systems; `adaptive`: whether those with open ranks come more
+    often.
     """
     beside = ["signed-rank test (Pratt)", "sign-flip permutation test"]
     looks = f"up to {LOOKS} looks from {BURN_IN} complete documents or segments on, by the power family of"
@@ -126,9 +127,9 @@ def in_state(campaign: Campaign) -> str:
 
 
 def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
-    """Return what a launch fixes, of the campaign as it is stored now, and with what it was made.
+    """Return the snapshot that a launch freezes: the stored campaign and the versions that made it.
 
-    InputError where the plug-in with the campaign's protocol is missing.
+    InputError if the plug-in with the campaign's protocol is missing.
     """
     settings = settings_of(campaign.settings)
     in_blocks = settings.block_size(len(campaign.systems)) is not None
@@ -202,10 +203,10 @@ def items_digest(session: Session, campaign_id: int) -> str:
 
 
 def changes(session: Session, campaign: Campaign) -> list[str]:
-    """Return the registered parts that are no longer as they were at the launch; none where nobody meddled.
+    """Return the registered parts that are no longer as they were at the launch.
 
-    A campaign without a registration (a draft, or ratings made elsewhere) has none to change. One imported
-    from an export is compared with what was registered where it was launched.
+    A campaign without a registration (a draft, or ratings made elsewhere) has none to change. An import of an
+    export is compared with what was registered where it was launched.
     """
     registered = campaign.registered or {}
     kept = {part: value for part, value in registered.items() if part != "digest"}

@@ -384,8 +384,8 @@ def _controls(
     """Return the controls that this rater never had: those that are due, those to come; and their items.
 
     The number of items includes controls of items in work. A control lies some positions after its original
-    (half a batch, as the campaign was made). It is due after as many answers of the rater's own, so that it
-    comes no sooner if others rate items between.
+    (half a batch, as the campaign was made). It is due once the rater has answered that many items since the
+    original; other raters' items do not count.
     """
     submitted = [page.item_id for page in past if page.submitted and page.kind not in WRITTEN_KINDS]
     # of a page's first item with the rest of its page, as its distance from the control has them
