@@ -187,13 +187,8 @@ def test_density_by_hand() -> None:
 
 def test_the_histogram_of_supports_by_hand() -> None:
     points = support_density.histogram(np.array([1, 1, 2, 3, 4, 5, 9, 10.0]), 10)
-    assert [(point.label, point.x, point.y * 8) for point in points] == [
-        ("1", 1, 2),
-        ("2", 2, 1),
-        ("3–4", 4, 2),
-        ("5–8", 8, 1),
-        ("9–10", 10, 2),
-    ]
+    shown = [(point.label, point.x, point.y * 8) for point in points]
+    assert shown == [("1", 1, 2), ("2", 2, 1), ("3–4", 4, 2), ("5–8", 8, 1), ("9–10", 10, 2)]
 
 
 def test_batches_hold_every_sentence_once_and_few_positions() -> None:

@@ -24,11 +24,8 @@ def test_in_and_out_and_in_again(creamtea: Any, ratings: Path) -> None:
     assert done.stdout == "campaign old: 4 ratings of 2 systems, 1 item, 2 raters, read as csv\n"
     done = creamtea("campaign", "export", "old", "-o", "out", "--format", "jsonl")
     assert done.stdout == "campaign old: 4 ratings, 3 files in out\n"
-    assert {path.name for path in (creamtea.folder / "out").iterdir()} == {
-        "campaign.json",
-        "items.jsonl",
-        "ratings.jsonl",
-    }
+    shown = {path.name for path in (creamtea.folder / "out").iterdir()}
+    assert shown == {"campaign.json", "items.jsonl", "ratings.jsonl"}
     found = creamtea.json("campaign", "import", "again", "--from", "out")
     amounts = {"campaign": "again", "systems": 2, "items": 1, "raters": 2, "ratings": 4}
     assert found == {**amounts, "not_kept": [], "notices": []}

@@ -53,11 +53,8 @@ def test_links_of_all_raters_are_in_one_private_file(creamtea: Any, file: Path) 
     assert "3 links" in done.stdout
     assert links.stat().st_mode & 0o777 == 0o600
     rows = list(csv.DictReader(links.open(encoding="utf-8")))
-    assert [(row["direction"], row["rater"]) for row in rows] == [
-        ("en-de", "rater-01"),
-        ("en-de", "rater-02"),
-        ("en-nl", "rater-01"),
-    ]
+    shown = [(row["direction"], row["rater"]) for row in rows]
+    assert shown == [("en-de", "rater-01"), ("en-de", "rater-02"), ("en-nl", "rater-01")]
     assert len({row["link"] for row in rows}) == 3
     again = creamtea("programme", "links", "spring", "--count", "1", "-o", str(links))
     assert again.returncode == 2
@@ -115,11 +112,8 @@ def test_a_script_reads_the_mistakes_of_all_directions(creamtea: Any, file: Path
     found = json.loads(refused.stdout)
     assert (refused.returncode, found["valid"], len(found["mistakes"])) == (2, False, 2)
     found = json.loads(creamtea("programme", "validate", str(file), "--json").stdout)
-    assert found == {
-        "valid": True,
-        "name": "spring",
-        "directions": {"en-de": ["A", "B"], "en-nl": ["A", "B"]},
-    }
+    directions = {"en-de": ["A", "B"], "en-nl": ["A", "B"]}
+    assert found == {"valid": True, "name": "spring", "directions": directions}
 
 
 def test_a_launch_goes_on_where_it_ended(creamtea: Any, file: Path) -> None:

@@ -129,11 +129,8 @@ def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
     creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}')
     assert "4/11" in creamtea("status").stdout
     [listed] = creamtea.json("status")["studies"]
-    assert (listed["study"], listed["state"], listed["steps"]) == (
-        "tiny",
-        "failed",
-        {"failed": 7, "succeeded": 4},
-    )
+    found = (listed["study"], listed["state"], listed["steps"])
+    assert found == ("tiny", "failed", {"failed": 7, "succeeded": 4})
     shown = creamtea("status", "tiny", "--watch")  # ends at once: the study has ended
     assert "deterministic: the loss is NaN at update 3" in shown.stdout
     steps = {step["node"]: step for step in creamtea.json("status", "tiny")["steps"]}

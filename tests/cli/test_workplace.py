@@ -67,11 +67,8 @@ def test_the_home_of_the_user_can_be_written_short(monkeypatch: pytest.MonkeyPat
     for name in ("HOME", "DATA", "SCORERS"):
         monkeypatch.setenv(f"CREAMTEA_{name}", f"~/{name}")
     settings = Settings.load()
-    assert (settings.home, settings.data, settings.scorers) == (
-        tmp_path / "HOME",
-        tmp_path / "DATA",
-        tmp_path / "SCORERS",
-    )
+    found = (settings.home, settings.data, settings.scorers)
+    assert found == (tmp_path / "HOME", tmp_path / "DATA", tmp_path / "SCORERS")
     assert settings.database_url == f"sqlite:///{tmp_path}/HOME/creamtea.db"
     assert parse_url("sqlite:///~/tea.db").database == f"{tmp_path}/tea.db"
     with pytest.raises(InputError, match="~nobody-of-this-name/tea"):

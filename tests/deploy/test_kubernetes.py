@@ -133,8 +133,5 @@ def test_the_database_is_brought_up_to_date_with_the_controllers_image(place: st
     ]
     migrate, *_ = controller["initContainers"]
     assert migrate["command"] == ["creamtea", "db", "upgrade"]
-    assert controller["containers"][0]["livenessProbe"]["exec"]["command"] == [
-        "creamtea",
-        "controller",
-        "--check",
-    ]
+    shown = controller["containers"][0]["livenessProbe"]["exec"]["command"]
+    assert shown == ["creamtea", "controller", "--check"]

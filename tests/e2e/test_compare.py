@@ -131,11 +131,8 @@ def test_systems_of_two_studies_are_tested_as_those_of_one(run: Run, files: Path
     columns = {column.title: column.key for column in compared.table.columns}
     bleu = columns["BLEU"]
     assert {row for row, _ in found} == {"compare-src: nllb", "other: later", "other: gpt"}  # no reference
-    assert [found["compare-src: nllb", bleu][name] for name in ("value", "low", "high")] == [
-        own.value,
-        own.low,
-        own.high,
-    ]
+    got = [found["compare-src: nllb", bleu][name] for name in ("value", "low", "high")]
+    assert got == [own.value, own.low, own.high]
     table = {row.name: row for row in compared.against(baseline, found).rows}
     assert table[baseline].baseline
     deltas = {name: row.cells[bleu].delta for name, row in table.items()}

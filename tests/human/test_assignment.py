@@ -181,12 +181,8 @@ def test_every_rater_does_the_whole_tutorial_first(database: Database) -> None:
         rater = add_rater(database, name)
         for done in range(2):
             work = work_for(database, rater)
-            assert (work.tutorial, work.done, work.total, work.source) == (
-                True,
-                done,
-                2,
-                f"source {done + 1}",
-            )
+            found = (work.tutorial, work.done, work.total, work.source)
+            assert found == (True, done, 2, f"source {done + 1}")
             rate(database, rater, work)
         work = work_for(database, rater)
         assert (work.tutorial, work.done) == (False, 0)
@@ -340,8 +336,5 @@ def test_pages_of_documents_are_shown_ahead_whole(database: Database) -> None:
         campaign = session.get_one(Campaign, campaign_id)
         first, second = (assignment.page_ahead(session, campaign, number) for number in range(2))
     assert ([segment.source for segment in first.segments], first.done) == (["source 0", "source 1"], 0)
-    assert ([segment.source for segment in second.segments], second.done, second.total) == (
-        ["source 2"],
-        2,
-        3,
-    )
+    shown = ([segment.source for segment in second.segments], second.done, second.total)
+    assert shown == (["source 2"], 2, 3)

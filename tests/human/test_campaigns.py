@@ -104,12 +104,8 @@ def test_controls_and_tutorial_items_are_stored_with_their_originals(study_datab
     assert summary.kinds == {"bad-reference": 1, "rated": 4, "repeat": 1, "tutorial": 1}
     assert (summary.items, summary.wanted) == (6, 6)
     first, *others = items_of(study_database)
-    assert (first.kind, first.position, first.systems, first.outputs) == (
-        "tutorial",
-        0,
-        [0, 1],
-        ["Hello", "Bye"],
-    )
+    shown = (first.kind, first.position, first.systems, first.outputs)
+    assert shown == ("tutorial", 0, [0, 1], ["Hello", "Bye"])
     assert first.guidance == {"steps": {"0": [20, 25], "1": [0, 7]}, "explanation": "A greeting."}
     by_id = {item.id: item for item in others}
     for item in others:

@@ -291,12 +291,8 @@ def test_what_is_left_open_comes_from_the_protocol(
     protocol: str, select: str, minutes: float, delta: float
 ) -> None:
     found = complete(protocol)
-    assert (found.select, found.minutes_per_item, found.delta, found.baseline) == (
-        select,
-        minutes,
-        delta,
-        "a",
-    )
+    told = (found.select, found.minutes_per_item, found.delta, found.baseline)
+    assert told == (select, minutes, delta, "a")
     assert CampaignSettings().complete(find_protocol(protocol), ["b", "c"], "a").baseline == "b"
 
 

@@ -113,11 +113,8 @@ def test_a_third_rating_goes_to_another_rater_and_counts_nowhere(database: Datab
     assert (third.items, third.wanted, third.submitted, third.complete) == (2, 2, 1, 1)
     assert campaigns.summary(database, "tasting").items == 3
     entry = audit.read(database, campaign)[-3]
-    assert (entry.action, entry.reason, entry.detail) == (
-        audit.THIRD_ASKED,
-        "paper",
-        {"pages": 2, "points apart": 2.5},
-    )
+    shown = (entry.action, entry.reason, entry.detail)
+    assert shown == (audit.THIRD_ASKED, "paper", {"pages": 2, "points apart": 2.5})
 
 
 def test_the_report_shows_third_ratings_beside_the_others(database: Database) -> None:

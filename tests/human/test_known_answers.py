@@ -144,11 +144,8 @@ def guidance(protocol: str, **output: Any) -> dict[str, Any]:
 
 def test_expected_errors_stand_beside_values_or_in_their_place() -> None:
     omission = {"category": ["Accuracy"]}
-    assert guidance("esa", spans=[WORD], accepted=[0.0, 60.0]) == {
-        "steps": {"0": [0, 60]},
-        "spans": {"0": [WORD]},
-        "explanation": "e",
-    }
+    shown = guidance("esa", spans=[WORD], accepted=[0.0, 60.0])
+    assert shown == {"steps": {"0": [0, 60]}, "spans": {"0": [WORD]}, "explanation": "e"}
     assert guidance("mqm", spans=[WORD, omission])["spans"] == {"0": [WORD, omission]}
     assert guidance("esa", spans=[])["spans"] == {"0": []}
     assert "spans" not in guidance("esa", accepted=[0.0, 60.0])

@@ -66,11 +66,8 @@ def test_a_launch_registers_what_was_chosen(draft: Database) -> None:
     content = {part: value for part, value in registered.items() if part != "digest"}
     assert registered["digest"] == digest(content)
     (*_, event) = audit.read(draft, row.id)
-    assert (event.actor, event.action, event.detail) == (
-        "olga",
-        audit.LAUNCHED,
-        {"digest": registered["digest"]},
-    )
+    found = (event.actor, event.action, event.detail)
+    assert found == ("olga", audit.LAUNCHED, {"digest": registered["digest"]})
 
 
 def test_the_states_follow_each_other(draft: Database) -> None:

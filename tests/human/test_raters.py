@@ -48,11 +48,8 @@ def log(database: Database) -> list[tuple[str, str, str | None, str]]:
 def test_a_rater_is_welcomed_consents_and_begins(campaign: Database) -> None:
     anna = add_rater(campaign, consented=False)
     welcome = raters.welcome(campaign, anna)
-    assert (welcome.pseudonym, welcome.protocol.name, welcome.languages) == (
-        "anna",
-        "contrastive-da",
-        ("en", "de"),
-    )
+    found = (welcome.pseudonym, welcome.protocol.name, welcome.languages)
+    assert found == ("anna", "contrastive-da", ("en", "de"))
     assert (welcome.instructions, welcome.consent) == ("*Read* twice.", "My ratings may be published.")
     assert (welcome.consented, welcome.state, welcome.excluded) == (False, "launched", False)
     with pytest.raises(RatingRefused, match="agree to take part"):
@@ -83,11 +80,8 @@ def test_pseudonyms_are_drawn_where_none_is_given(campaign: Database) -> None:
     add_rater(campaign, "rater-02")
     for _ in range(2):
         raters.add(campaign, "c", "test", name="Ada Lovelace")
-    assert [(row.pseudonym, row.name) for row in raters.overview(campaign, 1)] == [
-        ("rater-02", None),
-        ("rater-03", "Ada Lovelace"),
-        ("rater-04", "Ada Lovelace"),
-    ]
+    shown = [(row.pseudonym, row.name) for row in raters.overview(campaign, 1)]
+    assert shown == [("rater-02", None), ("rater-03", "Ada Lovelace"), ("rater-04", "Ada Lovelace")]
 
 
 def test_a_rater_is_added_once(campaign: Database) -> None:
@@ -285,12 +279,8 @@ def test_the_log_takes_actions_of_somebody(campaign: Database) -> None:
             audit.record(session, 1, " ", audit.CLOSED)
         audit.record(session, 1, "test", audit.EXPORTED, detail={"format": "csv"})
     (entry,) = audit.read(campaign, 1)
-    assert (entry.actor, entry.action, entry.rater, entry.detail) == (
-        "test",
-        audit.EXPORTED,
-        None,
-        {"format": "csv"},
-    )
+    seen = (entry.actor, entry.action, entry.rater, entry.detail)
+    assert seen == ("test", audit.EXPORTED, None, {"format": "csv"})
 
 
 def test_links_are_logged(campaign: Database) -> None:

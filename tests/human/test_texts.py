@@ -187,11 +187,8 @@ def test_wmt_2025_names_the_direction_in_the_document(tmp_path: Path) -> None:
     assert [notice.partition(": ")[2] for notice in texts.notices] == [
         "T.txt (1) left out: outputs are SYSTEM.jsonl or SYSTEM.json"
     ]
-    assert (texts.sources, texts.outputs, texts.references) == (
-        ["A\nA", "B"],
-        {"S": ["x", "y"], "empty": ["", ""]},
-        {"refA": ["a", "b"]},
-    )
+    shown = (texts.sources, texts.outputs, texts.references)
+    assert shown == (["A\nA", "B"], {"S": ["x", "y"], "empty": ["", ""]}, {"refA": ["a", "b"]})
     assert texts.languages == ("en", "ja-JP")
 
 

@@ -70,12 +70,8 @@ def test_the_scorer_of_the_page_scores(machine: Path, score: Fixture) -> None:
     pins = find_scorer("overlap", False).pins()
     assert row.detail["signature"] == f"scorer:overlap|version:1.0|digest:{pins.digest[:12]}"
     column = metric.column(row.detail["signature"])
-    assert (column.key, column.title, column.digits, column.better) == (
-        "overlap",
-        "word overlap",
-        3,
-        "higher",
-    )
+    found = (column.key, column.title, column.digits, column.better)
+    assert found == ("overlap", "word overlap", 3, "higher")
 
 
 def test_systems_are_compared_by_the_scores_that_are_there(
@@ -184,11 +180,8 @@ def test_the_examples_of_the_page_fit_together(tmp_path: Path) -> None:
     file.write_text(FILES["scorers-of-three.yaml"])
     scorers = read_scorers(file)
     metrics = metrics_of("study-of-three.yaml")
-    assert [metric.name() for metric in metrics] == [
-        "bleurt-BLEURT-20",
-        "metricx-metricx-24-hybrid-large-v2p6",
-        "xcomet-XCOMET-XL",
-    ]
+    shown = [metric.name() for metric in metrics]
+    assert shown == ["bleurt-BLEURT-20", "metricx-metricx-24-hybrid-large-v2p6", "xcomet-XCOMET-XL"]
     for metric in metrics:
         assert isinstance(scorers[metric.scorer], Scorer)
         assert scorers[metric.scorer].takes_model

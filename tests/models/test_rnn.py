@@ -303,12 +303,8 @@ def test_all_weights_of_the_decoder_are_recorded() -> None:
 def test_lemma_and_tags_are_taken_apart() -> None:
     model = rnn(gated=True)
     lemma, tags = model.parts(source_batch(SOURCES, torch.device("cpu")))
-    assert lemma.tolist() == [
-        [4, 7, 8, 9, 3, 0, 0],
-        [4, 10, 3, 0, 0, 0, 0],
-        [4, 8, 8, 8, 8, 8, 3],
-        [3, *[0] * 6],
-    ]
+    shown = lemma.tolist()
+    assert shown == [[4, 7, 8, 9, 3, 0, 0], [4, 10, 3, 0, 0, 0, 0], [4, 8, 8, 8, 8, 8, 3], [3, *[0] * 6]]
     assert tags.tolist() == [[5, 6, 3], [3, 0, 0], [6, 3, 0], [3, 0, 0]]
 
 

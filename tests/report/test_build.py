@@ -84,11 +84,8 @@ def test_recall_sizes_and_outputs(complete: Document) -> None:
 def test_latency_is_a_share_of_the_baselines_and_an_untimed_system_says_so(complete: Document) -> None:
     rows = rows_of(complete)
     cells = [rows[name].cells["latency_p50"] for name in ("softmax-greedy", "softmax-lexicon", "softmax-nvs")]
-    assert [(cell.value, cell.percents["softmax-greedy"].value) for cell in cells] == [
-        (30.0, 100.0),
-        (20.0, pytest.approx(66.67, abs=0.01)),
-        (10.0, pytest.approx(33.33, abs=0.01)),
-    ]
+    expected = [(30.0, 100.0), (20.0, pytest.approx(66.67, abs=0.01)), (10.0, pytest.approx(33.33, abs=0.01))]
+    assert [(cell.value, cell.percents["softmax-greedy"].value) for cell in cells] == expected
     untimed = rows["scones-greedy"].cells["latency_p90"]
     assert (untimed.state, untimed.note) == ("absent", "the study does not time this system")
 
@@ -97,19 +94,11 @@ def test_corpora_training_and_provenance(complete: Document) -> None:
     (corpus,) = complete.table("corpora").rows
     assert corpus.cells["train_kept"].value == 11950
     dropped = {key: cell.value for key, cell in corpus.cells.items() if key.startswith("dropped")}
-    assert dropped == {
-        "dropped_empty": 0,
-        "dropped_too_long": 10,
-        "dropped_ratio": 0,
-        "dropped_duplicate": 40,
-    }
+    by_reason = {"empty": 0, "too_long": 10, "ratio": 0, "duplicate": 40}
+    assert dropped == {f"dropped_{reason}": count for reason, count in by_reason.items()}
     runs = complete.table("trainings").rows
-    assert [(run.name, run.setting) for run in runs] == [
-        ("softmax", "seed 1"),
-        ("scones", "seed 1"),
-        ("scones", "seed 2"),
-        ("scones", "seed 3"),
-    ]
+    shown = [(run.name, run.setting) for run in runs]
+    assert shown == [("softmax", "seed 1"), ("scones", "seed 1"), ("scones", "seed 2"), ("scones", "seed 3")]
     assert {name: cell.value for name, cell in runs[0].cells.items()} == {
         "updates": 2000,
         "dev_loss": 1.25,

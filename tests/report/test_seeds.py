@@ -154,14 +154,8 @@ def test_it_is_shown_below_the_other_and_told_in_the_notes(database: Database, t
     report = build_report(database, "teatime")
     table = report.table("systems/test/systems")
     cell = rows_of(report)["softmax-nvs"].cells["bleu"]
-    assert text.shown(cell, table.columns[0]).change == (
-        "+2.0*",
-        "[1.0, 3.0]",
-        "p=0.030/0.016",
-        "with seeds",
-        "[1.0, 3.0]",
-        "p<0.001",
-    )
+    found = text.shown(cell, table.columns[0]).change
+    assert found == ("+2.0*", "[1.0, 3.0]", "p=0.030/0.016", "with seeds", "[1.0, 3.0]", "p<0.001")
     assert "both are below 0.05, and so is p “with seeds”. Where" in notes(report, "reading/notes")[0]
     heading = table_csv(table).splitlines()[0]
     assert {"bleu_delta_seeds_low", "bleu_delta_p_seeds_corrected"} <= set(heading.split(","))

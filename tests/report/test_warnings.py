@@ -357,12 +357,8 @@ def test_why_outputs_are_short_depends_on_the_search(
 
 
 def test_code_in_a_text() -> None:
-    assert code_parts("Set `a: <1>`, or `b`") == [
-        ("Set ", False),
-        ("a: <1>", True),
-        (", or ", False),
-        ("b", True),
-    ]
+    shown = code_parts("Set `a: <1>`, or `b`")
+    assert shown == [("Set ", False), ("a: <1>", True), (", or ", False), ("b", True)]
     assert code_parts("a `lone mark") == [("a `lone mark", False)]
 
 

@@ -165,11 +165,8 @@ def test_percentages_are_paired_over_repetitions_against_every_system() -> None:
 def test_medians_of_few_repetitions_have_no_interval_and_say_so() -> None:
     seconds = np.arange(1.0, 17.0).reshape(2, 4, 2)
     for row in latency.percentiles(seconds, [{}, {}]):
-        assert (row.low, row.high, row.note) == (
-            None,
-            None,
-            "no interval of the median of fewer than 5 repetitions",
-        )
+        found = (row.low, row.high, row.note)
+        assert found == (None, None, "no interval of the median of fewer than 5 repetitions")
         assert all(percent["low"] is None for percent in row.detail["percent_of"])
     assert all(row.low is not None for row in latency.means(seconds, 2, [{}, {}]))
 

@@ -99,11 +99,8 @@ def test_shares_and_probabilities(folders: dict[str, list[Path]], tmp_path: Path
     assert row(result, "log_prob_gap").value == pytest.approx(-2.5 - (empty.value or 0.0))
     curve = [(point.x, point.y, point.label) for point in result.points if point.series == "search_errors"]
     assert curve == [(1.0, 0.5, ""), (4.0, 0.0, "")]
-    assert [(point.x, point.label) for point in result.points if point.series == "bleu"] == [
-        (1.0, ""),
-        (4.0, ""),
-        (8.0, "exact"),
-    ]
+    shown = [(point.x, point.label) for point in result.points if point.series == "bleu"]
+    assert shown == [(1.0, ""), (4.0, ""), (8.0, "exact")]
 
 
 def test_nothing_proved_is_told(folders: dict[str, list[Path]], tmp_path: Path) -> None:

@@ -163,11 +163,8 @@ def test_resamples_that_cannot_differ_give_no_interval_and_no_evidence(
 def test_a_group_of_two_segments_is_enough_for_an_interval() -> None:
     values = as_statistics(np.array([40.0, 50.0, 60.0]))
     interval = bootstrap_interval(values, mean_score, ["a", "b", "b"])
-    assert (interval.low, interval.high, interval.reason) == (
-        pytest.approx(140 / 3),
-        pytest.approx(160 / 3),
-        "",
-    )
+    shown = (interval.low, interval.high, interval.reason)
+    assert shown == (pytest.approx(140 / 3), pytest.approx(160 / 3), "")
 
 
 # ---------------------------------------------------------------- approximate randomisation

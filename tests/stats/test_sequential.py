@@ -208,14 +208,8 @@ def test_each_comparison_gets_its_state() -> None:
         plain(np.zeros(0), 400),
     ]
     found = look(courses, delta=1.0)
-    assert [one.state for one in found] == [
-        State.BETTER,
-        State.WORSE,
-        State.NO_LARGER_DIFFERENCE,
-        State.HOPELESS,
-        State.OPEN,
-        State.OPEN,
-    ]
+    wanted = [State.BETTER, State.WORSE, State.NO_LARGER_DIFFERENCE, State.HOPELESS, State.OPEN, State.OPEN]
+    assert [one.state for one in found] == wanted
     assert found[0].low is not None
     assert found[0].low > 0
     assert found[5].units == 0

@@ -190,19 +190,12 @@ def test_inputs_come_before_what_needs_them() -> None:
 def test_labels() -> None:
     labels = {node.node: node.labels for node in planned(DEMO, "baseline=softmax-beam4").nodes}
     where = {"system": "scones-greedy", "variant": "scones", "test_set": "test"}
-    assert labels["train/scones/1"] == {
-        "variant": "scones",
-        "seed": 1,
-        "corpus": "everyday",
-        "subwords": "joint",
-    }
+    shown = labels["train/scones/1"]
+    assert shown == {"variant": "scones", "seed": 1, "corpus": "everyday", "subwords": "joint"}
     assert labels["decode/scones-greedy/1/test"] == {**where, "seed": 1}
     assert labels["score/scones-greedy/1/test/chrf"] == {**where, "seed": 1, "metric": "chrf"}
-    assert labels["compare/scones-greedy/test/chrf"] == {
-        **where,
-        "baseline": "softmax-beam4",
-        "metric": "chrf",
-    }
+    got = labels["compare/scones-greedy/test/chrf"]
+    assert got == {**where, "baseline": "softmax-beam4", "metric": "chrf"}
     assert labels["latency"]["systems"][1] == "softmax-beam4"
 
 

@@ -158,11 +158,8 @@ def test_a_draft_is_made_anew_with_what_it_had(ready: Database, visit: Visit) ->
     assert row.id == made.id
     assert row.settings["items"] == 9
     assert (row.systems, row.ratings_per_item, row.seed) == (["tapir-nvs", "tapir-greedy"], 3, 9)
-    assert (row.settings["bad_references"], row.settings["consent"], row.settings["delta"]) == (
-        3,
-        "I agree.",
-        0.4,
-    )
+    found = (row.settings["bad_references"], row.settings["consent"], row.settings["delta"])
+    assert found == (3, "I agree.", 0.4)
 
 
 def test_a_draft_does_not_lose_its_documents(ready: Database, visit: Visit) -> None:

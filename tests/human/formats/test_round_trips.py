@@ -603,14 +603,8 @@ def test_every_value_of_the_scale_survives(
 def test_which_ratings_count(database: Database) -> None:
     rated = everything(database, "da")
     found = stored(database, rated.name)
-    assert {(row.item, row.rater, row.revision) for row in found if row.counts} == {
-        (0, "anna", 2),
-        (0, "خالد", 1),
-        (1, "anna", 1),
-        (2, "anna", 1),
-        (3, "anna", 1),
-        (4, "anna", 1),
-    }
+    wanted = {(0, "anna", 2), (0, "خالد", 1), (1, "anna", 1), (2, "anna", 1), (3, "anna", 1), (4, "anna", 1)}
+    assert {(row.item, row.rater, row.revision) for row in found if row.counts} == wanted
     assert {row.rater for row in found if row.excluded} == {"=1+1"}
     skipped = [row for row in found if row.skipped_at is not None]
     assert [(row.system, row.step, row.skip_reason) for row in skipped] == [
