@@ -6,15 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pearmut_files import as_done, as_imported
 from rated import Rated
+from sqlalchemy import select
+from whole_campaign import START, content
 
 from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
 from creamtea.human.formats.pearmut import Units
 from creamtea.human.formats.rating_rows import RatingRow, rows_of
+from creamtea.human.formats.storing import collect
+from creamtea.human.making.known_answers import Attention, attention_of
 from creamtea.human.protocols.spans import Span
+from creamtea.human.record import AnswerContent, ItemContent, RaterContent, ScoreContent
 from creamtea.store.database import Database
+from creamtea.store.tables import Campaign
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 LOAD = 1_771_311_126.5
@@ -260,3 +267,75 @@ def test_a_check_that_no_whole_score_passes_is_left_out(tmp_path: Path) -> None:
     left, guidance = checked([3.2, 3.8], 1, tmp_path / "p.jsonl")
     assert guidance == []
     assert "accepted scores of checks, between which no whole number lies (1)" in left
+
+
+def test_marks_of_excluded_raters_alone_are_not_offered(tmp_path: Path) -> None:
+    def answer(rater: str, *spans: dict[str, str]) -> AnswerContent:
+        payload = {"score": 50, "spans": list(spans)}
+        score = ScoreContent(system="A", revision=1, step=50, at=START, payload=payload)
+        when = {"assigned_at": START, "submitted_at": START}
+        return AnswerContent(item=0, rater=rater, order=(("A",),), scores=(score,), **when)
+
+    out = RaterContent(pseudonym="out", created_at=START, excluded_at=START)
+    before = content(
+        protocol="esa",
+        systems=("A",),
+        raters=(RaterContent(pseudonym="ann", created_at=START), out),
+        items=(ItemContent(position=0, segment=0, systems=("A",), outputs=("text",)),),
+        answers=(answer("ann"), answer("out", {"severity": "minor", "special_mark": "odd"})),
+    )
+    find_format("pearmut").write(before, tmp_path / "out")
+    _, not_kept = find_format("pearmut").read(tmp_path / "out", ImportFacts("x"), START)
+    assert "settings of Pearmut: special_tokens" not in [part.what for part in not_kept]
+
+
+# ---------------------------------------------------------------- what a real Pearmut wrote
+
+
+LATER = datetime(2026, 12, 1, tzinfo=UTC)
+RECORDED = Path(__file__).parent / "pearmut"
+FOLDERS = sorted(path.name for path in RECORDED.iterdir())
+
+
+def facts(folder: str, name: str = "run") -> ImportFacts:
+    return ImportFacts(name, campaign_file=RECORDED / folder / "campaign.json")
+
+
+def done(folder: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((RECORDED / folder / "done.json").read_text())
+    return found
+
+
+def test_there_are_files_of_every_protocol() -> None:
+    assert {name.split("-", 1)[1] for name in FOLDERS} == {"da", "esa", "cesa", "mqm"}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_score_and_every_place_is_what_was_done(folder: str) -> None:
+    content, not_kept = find_format("pearmut").read(
+        RECORDED / folder / "annotations.json", facts(folder), LATER
+    )
+    assert as_imported(content) == as_done(done(folder))
+    assert [part.what for part in not_kept] == ["actions (their times are kept)"]
+    kinds = sorted(item.kind for item in content.items)
+    rated = 2 if "cesa" in folder else 4
+    assert kinds == ["attention-check", *["rated"] * rated, "tutorial"]
+    proposals = [item.proposals for item in content.items if item.proposals]
+    category = {"category": ["Accuracy", "Mistranslation"]} if "mqm" in folder else {}
+    fox = {"start": 4, "end": 4, "severity": "minor", **category}
+    assert proposals == ([] if folder.endswith("-da") else [{"plain": [fox]}])
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_checks_are_judged_and_the_campaign_goes_out_and_in_again(
+    folder: str, other: Database, tmp_path: Path
+) -> None:
+    import_campaign(other, RECORDED / folder / "annotations.json", "pearmut", facts(folder), "test")
+    with other.session() as session:
+        number = session.scalars(select(Campaign.id).where(Campaign.name == "run")).one()
+        found = list(attention_of(session, number).values())
+    assert found == [Attention(answered=1, passed=1)] * 2
+    for at, kind in enumerate(("pearmut", "csv")):
+        export_campaign(other, "run", kind, tmp_path / kind, "test")
+        import_campaign(other, tmp_path / kind, kind, ImportFacts(f"again-{at}"), "test")
+        assert as_imported(collect(other, f"again-{at}")) == as_done(done(folder))

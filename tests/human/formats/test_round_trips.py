@@ -20,7 +20,7 @@ from property_tests import FIXTURES_ARE_SHARED
 from rated import NAMES, SYSTEMS, Rated, everything
 from small_campaigns import add_rater, make_campaign, work_for
 from sqlalchemy import select
-from whole_campaign import MEDIA, PICTURE, START
+from whole_campaign import MEDIA, PICTURE, START, content
 
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
@@ -49,15 +49,9 @@ _folders = itertools.count(1)
 FILES = {APPRAISE: "scores.csv", MQM: "mqm.tsv"}
 # what takes whole ratings or items away, with all that is theirs
 RATINGS = (
-    "repeats and bad references",
-    "second opinions",
-    "single ratings",
-    "earlier revisions",
-    "equal outputs",
-    "ratings of excluded",
-    "skipped items",
-    "items that nobody rated",
-    "practice items",
+    *("repeats and bad references", "second opinions", "single ratings", "earlier revisions"),
+    *("equal outputs", "ratings of excluded", "skipped items", "items that nobody rated"),
+    *("practice items"),
 )
 # field → the beginnings of the parts that say of its loss; whoever adds a field says here what tells of it
 TOLD: dict[type, dict[str, tuple[str, ...]]] = {
@@ -208,22 +202,10 @@ def assert_named(before: Content, after: Content, kind: str) -> None:
 
 # an import makes its own
 ALWAYS = (
-    "instructions",
-    "rule of WMT",
-    "protocol",
-    "name of",
-    "languages",
-    "single ratings",
-    "timestamps of ratings",
-    "timestamps of items",
-    "numbers of items",
-    "seed",
-    "moments",
-    "order of systems",
-    "numbers of segments and names",
-    "times on an item beyond",
-    "what practice and checks expect",
-    "proposals that errors came from",
+    *("instructions", "rule of WMT", "protocol", "name of", "languages", "single ratings"),
+    *("timestamps of ratings", "timestamps of items", "numbers of items", "seed", "moments"),
+    *("order of systems", "numbers of segments and names", "times on an item beyond"),
+    *("what practice and checks expect", "proposals that errors came from"),
 )
 
 
@@ -249,17 +231,8 @@ def holds_everything(before: Content, after: Content, said: Said) -> None:
 def appraise(before: Content, after: Content, said: Said) -> None:
     assume(not any("sent twice" in what for what in said))  # ratings that differ in their end alone
     assert said == set()
-    columns = (
-        "rater",
-        "system",
-        "segment",
-        "document",
-        "kind",
-        "step",
-        "payload",
-        "active_ms",
-        "submitted_at",
-    )
+    columns = ("rater", "system", "segment", "document", "kind", "step", "payload")
+    columns += ("active_ms", "submitted_at")
     kept = changed(before, in_appraises_units)
     assert rows(after, columns, kinds=WITH_CONTROLS) == rows(kept, columns, kinds=WITH_CONTROLS)
 
@@ -441,34 +414,18 @@ def test_a_rater_of_practice_alone_is_lost_where_practice_is(tmp_path: Path) -> 
     guidance = {"steps": {"0": [1, 20]}, "spans": {}, "above": [], "warning": "read"}
     shown: dict[str, Any] = {"systems": ("=x",), "outputs": ("",)}
     score = ScoreContent(system="=x", revision=1, step=0, at=START, payload=None)
-    before = Content(
-        name="drawn",
-        test_set="test",
+    everybody = ("=x", ":", ";")
+    asked = {"order": (("=x",),), "assigned_at": START, "submitted_at": START, "scores": (score,)}
+    before = content(
         protocol="da",
         systems=("=x",),
-        source_language="en",
-        target_language="de",
-        ratings_per_item=1,
-        created_at=START,
-        launched_at=START,
-        closed_at=START,
-        raters=tuple(RaterContent(pseudonym=name, created_at=START) for name in ("=x", ":", ";")),
+        raters=tuple(RaterContent(pseudonym=name, created_at=START) for name in everybody),
         items=(
             ItemContent(position=0, segment=0, **shown),
             ItemContent(position=1, kind="tutorial", segment=-1, guidance=guidance, weight=0.0, **shown),
             ItemContent(position=2, segment=1, **shown),
         ),
-        answers=tuple(
-            AnswerContent(
-                item=item,
-                rater=rater,
-                order=(("=x",),),
-                assigned_at=START,
-                submitted_at=START,
-                scores=(score,),
-            )
-            for item, rater in ((0, "=x"), (0, ":"), (1, ";"))
-        ),
+        answers=tuple(AnswerContent(item=at, rater=rater, **asked) for at, rater in enumerate(everybody)),
     )
     find_format("pearmut").write(before, tmp_path / "pearmut")
     after, _ = find_format("pearmut").read(tmp_path / "pearmut", ImportFacts("drawn"), START)

@@ -1065,7 +1065,7 @@ def _special_marks(content: Content) -> list[str]:
     found += [(item.guidance or {}).get("spans", {}) for item in content.items]
     found += [
         {score.system: (score.payload or {}).get("spans", ())}
-        for answer in content.answers
+        for answer in _answered(content).values()  # those that the file has
         for score in answer.scores
     ]
     spans = (span for by_output in found for spans in by_output.values() for span in spans)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
-from whole_campaign import MEDIA, START
+from whole_campaign import MEDIA, START, content
 
 from creamtea.human.protocols import find_protocol
 from creamtea.human.record import (
@@ -167,21 +167,15 @@ def contents(
         "domains": maybe({item.document: "news" for item in items if item.segment >= 0}, None),
         "consent": maybe("yes", None),
     }
-    return Content(
-        name="drawn",
-        test_set="test",
+    return content(
         protocol=protocol,
         systems=tuple(systems),
-        source_language="en",
-        target_language="de",
         ratings_per_item=maybe(2, 1),
         seed=maybe(7, 0),
         instructions=maybe("# Rate", ""),
         settings={name: value for name, value in planned.items() if value is not None},
         registered=maybe({"digest": "x"}, None),
-        created_at=START,
         launched_at=maybe(START + timedelta(days=1), START),
-        closed_at=START,
         raters=raters,
         items=tuple(items),
         answers=tuple(answers),
