@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blocks import notes, tables
+from blocks import figure, notes, tables
 from human_rows import ITEMS, MEANS, POINTS, SYSTEMS, add_campaign, add_tasting, cells, keys
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from scipy import stats
@@ -48,6 +48,24 @@ def test_the_interval_of_a_mean_ends_where_the_scale_ends(database: Database) ->
     interval = stats.ttest_1samp(ours, 0).confidence_interval()
     assert interval.high > 6
     assert [good.low, good.high] == pytest.approx([interval.low, 6.0])
+
+
+def test_a_rated_system_that_no_ratio_can_be_drawn_of_is_not_called_unrated(database: Database) -> None:
+    """The baseline has 0 points: as an MQM baseline, its mean is not above 0."""
+    items = [{"systems": [at], "steps": {"anna": [step]}} for at, step in ((0, 0), (1, 40))]
+    rated_campaign(database, items, name="zero", protocol="da", systems=["base", "rated", "unrated"])
+    drawn = figure(build_human(database, "zero"), "hundred")
+    assert drawn.missing == ("rated (no ratio)", "unrated (not rated)")
+
+
+def test_a_campaign_of_one_system_compares_nothing(database: Database) -> None:
+    items = [{"systems": [0], "steps": {"anna": [step]}} for step in (60, 80, 70)]
+    rated_campaign(database, items, name="alone", protocol="da", systems=["only"], raters=["anna"])
+    report = build_human(database, "alone")
+    assert "comparisons" not in [table.key for table in tables(report)]
+    mean, people = notes(report, "sentences")
+    assert mean.startswith("People rated only on average: 70.0 [")
+    assert people == "People: one system, so nothing to compare (3 of 3 item ratings (100 %) by 1 rater)."
 
 
 def test_the_three_tests_are_corrected_over_the_comparisons_with_the_baseline(tasting: Document) -> None:

@@ -292,7 +292,8 @@ def _highest_mean(report: CampaignReport) -> Iterator[str]:
             bounds = text.interval(best.mean.low, best.mean.high, column)
             shown = f"{text.number(best.mean.value, column)} {bounds}".strip()
             kind = "" if column.title == "mean" else f" ({column.title})"
-            yield f"People rated {judged.systems[best.system]} highest on average: {shown}{kind}."
+            highest = " highest" if len(report.means) > 1 else ""
+            yield f"People rated {judged.systems[best.system]}{highest} on average: {shown}{kind}."
 
 
 def _unbeaten(report: CampaignReport) -> Iterator[str]:
@@ -304,7 +305,7 @@ def _unbeaten(report: CampaignReport) -> Iterator[str]:
     first = [row.name for row in rows if (low := row.cells.get("rank_low")) and low.value == 1]
     if len(first) == len(rows) > 1:
         yield f"No two systems are told apart ({source})."
-    elif first:
+    elif first and len(rows) > 1:
         yield f"No system is shown to be better than {_listed(first)} ({source})."
 
 
@@ -333,6 +334,9 @@ def _people(report: CampaignReport) -> Iterator[str]:
     judged, baseline = report.judged, report.judged.systems[report.judged.baseline]
     if not report.means:
         yield f"People: campaign {judged.ratings.campaign.name} has no rating that counts yet."
+        return
+    if not report.pairs:
+        yield f"People: one system, so nothing to compare ({progress(judged.ratings)})."
         return
     by_verdict: dict[str, list[str]] = {}
     for pair in report.pairs:

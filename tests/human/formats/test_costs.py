@@ -1,6 +1,7 @@
 """What errors cost: by the file where it says so, else by a taxonomy; differences are counted and named."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -150,9 +151,10 @@ def test_costs_need_not_be_tenths(
 @pytest.mark.parametrize("score", [-5.0, True, "5", float("nan"), 10**400, 1e308])
 def test_what_no_error_can_cost(database: Database, tmp_path: Path, score: Any) -> None:
     path = mt_metrics_eval(tmp_path, error("other", "minor", 1), error("other", "minor", score))
-    with pytest.raises(
-        InputError, match=r"seg\.rating, line 2: score of an error: found .*; allowed: what it"
-    ):
+    found = re.escape(
+        f"seg.rating, line 2: score of an error: found {score!r:.60}; allowed: its cost, a number"
+    )
+    with pytest.raises(InputError, match=found):
         import_campaign(database, path, "mt-metrics-eval", ImportFacts("wmt"), "test")
 
 

@@ -168,6 +168,7 @@ class AppraiseFile:
     per_document: bool  # whether the campaign calls documents DOCUMENT#SYSTEM
     guessed: int  # ratings of parts that may be a document's beginning or its end
     sent_twice: tuple[int, ...]  # lines that differ from an earlier one at most in their end, left out
+    lines: Counter[tuple[str, str]]  # by language pair, without those that were sent twice
     left_out: Mapping[tuple[str, str], Counter[str]]  # by language pair: what else
     crowd: bool  # of Mechanical Turk
     has_errors: bool  # whether the lines have a field for marked errors
@@ -191,6 +192,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
     """
     ratings: list[Rated] = []
     sent_twice: list[int] = []
+    lines: Counter[tuple[str, str]] = Counter()
     left_out: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     names: tuple[str, ...] = ()
     known: set[tuple[str, ...]] = set()
@@ -201,6 +203,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
             continue
         known.add(sent)
         reading = _Reading(f"{path.name}, line {line}", _fields(names, cells))
+        lines[reading.pair] += 1
         if (why := reading.left_out()) is not None:
             left_out[reading.pair][why] += 1
             continue
@@ -212,7 +215,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
         raise InputError(f"{path.name}: no scores of segments in it; found {'; '.join(map(str, found))}")
     crowd, has_errors = "HIT" in names, "errors" in names
     placed = within_documents(ratings)
-    return AppraiseFile(path.name, *placed, tuple(sent_twice), left_out, crowd, has_errors)
+    return AppraiseFile(path.name, *placed, tuple(sent_twice), lines, left_out, crowd, has_errors)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
@@ -515,7 +518,8 @@ def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, .
     wanted = pair or pairs[0]
     ratings = tuple(rating for rating in file.ratings if rating.pair == wanted)
     if not ratings:
-        raise InputError(f"{file.name}: no scores of {'-'.join(wanted)}; it has {known}")
+        scores = "scores of segments" if wanted in file.lines else "scores"
+        raise InputError(f"{file.name}: no {scores} of {'-'.join(wanted)}; it has {known}")
     return ratings
 
 
@@ -912,7 +916,7 @@ class Appraise(Format):
                 **file.left_out.get(ratings[0].pair, {}),
                 f"marked errors ({option('protocol')} esa keeps them)": unmarked,
                 "scores beside errors of MQM, from which its score follows": scores * isinstance(found, Mqm),
-                "scores of other language pairs": len(file.ratings) - len(ratings),
+                "scores of other language pairs": file.lines.total() - file.lines[ratings[0].pair],
                 "times that no rater can have spent: ends before the start, or more than a day after it": (
                     impossible
                 ),

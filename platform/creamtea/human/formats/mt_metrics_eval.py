@@ -527,7 +527,7 @@ def _span(
     number = isinstance(score, int | float) and not isinstance(score, bool)
     if score is not None and not (number and 0 <= score <= MAX_COST):
         raise InputError(
-            f"{at}: score of an error: found {str(score)[:60]}; allowed: what it costs, 0 to {MAX_COST:,}"
+            f"{at}: score of an error: found {score!r:.60}; allowed: its cost, a number, 0 to {MAX_COST:,}"
         )
     if not isinstance(is_source_error, bool):
         raise TypeError

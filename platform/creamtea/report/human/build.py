@@ -197,7 +197,8 @@ def _comparisons(
         tables.append(verdicts.ranks(whole))
     about = f"Paired over items. p-values are after Holm's correction over the comparisons with {name}. "
     about += _verdicts(whole)
-    tables.append(verdicts.pair_table(whole, pairs, "comparisons", f"Against {name}", about))
+    if pairs:
+        tables.append(verdicts.pair_table(whole, pairs, "comparisons", f"Against {name}", about))
     if complete and len(whole.systems) > 2:
         about = "Not planned against a baseline: p-values after Holm's correction over all pairs."
         others = verdicts.other_pairs(whole, pairs)

@@ -212,10 +212,12 @@ def baseline_is_hundred(report: CampaignReport) -> Figure:
     """
     judged, styles = report.judged, report.styles
     baseline, campaign = judged.systems[judged.baseline], judged.ratings.campaign.name
-    rows = []
+    rows, missing = [], []
     for mean in report.means:
         if (ratio := mean.ratio) is None:
             continue
+        if ratio.delta.value is None:
+            missing.append(f"{judged.systems[mean.system]} ({'no ratio' if mean.items else 'not rated'})")
         rows.append(
             {
                 "system": judged.systems[mean.system],
@@ -227,7 +229,6 @@ def baseline_is_hundred(report: CampaignReport) -> Figure:
                 "baseline": 100.0,
             }
         )
-    missing = [f"{row['system']} (not rated)" for row in rows if row["percent"] is None]
     title = f"% of {baseline}"
     names = [judged.systems[mean.system] for mean in report.means]
     y = vega.named("system", names)
