@@ -164,7 +164,19 @@ def test_marked_errors_have_their_raters(tmp_path: Path) -> None:
     said = {part.what: part.count for part in not_kept}
     assert said["segment scores without marked errors"] == 3
     assert said["segment scores that are not what their errors cost"] == 1
-    assert said["errors that end after the end of their text: they end with it here"] == 1
+    assert said["errors that end after the end of the text: they end with it here"] == 1
+
+
+def test_an_error_that_begins_behind_its_text_is_said_to_be_an_omission(tmp_path: Path) -> None:
+    behind = {"start": 7, "end": 9, "severity": "minor"}
+    folder = written(
+        tmp_path,
+        **{"human-scores/en-de.mqm.ann.seg.rating": f"A\t{rated(behind)}\tann\n" + "A\tNone\n" * 2},
+    )
+    content, not_kept = find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
+    assert [row.payload for row in rows_of(content)] == [{"spans": [{"severity": "minor"}]}]
+    notes = {part.what: part.count for part in not_kept if part.note}
+    assert notes == {"errors marked after the end of the text: read as omissions": 1}
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,8 @@ from creamtea.errors import InputError
 from creamtea.files import write_texts
 from creamtea.human.formats.base import (
     APPRAISE,
+    BEGINS_BEHIND,
+    ENDS_BEHIND,
     FIRST_SEGMENT,
     Format,
     ImportFacts,
@@ -587,11 +589,11 @@ class _Errors:
 
     def _place(self, span: dict[str, Any], units: CodeUnits) -> None:
         if span["start"] >= len(units):
-            self.notes["errors marked after the end of the text: read as omissions"] += 1
+            self.notes[BEGINS_BEHIND] += 1
             del span["start"], span["end"]
             return
         if span["end"] >= len(units):
-            self.notes["errors that end after the end of the text: they end with it here"] += 1
+            self.notes[ENDS_BEHIND] += 1
         span["start"] = units.character(span["start"])
         span["end"] = units.character(min(span["end"], len(units) - 1))
 

@@ -280,3 +280,5 @@ class Format:
 # The number that a format gives a first segment. The database counts segments from 0, and reports name them
 # as the file does (`CampaignSettings.first_segment`).
 FIRST_SEGMENT = {"csv": 0, "jsonl": 0, APPRAISE: 1, MQM: 1}
+BEGINS_BEHIND = "errors marked after the end of the text: read as omissions"
+ENDS_BEHIND = "errors that end after the end of the text: they end with it here"

@@ -262,7 +262,7 @@ def _marked(text: str, noticed: _Noticed) -> tuple[str, tuple[int, int] | None]:
     """
     before, begins, rest = checked_text(text).partition(BEGIN)
     marked, _, after = rest.partition(END)
-    if not begins and text.count(END) == 1:
+    if END in before:
         raise ValueError(f"{END} without {BEGIN} before it in {text[:60]!r}; allowed: one {BEGIN}…{END}")
     if any(mark in part for part in (before, marked, after) for mark in (BEGIN, END)):
         raise ValueError(f"several marks in {text[:60]!r}; allowed: one {BEGIN}…{END}")

@@ -42,6 +42,8 @@ from pydantic import ValidationError
 from creamtea.errors import InputError
 from creamtea.files import write_texts
 from creamtea.human.formats.base import (
+    BEGINS_BEHIND,
+    ENDS_BEHIND,
     MT_METRICS_EVAL,
     Format,
     ImportFacts,
@@ -538,18 +540,19 @@ def _span(
     return {**place, **source, **severe, **({} if score is None else {"cost": float(score)})}
 
 
-def _cut(error: dict[str, Any], text: str | None) -> bool:
-    """End an error where its text ends, and return whether that was necessary.
+def _cut(error: dict[str, Any], text: str | None, notes: Counter[str]) -> None:
+    """End an error where its text ends, and count it in `notes` if that was necessary.
 
     An error that begins behind the text becomes an omission.
     """
     if not text or error.get("end", 0) < len(text):
-        return False
+        return
     if error["start"] < len(text):
         error["end"] = len(text) - 1
+        notes[ENDS_BEHIND] += 1
     else:
         del error["start"], error["end"]
-    return True
+        notes[BEGINS_BEHIND] += 1
 
 
 Rating = tuple[Place, Cell, str, dict[str, Any]]  # of a rater: a value of the scale, or a payload
@@ -703,12 +706,11 @@ class MtMetricsEval(Format):
         scores, order = _scores(folder, name, len(sources), outputs)
         unread: Counter[str] = Counter()
         marked = _marked(folder, name, len(sources), outputs, unread)
-        beyond = sum(
-            _cut(error, sources[segment] if error.get("in_source") else outputs[system][segment])
-            for (segment, system), each in marked.items()
-            for rating in each
-            for error in rating.errors
-        )
+        notes: Counter[str] = Counter()
+        for (segment, system), each in marked.items():
+            for error in (error for rating in each for error in rating.errors):
+                text = sources[segment] if error.get("in_source") else outputs[system][segment]
+                _cut(error, text, notes)
         protocol = facts.protocol or (
             Mqm.name if marked and name.lower().startswith(Mqm.name) else SegmentScores.name
         )
@@ -754,10 +756,8 @@ class MtMetricsEval(Format):
         settings = domain_settings(documents.domains, test_set)
         source, _, target = folder.pair.partition("-")
         made = made_elsewhere(facts, protocol, (source, target), systems, items, ratings, settings)
-        notes = counts(
-            {"errors that end after the end of their text: they end with it here": beyond}, note=True
-        )
-        return made, (*counts(left), *counts(unread), *_beside(folder, name), *notes)
+        said = counts(notes, note=True)
+        return made, (*counts(left), *counts(unread), *_beside(folder, name), *said)
 
     def write(self, content: Content, path: Path) -> Written:
         """Write the folder.
