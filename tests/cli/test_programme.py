@@ -85,7 +85,7 @@ def test_links_are_made_for_all_or_for_nobody(creamtea: Any, file: Path) -> None
         (("links", "spring", "-o", "l.csv", "--count", "en-dee=2"), "did you mean en-de?"),
         (("links", "spring", "-o", "l.csv", "--raters", "PEOPLE"), "line 1: found"),
         (("links", "spring", "-o", "l.csv", "--raters", "EMPTY"), "names nobody"),
-        (("validate", "FILE", "--set", "baseline=zzz"), "2 mistakes in"),
+        (("validate", "FILE", "--set", "baseline=zzz"), "directions en-de, en-nl: "),
         (("status", "sprung"), "there is no programme 'sprung'; there are: spring"),
         (("create", "FILE"), "campaign 'spring-en-de' already exists"),
         (("create", "FILE", "--set", "sample.itms=1"), "did you mean items?"),
@@ -108,12 +108,24 @@ def test_wrong_input_is_one_message_and_exit_code_2(
 
 
 def test_a_script_reads_the_mistakes_of_all_directions(creamtea: Any, file: Path) -> None:
-    refused = creamtea("programme", "validate", str(file), "--json", "--set", "baseline=zzz")
-    found = json.loads(refused.stdout)
-    assert (refused.returncode, found["valid"], len(found["mistakes"])) == (2, False, 2)
+    shared, own = "baseline=zzz", "directions.en-nl.baseline=yyy"
+    command = ("programme", "validate", str(file), "--json", "--set", shared)
+    for more, mistakes in (((), 1), (("--set", own), 2)):
+        refused = creamtea(*command, *more)
+        found = json.loads(refused.stdout)
+        assert (refused.returncode, found["valid"], len(found["mistakes"])) == (2, False, mistakes)
     found = json.loads(creamtea("programme", "validate", str(file), "--json").stdout)
     directions = {"en-de": ["A", "B"], "en-nl": ["A", "B"]}
     assert found == {"valid": True, "name": "spring", "directions": directions}
+
+
+def test_a_system_that_a_direction_lacks_is_named(creamtea: Any, file: Path) -> None:
+    """Its file may have a wrong name there."""
+    outputs = file.parent / "system-outputs/en-nl"
+    (outputs / "B.txt").rename(outputs / "b.txt")
+    for command in ("validate", "create"):
+        done = creamtea("programme", command, str(file))
+        assert "note: not in all directions: B (1 of 2), b (1 of 2)" in done.stdout
 
 
 def test_a_launch_goes_on_where_it_ended(creamtea: Any, file: Path) -> None:

@@ -106,6 +106,11 @@ def test_files_may_be_named_one_by_one_and_references_be_none(folder: Path) -> N
             r'texts.references: "refA": two files are of this name',
         ),
         ({"folder": ".", "references": ["references/en-cs.refA.txt"]}, [], r"en-cs.refA.txt: 1 line, and"),
+        (
+            {"sources": "short/sources/en-de.txt", "outputs": "system-outputs/en-de"},
+            [],
+            r"A\.x\.txt: 3 lines; .*B\.txt: 3 lines, and .*en-de\.txt has 2",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named_with_a_remedy(

@@ -9,6 +9,9 @@ import csv
 import dataclasses
 import json
 import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -81,19 +84,34 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     Exit code 2: there are mistakes.
     """
     systems: dict[str, list[str]] = {}
-    mistakes: list[str] = []
+    mistakes: dict[str, list[str]] = {}  # with the directions that have them
     with mistakes_as_json(json_output):
         programme = load_programme(file, override or [])
         for direction, loaded in programme.directions.items():
             try:
                 systems[direction] = loaded.check()
             except InputError as error:
-                mistakes.append(str(error))
+                message = str(error).removeprefix(f"direction {direction}: ")
+                mistakes.setdefault(message, []).append(direction)
         if mistakes:
-            raise StudyErrors(mistakes, str(file))
+            raise StudyErrors(
+                [
+                    f"{'direction' if len(where) == 1 else 'directions'} {', '.join(where)}: {message}"
+                    for message, where in mistakes.items()
+                ],
+                str(file),
+            )
     lines = [f"{file} is valid: {counted(len(systems), 'direction')}"]
     lines += [f"  {direction}: {counted(len(found), 'system')}" for direction, found in systems.items()]
+    lines += _note_on_systems(systems)
     show(json_output, {"valid": True, "name": programme.name, "directions": systems}, lines)
+
+
+def _note_on_systems(systems: Mapping[str, Sequence[str]]) -> list[str]:
+    """Name the systems that some directions lack: the name of a file may be misspelt."""
+    counts = Counter(chain.from_iterable(systems.values()))
+    some = [f"{name} ({count} of {len(systems)})" for name, count in counts.items() if count < len(systems)]
+    return [f"note: not in all directions: {', '.join(some)}"] if some else []
 
 
 @commands.command(epilog="Example: `creamtea programme schema > programme.schema.json`")
@@ -152,6 +170,7 @@ def create(
             lines.append(f"    note: {file} does not have this direction, whose campaign stays; {remove}")
         elif (texts := requests[campaign.name].texts) is not None:
             lines += [f"    note: {notice}" for notice in texts.notices]
+    lines += _note_on_systems({each.direction: each.campaign.systems for each in made})
     first = quote(made[0].campaign.name)
     lines.append(
         f"next: creamtea campaign preview {first}, then creamtea programme launch {quote(programme.name)}"

@@ -463,7 +463,7 @@ PROTOCOLS_LACK = {
 
 
 class ProtocolHead(Strict):  # a base of its own, so that its key comes first
-    # what raters see and answer; plug-ins add others
+    # contrastive-da, da, da-sqm, preference, post-edit, esa, cesa or mqm; plug-ins add others
     kind: Annotated[str, Setting("Protocol", choices="protocols")] = USUAL_PROTOCOL
 
 

@@ -85,7 +85,7 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
         if documents is None and docs is not None and docs.is_file():
             with about("documents"):
                 documents = read_documents(read_storable(docs, file_name(docs), MAX_BYTES), file_name(docs))
-                _check_as_long(docs, documents.names, read.sources, sources)
+                _check_as_long([(docs, documents.names)], read.sources, sources)
     if asked.reference_files == []:
         read.references = {}
     chosen = list(systems) or list(read.outputs)
@@ -162,7 +162,8 @@ def _read_text_files(
             name = path.stem.rpartition(".")[2]
             if name in read.references:
                 raise wrong("texts.references", f"{shown(name)}: two files are of this name: rename one")
-            read.references[name] = _segments(path, read.sources, sources)
+            read.references[name] = _segments(path)
+        _check_as_long(zip(references, read.references.values(), strict=True), read.sources, sources)
     with about("texts.outputs"):
         files = {path.stem: path for path in _output_files(outputs, (".txt",), read)}
         if not files:
@@ -170,22 +171,26 @@ def _read_text_files(
             raise InputError(f"{file_name(outputs)}: {none}")
         read.systems = list(files)
         for system in [name for name in systems if name in files] if systems else files:
-            read.outputs[system] = _segments(files[system], read.sources, sources)
+            read.outputs[system] = _segments(files[system])
+        each = ((files[system], lines) for system, lines in read.outputs.items())
+        _check_as_long(each, read.sources, sources)
 
 
-def _segments(path: Path, sources: Sequence[str] | None = None, beside: Path | None = None) -> list[str]:
-    """Return the lines of a file, as many as the `sources` of the file `beside`."""
-    lines = lines_of(read_storable(path, file_name(path), MAX_BYTES))
-    if sources is not None and beside is not None:
-        _check_as_long(path, lines, sources, beside)
-    return lines
+def _segments(path: Path) -> list[str]:
+    return lines_of(read_storable(path, file_name(path), MAX_BYTES))
 
 
-def _check_as_long(path: Path, lines: Sequence[str], sources: Sequence[str], beside: Path) -> None:
-    if len(lines) != len(sources):
+def _check_as_long(files: Iterable[tuple[Path, Sequence[str]]], sources: Sequence[str], beside: Path) -> None:
+    """Raise InputError with every file that has other than a line per segment of `sources`, read from the
+    file `beside`."""
+    misfits = [
+        f"{file_name(path)}: {counted(len(lines), 'line')}"
+        for path, lines in files
+        if len(lines) != len(sources)
+    ]
+    if misfits:
         raise InputError(
-            f"{file_name(path)}: {counted(len(lines), 'line')}, and {file_name(beside)} has "
-            f"{len(sources):,}: one line per segment"
+            f"{'; '.join(misfits)}, and {file_name(beside)} has {len(sources):,}: one line per segment"
         )
 
 

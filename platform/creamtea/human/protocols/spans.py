@@ -320,9 +320,8 @@ class ExpectedSpan(Strict):
         if self.start is not None and self.end is not None:
             for which, (lowest, highest) in (("start", self.start), ("end", self.end)):
                 if not lowest <= highest < len(text):
-                    raise ValueError(
-                        f"{which}: [{lowest}, {highest}] is no range of characters 0 to {len(text) - 1}"
-                    )
+                    last = f"the text has characters 0 to {len(text) - 1}"
+                    raise ValueError(f"{which}: [{lowest}, {highest}]: lowest first, and {last}")
             if self.start[0] > self.end[1]:
                 raise ValueError(f"an expected error ends at {self.end[1]}, before it begins")
         if self.special_mark is not None:
