@@ -194,6 +194,14 @@ def test_a_wrong_line_is_named_and_nothing_is_kept(
     assert not Path(store.root).exists()
 
 
+def test_all_files_that_are_not_allowed_are_named(tmp_path: Path, store: ArtefactStore) -> None:
+    (tmp_path / "drawing.png").write_text("<svg/>")
+    named = ({"segment": 1, "file": file} for file in ("a.png", "none.png", "drawing.png"))
+    with pytest.raises(InputError, match=r"line 2: .*none.png: No such.*\n.*line 3: drawing.png is none of"):
+        media.read_media(listed(tmp_path, *named), store)
+    assert not Path(store.root).exists()
+
+
 def test_what_is_no_list_is_said(tmp_path: Path, store: ArtefactStore) -> None:
     with pytest.raises(InputError, match=r"media: .*: No such file"):
         media.read_media(tmp_path / "none.jsonl", store)
@@ -275,7 +283,7 @@ def test_practice_and_checks_have_files(
     ("lines", "message"),
     [
         ([{"segment": 6, "file": "a.png"}], "line 1: there is no segment 6: the test set has 5"),
-        ([{"document": "tea", "file": "a.png"}], "line 1: there is no document 'tea': name one"),
+        ([{"document": "tea", "file": "a.png"}], "line 1: documents has no document 'tea'; there are: none"),
         ([{"segment": 1, "file": "a.png"}] * 2, "line 2: the same file as in media.jsonl, line 1"),
     ],
 )

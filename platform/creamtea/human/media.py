@@ -326,15 +326,20 @@ class GivenFile:
 def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
     """Read the lines of a file, check all files that they name, then keep these files in the store.
 
-    Without a store the files have no digest of their content. InputError with file and line if a file is not
-    allowed; nothing is kept then.
+    Without a store the files have no digest of their content. InputError with the line of every file that is
+    not allowed; nothing is kept then.
     """
     lines = read_lines(path, MediaLine, "media")
-    checked = []  # each file, with its captions where there are any
+    checked, mistakes = [], []  # each file, with its captions where there are any
     for place, line in lines:
-        file = check_file(inside(path.parent, line.file, place), place)
-        captions = None if kind_of(file.type) == "image" else captions_of(path.parent, line.file, place)
-        checked.append([file] if captions is None else [file, captions])
+        try:
+            file = check_file(inside(path.parent, line.file, place), place)
+            captions = None if kind_of(file.type) == "image" else captions_of(path.parent, line.file, place)
+            checked.append([file] if captions is None else [file, captions])
+        except InputError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise InputError("\n".join(mistakes))
     different = {file.path: file.size for found in checked for file in found}
     check_total(different.values(), path.name)
     # → SHA-256; without a store a number each, so that two files beside a source are not the same

@@ -339,8 +339,10 @@ def _with_media(
             missing = f"there is no segment {file.number}: the test set has {len(segments)}"
             raise InputError(f"{file.place}: {missing}")
         if file.target == "document" and file.number not in documents:
-            missing = f"there is no document {str(file.number)!r}: name one of {key_name('documents')}"
-            raise InputError(f"{file.place}: {missing}")
+            missing = f"{key_name('documents')} has no document {str(file.number)!r}"
+            raise InputError(
+                f"{file.place}: {missing}; {one_of(sorted(documents), file.number, 'there are')}"
+            )
     files = _by_target(given)
     return [
         [
