@@ -117,6 +117,7 @@ class Pearmut(Format):
         further revision. InputError with file, line and what was found.
         """
         file = path / ANSWERS if path.is_dir() else path
+        entries = _entries(file)
         beside = facts.campaign_file or (path / CAMPAIGN if path.is_dir() else None)
         campaign, files = None, Assets()
         documents: Iterable[_GivenDocument] = ()
@@ -129,7 +130,7 @@ class Pearmut(Format):
         protocol = _protocol(facts, campaign)
         tokens = None if campaign is None else campaign.info.special_tokens
         read = _Import(protocol, now, files, (OMITTED,) if tokens is None else tokens)
-        for document in [*documents, *_of_answers(file, campaign, read.left)]:
+        for document in [*documents, *_of_answers(entries, campaign, read.left)]:
             read.add(document)
         if tokens is None:
             read.left["places behind line feeds, read as Pearmut counts them from version 1.1.5 on"] += (
@@ -168,10 +169,10 @@ class Pearmut(Format):
         campaign: dict[str, Any] = {
             "info": {"assignment": "task-based", "users": list(tasks), **info},
             "campaign_id": content.name.replace("/", "_"),  # the name of its files there
-            "data": [[_written(document, info) for document in task] for task in tasks.values()],
+            "data": [[_as_json(document, info) for document in task] for task in tasks.values()],
         }
         if practice:
-            campaign["data_welcome"] = [_written(document, info) for document in practice]
+            campaign["data_welcome"] = [_as_json(document, info) for document in practice]
         lines = [
             line
             for user, task in tasks.items()
@@ -429,10 +430,12 @@ def _of_campaign(campaign: Campaign, place: Place) -> Iterator[_GivenDocument]:
         yield from (_GivenDocument(place, part, document) for document in documents)
 
 
-def _of_answers(file: Path, campaign: Campaign | None, left: Counter[str]) -> list[_GivenDocument]:
+def _of_answers(
+    entries: Iterable[tuple[Place, Any]], campaign: Campaign | None, left: Counter[str]
+) -> list[_GivenDocument]:
     """Return the submitted documents, except those that a reset took back."""
     found: list[tuple[Place, Line]] = []
-    for place, written in _entries(file):
+    for place, written in entries:
         if isinstance(written, dict) and isinstance(written.get("annotation"), dict):
             raise InputError(
                 f"{place}: annotation: found an object, as Pearmut wrote before version 1; allowed: a list "
@@ -462,11 +465,9 @@ def _of_answers(file: Path, campaign: Campaign | None, left: Counter[str]) -> li
     ]
 
 
-def _entries(path: Path) -> Iterator[tuple[Place, Any]]:
-    """Yield each line, or each entry of a download from the dashboard.
-
-    Such a download is one object with a list for each campaign.
-    """
+def _entries(path: Path) -> list[tuple[Place, Any]]:
+    """Return each line, or each entry of a download from the dashboard: one object with a list for each
+    campaign. InputError for a campaign's file."""
     text = read_text(path)
     place = Place(path.name, 1)
     try:
@@ -474,11 +475,8 @@ def _entries(path: Path) -> Iterator[tuple[Place, Any]]:
     except (ValueError, RecursionError):  # several lines, or not JSON
         whole = None
     if not isinstance(whole, dict) or "annotation" in whole:
-        for number, line in enumerate(text.split("\n"), start=1):
-            if line.strip():
-                place = Place(path.name, number)
-                yield place, parse_json(line, str(place))
-        return
+        places = ((Place(path.name, at), line) for at, line in enumerate(text.split("\n"), start=1))
+        return [(place, parse_json(line, str(place))) for place, line in places if line.strip()]
     if "info" in whole and "data" in whole:
         raise InputError(
             f"{place}: a campaign of Pearmut, without answers: give them (data/annotations/NAME.jsonl, or a "
@@ -490,8 +488,7 @@ def _entries(path: Path) -> Iterator[tuple[Place, Any]]:
             f"{place}: found {', '.join(map(repr, whole))[:60]}; allowed: a line for each submitted "
             "document, or a download of one campaign"
         )
-    for entries in whole.values():
-        yield from ((place, entry) for entry in entries)
+    return [(place, entry) for entries in whole.values() for entry in entries]
 
 
 def _items_of_line(place: Place, line: Line, campaign: Campaign | None) -> list[Any]:
@@ -529,7 +526,7 @@ class _Import:
     def __init__(self, protocol: Protocol, now: datetime, files: Assets, tokens: Sequence[str]) -> None:
         self.protocol, self.now, self.files, self.tokens = protocol, now, files, tokens
         self.left: Counter[str] = Counter()
-        self.special_marks: set[str | None] = {None}  # that there are; None: an omission
+        self.special_marks: set[str | None] = {None}  # that answers and proposals have; None: an omission
         self.evidence: Counter[str] = Counter()  # of the protocol
         self.behind_line_feeds = 0  # places of errors that are others before version 1.1.5
         self._items: list[tuple[Place, ItemContent]] = []
@@ -542,14 +539,14 @@ class _Import:
         self._answered: dict[tuple[str, int], list[tuple[Moments, str]]] = defaultdict(list)
 
     def add(self, document: _GivenDocument) -> None:
-        place, written, line = document.place, document.items, document.line
-        if written and isinstance(written[0], dict) and "form" in written[0]:
+        place, raw, line = document.place, document.items, document.line
+        if raw and isinstance(raw[0], dict) and "form" in raw[0]:
             self.left["answers to forms" if line else "questions of forms"] += len(
-                line.annotation if line else written
+                line.annotation if line else raw
             )
             return
-        items = [place.read(PearmutItem, item, f"item {at}") for at, item in enumerate(written)]
-        segments = [_segment(item, written[at]) for at, item in enumerate(items)]
+        items = [place.read(PearmutItem, item, f"item {at}") for at, item in enumerate(raw)]
+        segments = [_segment(item, raw[at]) for at, item in enumerate(items)]
         kinds = [item.kind(document.part) for item in items]
         new = [
             segment
@@ -610,7 +607,7 @@ class _Import:
         marked = [item.error_spans.get(system, []) for system in sorted(systems)]
         key = (kind, segment, *sorted(systems), repr(marked))
         if key not in self._positions:
-            made = self._made(place, segment, kind, item, outputs)
+            made = self._new_item(place, segment, kind, item, outputs)
             self._positions[key] = None if made is None else made.position
             self._items += [] if made is None else [(place, made)]
         position = self._positions[key]
@@ -625,7 +622,7 @@ class _Import:
             )
         return content
 
-    def _made(
+    def _new_item(
         self, place: Place, segment: str, kind: ItemKind, item: PearmutItem, outputs: Mapping[str, str]
     ) -> ItemContent | None:
         guidance = None
@@ -810,14 +807,11 @@ class _Import:
         return systems, items, ratings
 
 
-def _segment(item: PearmutItem, written: Any) -> str:
-    """Return what items of one segment have in common.
-
-    That is the id and the source, or all but what differs between systems.
-    """
+def _segment(item: PearmutItem, raw: Any) -> str:
+    """Return what items of one segment share: id and source, or without an id all but outputs and errors."""
     if item.item_id is not None:
         return f"{item.item_id} {item.src}"
-    same = {name: value for name, value in written.items() if name not in ("tgt", "error_spans")}
+    same = {name: value for name, value in raw.items() if name not in ("tgt", "error_spans")}
     return json.dumps(same, sort_keys=True, ensure_ascii=False)
 
 
@@ -1075,11 +1069,11 @@ def _special_marks(content: Content) -> list[str]:
 def _answered(content: Content) -> dict[tuple[str, int], AnswerContent]:
     """Return answers with scores by raters who are not excluded, by rater and item."""
     excluded = content.excluded
-    written = {item.position for item in content.items if item.kind not in CONTROL_KINDS}
+    exported = {item.position for item in content.items if item.kind not in CONTROL_KINDS}
     return {
         (answer.rater, answer.item): answer
         for answer in content.answers
-        if answer.scores and answer.rater not in excluded and answer.item in written
+        if answer.scores and answer.rater not in excluded and answer.item in exported
     }
 
 
@@ -1146,7 +1140,7 @@ def _with_checks(documents: Sequence[Document], checks: Sequence[Document], ever
     return mixed
 
 
-def _written(document: Document, info: dict[str, Any]) -> list[dict[str, Any]]:
+def _as_json(document: Document, info: dict[str, Any]) -> list[dict[str, Any]]:
     return [_item(item, info, item.systems) for item in document]
 
 

@@ -115,7 +115,7 @@ def _item(item: Item, names: dict[Any, str], positions: dict[int, int]) -> ItemC
 def _answers(
     session: Session, campaign: Campaign, positions: dict[int, int], pseudonyms: dict[int, str]
 ) -> list[AnswerContent]:
-    """Return answered and skipped items; what a rater is still on is nobody's answer yet."""
+    """Return answered and skipped items, without items that a rater has not finished."""
     names = output_names(campaign.systems)
     scores: dict[int, list[ScoreContent]] = defaultdict(list)
     ratings = (

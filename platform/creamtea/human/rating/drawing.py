@@ -47,10 +47,10 @@ FEW = 8  # candidates that are looked at first
 def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Work | None:
     """Return the page this rater is on, or draw a new one; None once nothing is left for them.
 
-    First comes the tutorial, then controls that are due, then pages with a place left, by position, but
-    those of the rater's present document before others (`places`). A page, most often one item,
-    goes to at most k raters at a time (`ratings_per_item`: submitted or under a running lease) and never
-    twice to one rater, skipped ones included. A lease that ran out is renewed while the item has a place
+    First comes the tutorial, then controls that are due, then pages with a place left: those of the document
+    that the rater is in, then the others by position (`places`). A page, most often one item, goes to at most
+    k raters at a time (`ratings_per_item`: submitted or under a running lease) and never twice to one rater,
+    not even after a skip. A lease that ran out is renewed while the item has a place
     left; otherwise the rater gets another item. In an adaptive design segments have their turns a part at a
     time, when a rater finds nothing else (`human.rating.adaptive`).
 
@@ -129,10 +129,10 @@ def _draw(
     session: Session, campaign: Campaign, rater: Rater, outlook: Outlook, now: datetime, lease: timedelta
 ) -> RaterPage | None:
     """New assignments of the first candidate that this rater can have at this moment."""
-    lead_id = _choose(session, campaign, rater.id, outlook, now)
-    if lead_id is None:
+    first_id = _choose(session, campaign, rater.id, outlook, now)
+    if first_id is None:
         return None
-    items = items_of_page(session, session.get_one(Item, lead_id))
+    items = items_of_page(session, session.get_one(Item, first_id))
     groups = [to_show(item) for item in items]
     order = draw_order(
         together(groups) if len(items) > 1 else groups[0],
@@ -270,11 +270,11 @@ def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None
     if not 0 <= number < len(firsts):
         return None
     at = firsts[number]
-    lead = session.get_one(Item, rows[at].id)
-    items = items_of_page(session, lead)
+    first = session.get_one(Item, rows[at].id)
+    items = items_of_page(session, first)
     groups = [to_show(item) for item in items]
     order = draw_order(
-        together(groups) if len(items) > 1 else groups[0], seed=f"{campaign.seed}/{lead.position}/ahead"
+        together(groups) if len(items) > 1 else groups[0], seed=f"{campaign.seed}/{first.position}/ahead"
     )
     assignments = [
         Assignment(id=item.id, item_id=item.id, order=order_on(order, of_item), comment="")

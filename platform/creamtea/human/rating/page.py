@@ -89,8 +89,8 @@ class Work:
 
     `draft` has an answer for each shown output, those of the first segment first, as the protocol's widget
     gives it, or None. `done`, `left` and `total` count items of the campaign, controls among them, or while
-    `tutorial` is true those of the tutorial. `left` is what this rater may still get at most, this page's
-    items among them: what others rate meanwhile leaves it. `total` stays the same.
+    `tutorial` is true those of the tutorial. `left` is what this rater may still get at most, with the items
+    of this page: it falls when others rate some of them. `total` stays the same.
     """
 
     assignment_id: int  # of the first item, which names the page
@@ -116,17 +116,17 @@ class Work:
 
     @property
     def source(self) -> str:
-        """The first segment's."""
+        """Return the source of the first segment."""
         return self.segments[0].source
 
     @property
     def context(self) -> list[str]:
-        """What comes before the page."""
+        """Return the source segments before the page."""
         return self.segments[0].context
 
     @property
     def outputs(self) -> list[str]:
-        """All of the page, those of the first segment first."""
+        """Return all outputs of the page, those of the first segment first."""
         return [text for segment in self.segments for text in segment.outputs]
 
 
@@ -156,7 +156,7 @@ class Submitted:
 
     @property
     def steps(self) -> dict[int, int]:
-        """Of a page with one item."""
+        """Return the scores of a page with one item."""
         (steps,) = self.of_items
         return steps
 
@@ -261,10 +261,10 @@ def is_first_of_page() -> ColumnElement[bool]:
     return or_(Item.page.is_(None), Item.page == Item.position)
 
 
-def items_of_page(session: Session, lead: Item) -> list[Item]:
-    if lead.page is None:
-        return [lead]
-    of_page = select(Item).where(Item.campaign_id == lead.campaign_id, Item.page == lead.page)
+def items_of_page(session: Session, first: Item) -> list[Item]:
+    if first.page is None:
+        return [first]
+    of_page = select(Item).where(Item.campaign_id == first.campaign_id, Item.page == first.page)
     # sorted here: asked for an order, SQLite reads the whole campaign by position instead of one page
     return sorted(session.scalars(of_page), key=lambda item: item.position)
 

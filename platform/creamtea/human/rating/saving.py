@@ -1,7 +1,7 @@
 """Store a page's drafts, answers and skips once, all or nothing; reopen submitted pages to revise them.
 
-`assignment_id` is that of any item of the page. A page's answers are one list, item by item. Its comment is
-kept with the first item.
+`assignment_id` may be that of any item of the page. A page's answers are one list, item by item. Its comment
+is kept with the first item.
 """
 
 from __future__ import annotations

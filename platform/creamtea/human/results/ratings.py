@@ -76,8 +76,8 @@ class LeftOut:
 
     excluded_raters: int
     excluded_ratings: int  # of raters who are excluded
-    replaced_ratings: int  # that a later revision took the place of
-    # of repeats, bad references, practice items and attention checks: they tell of raters
+    replaced_ratings: int  # by a later revision
+    # of repeats, bad references, practice items and attention checks, which check raters
     control_ratings: int
     third_ratings: int  # of items whose raters disagreed: reports show them beside the others
     skipped: int  # assignments that a rater skipped with a reason
@@ -126,10 +126,10 @@ class Ratings(Scores):
     document: Integers  # numbers of documents; a segment that has none is one of its own, below 0
     random: Booleans  # from the part that was drawn at random beside a choice by disagreement
     blocks: Sequence[Block[int] | None]  # (units,): the systems that were drawn for it; None: all are rated
-    chance: Array  # (units, systems): how probably an output was rated at all; 1 but where campaigns aimed
+    chance: Array  # (units, systems): the chance that an output was rated; 1 unless 0.2's `aim` drew them
     # (units,) the number of the segment (document, where it is rated as one) in the order of first items
     turn: Integers
-    turns: int  # of these numbers
+    turns: int  # how many of these numbers there are
     finished: int  # how many of the first have all their ratings, but for items that somebody has skipped
     unit: Integers  # (scores,): rows of the units' arrays
     given: Scores  # all: of excluded raters, controls and tutorial items too
@@ -389,7 +389,7 @@ def _in_points(scale: Scale, step: Integers) -> Array:
 
 
 def _chances(items: Sequence[Any], systems: int) -> Array:
-    """(items, systems): with what probability each output was to be rated; 1 where nothing aimed."""
+    """Return the chance (items, systems) of each output to be rated; 1 unless 0.2's `aim` drew outputs."""
     found = np.ones((len(items), systems))
     for at, item in enumerate(items):
         if item.output_chances is not None:
@@ -505,11 +505,11 @@ class ScoresByRater:
 
 
 def by_rater(ratings: Ratings, repeated: Booleans) -> ScoresByRater:
-    systems, given = len(ratings.campaign.systems), ratings.judgements
-    own = ~repeated[given.unit, given.system]
-    cells, output = np.unique(given.unit[own] * systems + given.system[own], return_inverse=True)
+    systems, each = len(ratings.campaign.systems), ratings.judgements
+    own = ~repeated[each.unit, each.system]
+    cells, output = np.unique(each.unit[own] * systems + each.system[own], return_inverse=True)
     matrix = np.full((len(cells), len(ratings.raters)), np.nan)
-    matrix[output, given.rater[own]] = given.value[own]
+    matrix[output, each.rater[own]] = each.value[own]
     return ScoresByRater(matrix, cells // systems, cells % systems)
 
 
