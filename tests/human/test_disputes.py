@@ -193,7 +193,7 @@ def test_nothing_is_asked_for_in_vain(database: Database) -> None:
         ask_for_third_ratings(database, "over", "test")
     with pytest.raises(InputError, match="--apart 0: give more than 0 points"):
         list_disputes(database, "tasting", 0.0)
-    with pytest.raises(InputError, match="5 points apart: there are none"):
+    with pytest.raises(InputError, match="5 points apart or more: there are none"):
         ask_for_third_ratings(database, "tasting", "test", 5.0)
     ask_for_third_ratings(database, "tasting", "test")
     with pytest.raises(InputError, match="a third rating or wait for one"):

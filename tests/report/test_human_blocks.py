@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blocks import notes
+from blocks import figures, notes
 from rated_campaigns import rated_campaign
 
 from creamtea.human.making.design import balanced_blocks, block_of
@@ -19,11 +19,16 @@ RATERS = [f"rater {number}" for number in range(8)]
 SEGMENTS = 90
 
 
-def report_of(database: Database, protocol: str = "contrastive-da", raters: int = len(RATERS)) -> Document:
+def report_of(
+    database: Database,
+    protocol: str = "contrastive-da",
+    raters: int = len(RATERS),
+    segments: int = SEGMENTS,
+) -> Document:
     """Three segments a document, of which each rater has every so many."""
     rng = np.random.default_rng(4)
     items: list[dict[str, Any]] = []
-    for segment, block in enumerate(balanced_blocks(SEGMENTS, len(SYSTEMS), 3, "1")):
+    for segment, block in enumerate(balanced_blocks(segments, len(SYSTEMS), 3, "1")):
         level = rng.integers(5, 12)
         steps = [int(level + EFFECTS[system] + rng.integers(-3, 4)) for system in block]
         whole = {
@@ -72,6 +77,16 @@ def test_the_table_is_what_the_statistic_says(database: Database) -> None:
     means = {row.name: row.cells["mean"] for row in report.table("means").rows}
     assert [means[name].value for name in SYSTEMS] == pytest.approx(found.mean.tolist())
     assert "30 documents and 8 raters" in report.table("ranks").about
+    assert rows["a"]["difference"].note == "the baseline"
+    # no ratio of means over the few shared items beside means over all pages
+    assert {column.key for column in report.table("means").columns} == {"items", "ratings", "mean"}
+    assert not any(path.endswith("/hundred") for path in figures(report))
+
+
+def test_no_difference_is_larger_than_the_scale(database: Database) -> None:
+    rows = report_of(database, segments=9).table("ranks").rows
+    ends = [end for row in rows for end in (row.cells["difference"].low, row.cells["difference"].high)]
+    assert max(abs(end) for end in ends if end is not None) == 5  # of a scale from 1 to 6
 
 
 def test_verdicts_and_the_answer_are_by_all_pages(database: Database) -> None:

@@ -184,10 +184,9 @@ def ask_for_third_ratings(
             items = items_of_page(session, session.get_one(Item, item_id))
             pages[items[0].id] = items
         if not pages:
-            why = "all of them have a third rating or wait for one" if disputes else "there are none"
-            raise InputError(
-                f"campaign {campaign!r}: outputs with ratings {counted(found.bound, 'point')} apart: {why}"
-            )
+            apart = f"ratings {counted(found.bound, 'point')} apart or more"
+            why = "all have a third rating or wait for one" if disputes else "there are none to ask for"
+            raise InputError(f"campaign {campaign!r}: outputs with {apart}: {why}")
         position = session.scalar(select(func.max(Item.position)).where(Item.campaign_id == row.id)) or 0
         for items in pages.values():
             first = position + 1

@@ -191,8 +191,8 @@ def figures(report: CampaignReport) -> list[Figure | Choice]:
     """Draw every figure that a campaign has data for."""
     drawn: list[Figure | Choice] = []
     tables = {table.key: table for table in report.tables}
-    campaign, relative = report.judged.ratings.campaign.name, report.judged.protocol.relative
-    if report.means and not relative:  # preferences have no ratio
+    campaign = report.judged.ratings.campaign.name
+    if any(mean.ratio is not None for mean in report.means):
         drawn.append(baseline_is_hundred(report))
     if (ranking := tables.get("wmt")) is not None:
         drawn.append(rank_ranges(ranking, campaign, report.styles))

@@ -11,7 +11,6 @@ import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
 from creamtea.contract.step import Column
-from creamtea.human.protocols import Scale
 from creamtea.human.results.standings import Standing
 from creamtea.report.human.tables import RatedCampaign, count, estimate, number, p_value, table
 from creamtea.report.model import Cell, Row, Table
@@ -53,7 +52,7 @@ class SystemMean:
     items: int
     ratings: int
     mean: MeanEstimate
-    ratio: Ratio | None  # None where scores are relative
+    ratio: Ratio | None  # None where scores are relative, and in blocks: few items have both systems
 
 
 def system_means(judged: RatedCampaign) -> list[SystemMean]:
@@ -76,8 +75,11 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
                 ends = (float(end[system]) for end in (found.low, found.high))
                 low, high = (None if np.isnan(end) else end for end in ends)
                 mean = MeanEstimate(float(found.mean[system]), low, high, found.reason)
-        mean = _within_scale(mean, judged.protocol.scale)
-        ratio = None if judged.protocol.relative else Ratio(Estimate(100.0), Estimate(100.0))
+        scale = judged.protocol.scale
+        mean = _within(mean, float(scale.lowest), float(scale.highest))
+        ratio = None
+        if not (judged.protocol.relative or judged.in_blocks):
+            ratio = Ratio(Estimate(100.0), Estimate(100.0))
         if ratio is not None and system != judged.baseline:
             columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
             ratio = baseline_ratio(*columns, judged.weights_of(judged.baseline, system), judged.documents)
@@ -86,12 +88,12 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
     return sorted(means, key=lambda each: (each.mean.value is None, -(each.mean.value or 0.0)))
 
 
-def _within_scale(mean: MeanEstimate, scale: Scale) -> MeanEstimate:
-    """Cut the interval at the ends of the scale: no mean lies beyond, so that as many intervals cover it."""
-    if mean.value is None or mean.low is None or mean.high is None:
-        return mean
-    low, high = min(float(scale.lowest), mean.value), max(float(scale.highest), mean.value)
-    return replace(mean, low=max(mean.low, low), high=min(mean.high, high))
+def _within(found: MeanEstimate, lowest: float, highest: float) -> MeanEstimate:
+    """Cut the interval where the scale ends: no true value lies beyond, so as many intervals cover it."""
+    if found.value is None or found.low is None or found.high is None:
+        return found
+    low, high = min(lowest, found.value), max(highest, found.value)
+    return replace(found, low=max(found.low, low), high=min(found.high, high))
 
 
 def means_table(
@@ -314,6 +316,7 @@ def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
 def ranks(judged: RatedCampaign) -> Table:
     """Build the table of differences from the baseline and ranks, from all pages at once."""
     found, base = judged.estimates, judged.baseline
+    width = float(judged.protocol.scale.highest - judged.protocol.scale.lowest)
     rows = []
     for system, name in enumerate(judged.systems):
         if found is None:
@@ -327,10 +330,14 @@ def ranks(judged: RatedCampaign) -> Table:
             "rank_high": count(int(found.rank_high[system])),
             "cluster": count(int(found.cluster[system])),
         }
-        if system != base:
+        if system == base:
+            cells |= dict.fromkeys(("shared", "difference", "p_family"), Cell("absent", "the baseline"))
+        else:
             cells |= {
                 "shared": count(int(found.shared[system, base])),
-                "difference": estimate(Estimate(difference, low, high, found.reason)),
+                "difference": estimate(
+                    _within(MeanEstimate(difference, low, high, found.reason), -width, width)
+                ),
                 "p_family": p_value(
                     None if found.reason else float(found.p_value[system, base]), found.reason
                 ),
