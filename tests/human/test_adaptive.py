@@ -1,6 +1,8 @@
 """Adaptive designs: blocks are drawn when their turn comes, from what was rated before, and stored."""
 
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 from rated_study import fill_study
 from ready_campaigns import PLAIN, draft_campaign, launched_campaign
-from small_campaigns import add_rater, rate_in_turns, system_of
+from small_campaigns import add_rater, rate_in_turns, system_of, work_for
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -20,8 +22,8 @@ from creamtea.human.formats.storing import collect
 from creamtea.human.making import design, launching
 from creamtea.human.making.outputs import Documents
 from creamtea.human.protocols import find_protocol
-from creamtea.human.rating import drawing
-from creamtea.human.rating.adaptive import NextPart, next_part, take_turns
+from creamtea.human.rating import adaptive
+from creamtea.human.rating.adaptive import NextPart, next_part, store_part
 from creamtea.human.rating.progress import by_kind
 from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human
@@ -102,28 +104,32 @@ def test_a_part_that_somebody_else_has_drawn_is_not_drawn_again(many: Database) 
     with many.transaction() as session:
         campaign = find_campaign(session, "c")
         part = next_part(session, campaign)
-        assert part == NextPart(0, list(range(6)))
-        assert take_turns(session, campaign, part)
+        assert part is not None
+        store_part(session, campaign, part)
         drawn = [item.block for item in session.scalars(select(Item).order_by(Item.position))]
-        assert sum(block is not None for block in drawn) == SEGMENTS // design.STEPS
-        assert take_turns(session, campaign, part)  # look again: there is something to rate
+        assert sum(block is not None for block in drawn) == SEGMENTS // design.STEPS == len(part.blocks)
+        other = dict(zip(part.blocks, reversed(part.blocks.values()), strict=True))
+        store_part(session, campaign, replace(part, blocks=other))
         assert [item.block for item in session.scalars(select(Item).order_by(Item.position))] == drawn
 
 
-def test_systems_are_not_estimated_while_the_campaign_is_locked(
-    many: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    locked: list[bool] = []
-
-    def note(session: Session, campaign: Campaign, part: NextPart | None) -> bool:
-        locked.append(part is None)
-        return take_turns(session, campaign, part)
-
-    monkeypatch.setattr(drawing, "take_turns", note)
+def test_one_rater_estimates_for_all_who_wait(many: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     make(many)
-    rate(many, 2)
-    assert locked.count(False) >= design.STEPS
-    assert not any(locked[:-2])  # with nothing left to draw, each rater looks once
+    rate(many, people=5, stop=SEGMENTS // design.STEPS)
+    with many.session() as session:
+        people = [rater.id for rater in campaign_raters(session)]
+    parts: list[NextPart | None] = []
+
+    def estimate(session: Session, campaign: Campaign) -> NextPart | None:
+        add_rater(many, f"comes meanwhile {len(parts)}")  # nothing is locked
+        parts.append(next_part(session, campaign))
+        return parts[-1]
+
+    monkeypatch.setattr(adaptive, "next_part", estimate)
+    with ThreadPoolExecutor(5) as pool:
+        works = list(pool.map(lambda rater: work_for(many, rater), people))
+    assert len(parts) == 1
+    assert len({work.assignment_id for work in works}) == 5
 
 
 def test_pages_are_drawn_a_tenth_at_a_time(many: Database) -> None:

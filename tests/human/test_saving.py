@@ -8,12 +8,14 @@ from itertools import count, product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from limits import ANSWER
 from property_tests import FIXTURES_ARE_SHARED
 from small_campaigns import LAPSED, add_rater, make_campaign, rate, ratings, stored, work_for
 
 from creamtea.human import rating as assignment
 from creamtea.human.protocols import OWN, Protocol, find_protocol
 from creamtea.human.rating import RatingRefused, Work
+from creamtea.human.rating.page import lock_page
 from creamtea.human.rating.saving import check_draft, read_answers
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Item
@@ -32,6 +34,18 @@ def test_many_submits_at_once_store_one_rating_a_system(campaign: Database, anna
     found = ratings(campaign)
     assert sorted(rating.system for rating in found) == [0, 1, 2, 3]
     assert {rating.step for rating in found} == set(results[0].steps.values())
+
+
+@pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
+def test_raters_of_different_pages_do_not_wait_for_each_other(database: Database) -> None:
+    make_campaign(database, 2, k=2)
+    anna, bert = add_rater(database), add_rater(database, "bert")
+    annas = work_for(database, anna)
+    with ThreadPoolExecutor(1) as pool, database.transaction() as session:
+        lock_page(session, anna, annas.assignment_id)
+        berts = pool.submit(work_for, database, bert).result(ANSWER)
+        assert (annas.source, berts.source) == ("source 0", "source 1")
+        pool.submit(rate, database, bert, berts).result(ANSWER)
 
 
 def test_a_revision_is_added_and_the_first_kept(campaign: Database, anna: int, work: Work) -> None:

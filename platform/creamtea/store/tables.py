@@ -463,8 +463,8 @@ class Item(Base):
     output_drawn: Mapped[list[bool] | None] = mapped_column(JSON_OR_NULL)
     block: Mapped[Block[int] | None] = mapped_column(JSON_OR_NULL)  # None where all systems are rated
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
-    # whether as many raters have answered it as are planned, excluded ones not counted; of a control: its
-    # original (human/rating/places.py)
+    # whether as many raters have answered it as are planned, excluded ones not counted; of a control or third
+    # rating: its original (human/rating/places.py). False of items that every rater gets
     full: Mapped[bool] = mapped_column(default=False)
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
     guidance: Mapped[KnownAnswer | None] = mapped_column(JSON_OR_NULL)  # human/making/known_answers.py

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,34 +27,64 @@ from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results.ratings import estimate_over_pages, load_ratings
 from creamtea.stats.incomplete import open_systems
-from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, Campaign, Item, ItemKind
+from creamtea.store.database import Database
+from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, Block, Campaign, Item, ItemKind
 
 
 @dataclass(frozen=True)
 class NextPart:
-    """`done`: the number of segments (documents) before the part; `systems`: those still worth comparing."""
+    """`done`: the number of segments (documents) before the part; `blocks`: the blocks of its own."""
 
     done: int
-    systems: list[int]
+    blocks: dict[int | str, Block[int]]
+
+
+_drawing = threading.Lock()
+
+
+def draw_next_part(database: Database, campaign_id: int, done: int) -> bool:
+    """Draw the systems of the next part, unless more than `done` segments (documents) have theirs; return
+    False if no part is left.
+
+    Estimating 60 systems takes seconds: one request of this process does it, without a lock of the database,
+    while others wait for its result.
+    """
+    with _drawing:
+        with database.session() as session:
+            if segments_drawn(session, campaign := session.get_one(Campaign, campaign_id)) != done:
+                return True
+            part = next_part(session, campaign)
+        if part is None:
+            return False
+        with database.transaction() as session:
+            campaign = session.get_one(Campaign, campaign_id, with_for_update={"key_share": True})
+            store_part(session, campaign, part)
+        return True
+
+
+def segments_drawn(session: Session, campaign: Campaign) -> int:
+    """Count the segments (documents) whose systems are drawn."""
+    return _waiting(session, campaign)[1]
 
 
 def next_part(session: Session, campaign: Campaign) -> NextPart | None:
-    """Find the systems of the next part; None if no part is left.
-
-    Estimating 60 systems takes seconds, so call it before the campaign is locked.
-    """
+    """Draw the blocks of the next part; None if no part is left."""
     waiting, done = _waiting(session, campaign)
     if not waiting:
         return None
-    settings = settings_of(campaign.settings)
-    size = settings.block_size(len(campaign.systems))
+    settings, systems = settings_of(campaign.settings), len(campaign.systems)
+    size = settings.block_size(systems)
     assert size is not None  # checked by `CampaignSettings.complete`
     ratings = load_ratings(session, campaign) if done else None
     estimated = None if ratings is None else estimate_over_pages(ratings, ratings.weight)
-    if estimated is None:
-        return NextPart(done, list(range(len(campaign.systems))))
-    delta = settings.delta or find_protocol(campaign.protocol, campaign.settings).usual_delta
-    return NextPart(done, open_systems(estimated, delta, done / (done + len(waiting)), size))
+    open_ones: list[int] = []  # all
+    if estimated is not None:
+        delta = settings.delta or find_protocol(campaign.protocol, campaign.settings).usual_delta
+        open_ones = open_systems(estimated, delta, done / (done + len(waiting)), size)
+    every_system = 0 if done else min_blocks(systems, size)
+    turned = waiting[: max(math.ceil((done + len(waiting)) / STEPS), every_system)]
+    blocks = adaptive_blocks(len(turned), systems, size, open_ones, f"{campaign.seed}/blocks/{done}")
+    return NextPart(done, dict(zip(turned, blocks, strict=True)))
 
 
 def _waiting(session: Session, campaign: Campaign) -> tuple[list[int | str], int]:
@@ -73,38 +104,24 @@ def _unit_of(campaign: Campaign) -> Any:
     return Item.document if settings_of(campaign.settings).by_documents else Item.segment_index
 
 
-def take_turns(session: Session, campaign: Campaign, part: NextPart | None) -> bool:
-    """Draw the systems of the next part, unless another call has; return False if no part is left.
+def store_part(session: Session, campaign: Campaign, part: NextPart) -> None:
+    """Show the systems of the part's blocks, unless another process has drawn the part.
 
     Call it with the campaign's lock, so that each part is drawn once.
     """
-    waiting, done = _waiting(session, campaign)
-    if part is None:
-        part = next_part(session, campaign)
-    if not waiting or part is None:
-        return False
-    if part.done != done:
-        return True
+    if segments_drawn(session, campaign) != part.done:
+        return
     settings = settings_of(campaign.settings)
     protocol = find_protocol(campaign.protocol, campaign.settings)
-    size = settings.block_size(len(campaign.systems))
-    assert size is not None  # checked by `CampaignSettings.complete`
-    key = _unit_of(campaign)
-    every_system = 0 if done else min_blocks(len(campaign.systems), size)
-    turned = waiting[: max(math.ceil((done + len(waiting)) / STEPS), every_system)]
-    blocks = adaptive_blocks(
-        len(turned), len(campaign.systems), size, part.systems, f"{campaign.seed}/blocks/{done}"
-    )
-    parts: dict[str | int, list[Item]] = {name: [] for name in turned}
+    parts: dict[str | int, list[Item]] = {name: [] for name in part.blocks}
     controls: list[Item] = []
-    for item in session.scalars(
-        select(Item).where(Item.campaign_id == campaign.id, key.in_(turned)).order_by(Item.position)
-    ):
+    of_part = Item.campaign_id == campaign.id, _unit_of(campaign).in_(part.blocks)
+    for item in session.scalars(select(Item).where(*of_part).order_by(Item.position)):
         if ItemKind(item.kind).rates_systems:
             parts[item.document if settings.by_documents else item.segment_index].append(item)
         elif item.kind in CONTROL_KINDS:
             controls.append(item)
-    for items, block in zip(parts.values(), blocks, strict=True):
+    for items, block in zip(parts.values(), part.blocks.values(), strict=True):
         drawn = set(block["systems"])
         for item in items:
             item.block = block
@@ -123,8 +140,6 @@ def take_turns(session: Session, campaign: Campaign, part: NextPart | None) -> b
             for item in page:
                 item.drawn = enough
     _show_the_same(campaign.seed, controls, {item.id: item for items in parts.values() for item in items})
-    session.flush()
-    return True
 
 
 def _show_the_same(seed: int, controls: Sequence[Item], originals: Mapping[int, Item]) -> None:

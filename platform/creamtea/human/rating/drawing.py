@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -11,7 +12,7 @@ from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from creamtea.human.making.settings import settings_of
-from creamtea.human.rating.adaptive import next_part, take_turns
+from creamtea.human.rating.adaptive import draw_next_part, segments_drawn
 from creamtea.human.rating.orders import Order, draw_order, joint_order, order_on, together
 from creamtea.human.rating.page import (
     LEASE,
@@ -24,6 +25,7 @@ from creamtea.human.rating.page import (
     is_first_of_page,
     items_of_page,
     lock_campaign,
+    lock_rater,
     page_of,
     protocol_of,
     to_show,
@@ -57,37 +59,48 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
     Raises RatingRefused where the campaign is not launched or the rater takes no part in it, ConsentMissing
     before the rater has agreed.
 
-    What takes time, looking through all items, happens before the campaign is locked; the lock is there for
-    counting the places of a few candidates again.
+    What takes time, looking through all items, happens before anything is locked; the locks are there for
+    counting the places of a few candidates again. The campaign is locked only if the rater has left a page
+    unfinished, or if no candidate is free.
     """
-    with database.session() as session:
-        now = database.now(session)
-        campaign = campaign_of(session, rater_id)
-        rater = active_rater(session, campaign, rater_id)
-        outlook = load_outlook(session, campaign, rater, now)
-        held = _held(session, campaign, rater_id, now)
-        if held is not None and held.first_assignment.lease_until > now + lease / 2:
-            return as_work(campaign, held, outlook, document_score_of(session, campaign, held))
-        ends = is_adaptive(campaign) and held is None and not outlook.shortlist
-        part = next_part(session, campaign) if ends else None
-    with database.transaction() as session:
-        campaign = lock_campaign(session, rater_id)
-        rater = active_rater(session, campaign, rater_id)
-        now = database.now(session)
-        held = _held(session, campaign, rater_id, now) or _draw(session, campaign, rater, outlook, now, lease)
-        if held is None and (outlook.shortlist or outlook.third):  # all of them went to others meanwhile
+    while True:
+        with database.session() as session:
+            now = database.now(session)
+            campaign = campaign_of(session, rater_id)
+            rater = active_rater(session, campaign, rater_id)
             outlook = load_outlook(session, campaign, rater, now)
-            held = _draw(session, campaign, rater, outlook, now, lease)
-        while held is None and is_adaptive(campaign) and take_turns(session, campaign, part):
-            part = None
-            outlook = load_outlook(session, campaign, rater, now)
-            held = _draw(session, campaign, rater, outlook, now, lease)
-        if held is None:
+            held = _held(session, campaign, rater_id, now)
+            if held is not None and held.first_assignment.lease_until > now + lease / 2:
+                return as_work(campaign, held, outlook, document_score_of(session, campaign, held))
+            ends = held is None and not outlook.candidates
+            done = segments_drawn(session, campaign) if ends and is_adaptive(campaign) else None
+        if ends:
+            if done is None or not draw_next_part(database, campaign.id, done):
+                return None
+            continue
+        for lock in (lock_rater, lock_campaign):
+            with database.transaction() as session:
+                campaign = lock(session, rater_id)
+                rater = active_rater(session, campaign, rater_id)
+                now = database.now(session)
+                held = None
+                if lock is lock_campaign:
+                    held = _held(session, campaign, rater_id, now)
+                elif session.execute(_unfinished(), {"rater": rater_id}).first() is not None:
+                    continue  # others may take its place at this moment
+                held = held or _draw(session, campaign, rater, outlook, now, lease)
+                if held is None and lock is lock_campaign:  # all candidates went to others meanwhile
+                    outlook = load_outlook(session, campaign, rater, now)
+                    held = _draw(session, campaign, rater, outlook, now, lease)
+                if held is not None:
+                    for assignment in held.assignments:
+                        assignment.lease_until = now + lease
+                    document_score = document_score_of(session, campaign, held)
+                    break
+        if held is not None:
+            return as_work(campaign, held, outlook, document_score)
+        if outlook.candidates or not is_adaptive(campaign):
             return None
-        for assignment in held.assignments:
-            assignment.lease_until = now + lease
-        document_score = document_score_of(session, campaign, held)
-    return as_work(campaign, held, outlook, document_score)
 
 
 def others_have_items(database: Database, rater_id: int) -> bool:
@@ -129,10 +142,10 @@ def _draw(
     session: Session, campaign: Campaign, rater: Rater, outlook: Outlook, now: datetime, lease: timedelta
 ) -> RaterPage | None:
     """New assignments of the first candidate that this rater can have at this moment."""
-    first_id = _choose(session, campaign, rater.id, outlook, now)
-    if first_id is None:
+    first = _choose(session, campaign, rater.id, outlook, now)
+    if first is None:
         return None
-    items = items_of_page(session, session.get_one(Item, first_id))
+    items = items_of_page(session, first)
     groups = [to_show(item) for item in items]
     order = draw_order(
         together(groups) if len(items) > 1 else groups[0],
@@ -177,20 +190,27 @@ def _orders_seen() -> Select[int, Order]:
 
 def _choose(
     session: Session, campaign: Campaign, rater_id: int, outlook: Outlook, now: datetime
-) -> int | None:
-    shared = dict.fromkeys(outlook.shortlist, campaign.ratings_per_item)
-    shared |= dict.fromkeys(outlook.third, THIRD_PLACES)
-    candidates = [*outlook.tutorial[:1], *outlook.due[:1], *shared, *outlook.later[:1]]
-    # most often one of a few is free, and a short list keeps the campaign locked for less time
-    for some in filter(None, (candidates[:FEW], candidates[FEW:])):
-        values = {"items": some, "rater": rater_id, "campaign": campaign.id, "now": now}
+) -> Item | None:
+    """Return the first item of the first candidate that is free, locked if raters share its places."""
+    places = dict.fromkeys(outlook.shortlist, campaign.ratings_per_item)
+    places |= dict.fromkeys(outlook.third, THIRD_PLACES)
+
+    def free(items: list[int]) -> list[int]:
+        values = {"items": items, "rater": rater_id, "campaign": campaign.id, "now": now}
         rows = session.execute(_taken_or_had(), values)
-        standing = {item_id: (taken, had) for item_id, taken, had in rows}
-        for item_id in some:
-            taken, had = standing.get(item_id, (0, 0))
-            # another tab of this rater may have drawn it since the look
-            if not had and (item_id not in shared or taken < shared[item_id]):
-                return item_id
+        # another tab of this rater may have drawn it since the look
+        gone = {item for item, taken, had in rows if had or taken >= places.get(item, math.inf)}
+        return [item for item in items if item not in gone]
+
+    # most often one of a few is free, and a short list takes less time
+    for some in filter(None, (outlook.candidates[:FEW], outlook.candidates[FEW:])):
+        for item_id in free(some):
+            if item_id not in places:
+                return session.get_one(Item, item_id)
+            # who has locked it at this moment gives out its places, or takes one: others look at the next one
+            item = session.get(Item, item_id, with_for_update={"key_share": True, "skip_locked": True})
+            if item is not None and free([item_id]):
+                return item
     return None
 
 

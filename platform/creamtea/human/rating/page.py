@@ -1,9 +1,12 @@
 """A rater's page: one item, or the segments of a document, which stay together; who may have it; what its
 rater is shown and gives back. Names of systems are in none of that.
 
-Every transaction that gives out or takes back a place starts with the lock of its campaign's row
-(`FOR NO KEY UPDATE` on PostgreSQL; on SQLite a write transaction holds the whole file), so that what it
-then counts stays true until it commits. Moments come from the database's clock.
+On PostgreSQL every transaction that gives out or takes back a place starts with row locks, so that what it
+then counts stays true until it commits. A rater's transaction locks the rater and the first item of a page
+(`FOR NO KEY UPDATE`) and shares the campaign's lock with those of others (`FOR SHARE`): raters of different
+pages do not wait for each other. A transaction that changes many pages (one that excludes a rater, draws
+systems or closes the campaign) locks the campaign alone. On SQLite a write transaction holds the whole file.
+Moments come from the database's clock.
 
 The score of a whole document is asked for once, on the page with the document's last segments. The page may
 hold only its end; then the segments before it are there to read, whoever rated them. A text is what a system
@@ -17,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from itertools import accumulate, pairwise
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from sqlalchemy import ColumnElement, Select, bindparam, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
@@ -309,12 +312,35 @@ _WHY_NOT = {
 }
 
 
+Lock = Literal["", "shared", "alone"]
+
+
 def lock_campaign(session: Session, rater_id: int) -> Campaign:
-    """Serialise the campaign's transactions: this must be the first statement of the transaction."""
-    return campaign_of(session, rater_id, lock=True)
+    """Wait until no other transaction holds the campaign: this must be the transaction's first statement."""
+    return campaign_of(session, rater_id, "alone")
 
 
-def campaign_of(session: Session, rater_id: int, *, lock: bool = False) -> Campaign:
+def lock_rater(session: Session, rater_id: int) -> Campaign:
+    """Lock the rater, and the campaign together with other raters: the transaction's first statements."""
+    campaign = campaign_of(session, rater_id, "shared")
+    session.get_one(Rater, rater_id, with_for_update={"key_share": True})
+    return campaign
+
+
+def lock_page(session: Session, rater_id: int, assignment_id: int) -> tuple[Campaign, RaterPage]:
+    """Lock the rater and the page with this assignment. RatingRefused if the page is another rater's."""
+    campaign = lock_rater(session, rater_id)
+    page = load_page(session, rater_id, assignment_id)
+    session.execute(_lock_item(), {"item": page.first_item.id})
+    return campaign, page
+
+
+@cache
+def _lock_item() -> Select[int]:
+    return select(Item.id).where(Item.id == bindparam("item")).with_for_update(key_share=True)
+
+
+def campaign_of(session: Session, rater_id: int, lock: Lock = "") -> Campaign:
     """Return the rater's campaign; without `lock` as a session that only reads sees it."""
     campaign = session.scalar(_campaign_of(lock), {"rater": rater_id})
     if campaign is None:
@@ -323,10 +349,10 @@ def campaign_of(session: Session, rater_id: int, *, lock: bool = False) -> Campa
 
 
 @cache
-def _campaign_of(lock: bool) -> Select[Campaign]:
+def _campaign_of(lock: Lock) -> Select[Campaign]:
     own = select(Rater.campaign_id).where(Rater.id == bindparam("rater")).scalar_subquery()
     wanted = select(Campaign).where(Campaign.id == own)
-    return wanted.with_for_update(key_share=True) if lock else wanted
+    return wanted.with_for_update(read=lock == "shared", key_share=lock == "alone") if lock else wanted
 
 
 def protocol_of(campaign: Campaign) -> Protocol:

@@ -92,6 +92,11 @@ class Outlook:
     at_most: int = 0
     items_at_start: int  # the same at the beginning, as if nobody else rated
 
+    @property
+    def candidates(self) -> list[int]:
+        """Pages that the rater may be given next, the most urgent first."""
+        return [*self.tutorial[:1], *self.due[:1], *self.shortlist, *self.third, *self.later[:1]]
+
     def done(self, *, tutorial: bool) -> int:
         """Count the items of the tutorial, or beside it, that the rater has submitted."""
         return sum(past.submitted and (past.kind == ItemKind.TUTORIAL) == tutorial for past in self.past)
@@ -122,7 +127,7 @@ class Outlook:
 
 
 def mark_full(session: Session, campaign: Campaign, items: Select[int] | Collection[int]) -> None:
-    """Keep `Item.full` of some items and their controls; call it with the campaign's lock."""
+    """Keep `Item.full` of some items, which the caller has locked, and of what was made from them."""
     counted = (
         select(func.count())
         .select_from(Assignment)

@@ -30,6 +30,7 @@ from creamtea.human.rating.page import (
     check_takes_part,
     is_first_of_page,
     lock_campaign,
+    lock_rater,
     page_of,
     protocol_of,
 )
@@ -180,7 +181,7 @@ def consent(database: Database, rater_id: int, given: Sequence[str] = ()) -> Non
     where answers are missing or do not fit.
     """
     with database.transaction() as session:
-        campaign = lock_campaign(session, rater_id)
+        campaign = lock_rater(session, rater_id)
         rater = session.get_one(Rater, rater_id)
         if rater.consented_at is not None:
             return

@@ -37,7 +37,7 @@ from creamtea.human.rating.page import (
     campaign_of,
     document_score_of,
     load_page,
-    lock_campaign,
+    lock_page,
     protocol_of,
     shown_outputs,
     shown_proposals,
@@ -45,7 +45,7 @@ from creamtea.human.rating.page import (
 from creamtea.human.rating.places import keeps_place, load_outlook, mark_full
 from creamtea.store.database import Database
 from creamtea.store.rows import check_size, check_text
-from creamtea.store.tables import Assignment, Item, ItemKind, Payload, Rating
+from creamtea.store.tables import SYSTEM_KINDS, Assignment, Item, ItemKind, Payload, Rating
 from creamtea.wording import counted
 
 GIVEN_AWAY = "this item was given to someone else while the page was open; go on with the next one"
@@ -70,8 +70,7 @@ def save_draft(
     """
     lost = False
     with database.transaction() as session:
-        campaign = lock_campaign(session, rater_id)
-        page = load_page(session, rater_id, assignment_id)
+        campaign, page = lock_page(session, rater_id, assignment_id)
         active_rater(session, campaign, rater_id)
         _check_not_skipped(page)
         if revision != newest_revision(stored_answers(session, page)) + 1:
@@ -118,8 +117,7 @@ def submit(
     Raise TryAgain for a wrong answer to a loud attention check.
     """
     with database.transaction() as session:
-        campaign = lock_campaign(session, rater_id)
-        page = load_page(session, rater_id, assignment_id)
+        campaign, page = lock_page(session, rater_id, assignment_id)
         stored = stored_answers(session, page)
         if revision in stored[0]:
             document_score = document_score_of(session, campaign, page)
@@ -155,7 +153,8 @@ def submit(
             for assignment, item_ms in zip(page.assignments, spent, strict=True):
                 assignment.submitted_at = now
                 assignment.active_ms = item_ms
-            mark_full(session, campaign, [item.id for item in page.items])
+            if page.first_item.kind in SYSTEM_KINDS:
+                mark_full(session, campaign, [item.id for item in page.items])
         page.first_assignment.comment = comment
         for assignment, of_item, answered in zip(page.assignments, stored, scored, strict=True):
             each = zip(assignment.order, answered, strict=True)
@@ -188,8 +187,7 @@ def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> 
     RatingRefused without a reason, for a tutorial item, and for a page that is submitted or not this rater's.
     """
     with database.transaction() as session:
-        campaign = lock_campaign(session, rater_id)
-        page = load_page(session, rater_id, assignment_id)
+        campaign, page = lock_page(session, rater_id, assignment_id)
         active_rater(session, campaign, rater_id)
         if page.first_assignment.skipped_at is not None:
             return
@@ -437,8 +435,7 @@ def discard_draft(database: Database, rater_id: int, assignment_id: int) -> None
     A page that is not submitted keeps its draft. Raise RatingRefused for another rater's page.
     """
     with database.transaction() as session:
-        lock_campaign(session, rater_id)
-        page = load_page(session, rater_id, assignment_id)
+        _, page = lock_page(session, rater_id, assignment_id)
         newest = newest_revision(stored_answers(session, page))
         if newest == 0:
             return
