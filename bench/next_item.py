@@ -14,6 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,6 +50,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=50, help="pages rated for the times")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server and its folder go, too
     for design in (options.design,) if options.design else DESIGNS:
         for name in (options.database,) if options.database else DATABASES:
             with opened(name) as (database, server):

@@ -24,6 +24,7 @@ import argparse
 import json
 import multiprocessing
 import signal
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -87,6 +88,7 @@ def main() -> None:
     parser.add_argument("--database", metavar="URL", help="a fresh database; default: SQLite and PostgreSQL")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server and its folder go, too
     wrong = False
     with tempfile.TemporaryDirectory(prefix="creamtea-raters-") as folder:
         for name, url in _databases(arguments.database, Path(folder)):
