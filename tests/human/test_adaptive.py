@@ -307,15 +307,16 @@ def test_a_skipped_page_holds_no_look_up(many: Database) -> None:
 
 
 def test_a_campaign_that_aimed_finishes_by_rating_what_is_left(many: Database) -> None:
+    """Its items are as migration 0022 leaves them."""
     launched_campaign(many, systems=NAMES[:3])
     with many.transaction() as session:
         campaign = find_campaign(session, "c")
         campaign.settings = {**campaign.settings, "aim": True}
         for at, item in enumerate(session.scalars(select(Item).order_by(Item.position))):
             if at < 30:  # had their turn: of the last six the third system was settled
-                item.chance, item.drawn = 1.0, True
-                item.output_chances = [1.0, 1.0, 1.0 if at < 24 else 0.05]
-                item.output_drawn = [True, True, at < 24]
+                item.drawn, item.output_drawn = True, [True, True, at < 24]
+                systems = [0, 1, 2][: sum(item.output_drawn)]
+                item.block = {"systems": systems, "chances": [[1.0] * len(systems)] * len(systems)}
     anna = add_rater(many, "anna")
     seen = []
     while (work := assignment.next_item(many, anna)) is not None:
@@ -324,9 +325,10 @@ def test_a_campaign_that_aimed_finishes_by_rating_what_is_left(many: Database) -
         assignment.submit(many, anna, work.assignment_id, [5 + at + len(seen) % 3 * at for at in systems])
     assert seen == [3] * 24 + [2] * 6 + [3] * 30
     report = build_human(many, "c")
-    looks = {row.name: row.cells for row in report.table("looks").rows}
-    assert looks["s2"]["state"].words == "better"
-    assert "group-sequential" in report.table("comparisons").about
+    assert {row.name: row.cells["rank_high"].value for row in report.table("ranks").rows}["s2"] == 1
+    about = report.table("comparisons").about
+    assert "by least squares" in about
+    assert "names another test: “paired t-test" in about
 
 
 def test_a_draft_that_aims_is_made_anew(many: Database) -> None:

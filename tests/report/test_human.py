@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 from blocks import figure, notes, tables
-from human_rows import ITEMS, MEANS, POINTS, SYSTEMS, add_campaign, add_tasting, cells, keys
+from human_rows import ITEMS, MEANS, POINTS, SYSTEMS, add_campaign, cells, keys
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from scipy import stats
-from sqlalchemy import select, update
 from teatime_study import fill_study
 
 from creamtea.methods.metrics import Chrf
@@ -19,7 +18,6 @@ from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.paired import holm
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import Item, SegmentScore, StudyStep
 
 
 def test_means_and_both_intervals_of_baseline_is_100(tasting: Document) -> None:
@@ -224,32 +222,6 @@ def test_the_whole_has_agreement_ranks_and_metrics(tasting: Document) -> None:
     clusters = cells(tasting, "clusters", "softmax-lexicon")
     assert clusters["raters"].value == 2
     assert clusters["difference"].value == pytest.approx((POINTS[:, 1] - POINTS[:, 0]).mean())
-
-
-def test_scores_and_metrics_of_a_campaign_that_aims_are_weighted_by_its_chances(database: Database) -> None:
-    add_tasting(database)
-    about = "weighted by the chances"
-    assert about not in build_human(database, "tasting").table("people_and_metrics").about
-    with database.transaction() as session:
-        session.execute(update(Item).where(Item.segment_index >= 30).values(chance=0.25))
-        steps = select(StudyStep.step_key, StudyStep.labels).where(StudyStep.node.startswith("score"))
-        key = next(
-            key
-            for key, labels in session.execute(steps)
-            if (labels["system"], labels["metric"]) == ("softmax-nvs", "chrf")
-        )
-        chrf = session.execute(
-            select(SegmentScore.value).where(SegmentScore.step_key == key).order_by(SegmentScore.index)
-        ).scalars()
-        values = list(chrf)
-    report = build_human(database, "tasting")
-    found, weights = cells(report, "people_and_metrics", "softmax-nvs"), [1.0] * 30 + [2.0] * 30  # 1/√0.25
-    wanted = np.average(POINTS[:, 2].mean(axis=1), weights=weights)
-    assert found["people"].value == pytest.approx(wanted)
-    assert found["people"].value == cells(report, "means", "softmax-nvs")["mean"].value
-    assert found["chrf"].value == pytest.approx(np.average(values, weights=weights))
-    assert about in report.table("people_and_metrics").about
-    assert "chances with which outputs were rated are not considered" in report.table("metrics").about
 
 
 def test_an_error_metric_agrees_with_people_where_it_is_low(

@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 
 from creamtea.stats.paired import CrossedComparison, PairedComparison, compare_paired, crossed_comparisons
 from creamtea.stats.power import items_for_equivalence, items_needed
-from creamtea.stats.sequential import State
-from creamtea.stats.verdict import Outcome, judge, judge_state
+from creamtea.stats.verdict import Outcome, judge
 
 
 def comparison(mean: float, deviation: float, items: int) -> PairedComparison:
@@ -190,15 +189,3 @@ def test_without_an_interval_over_raters_nothing_is_said_of_others() -> None:
     paired = compare_paired(np.full(40, 3.0), np.full(40, 3.5), flips=100)
     verdict = judge(paired, 0.1, crossed=crossed)
     assert (verdict.outcome, verdict.for_these_raters) == (Outcome.UNDECIDED, Outcome.BETTER)
-
-
-def test_a_campaign_that_aims_is_judged_by_how_its_comparison_ended() -> None:
-    assert judge_state(State.BETTER, 0.1).outcome is Outcome.BETTER
-    assert judge_state(State.WORSE, 0.1).outcome is Outcome.WORSE
-    alike = judge_state(State.NO_LARGER_DIFFERENCE, 0.1)
-    assert (alike.outcome, alike.within_delta) == (Outcome.NO_LARGER_DIFFERENCE, True)
-    for state in (State.HOPELESS, State.OPEN):
-        assert judge_state(state, 0.1).outcome is Outcome.UNDECIDED
-    _, crossed = rated([2.0, -1.0, 0.5])  # these raters: better; others may differ
-    both = judge_state(State.BETTER, 0.1, crossed)
-    assert (both.outcome, both.for_these_raters) == (Outcome.UNDECIDED, Outcome.BETTER)

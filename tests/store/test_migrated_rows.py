@@ -1,5 +1,6 @@
 """Rows that a revision changes or drops, up and down, on both databases; and what the new columns allow."""
 
+import json
 from typing import Any
 
 import pytest
@@ -245,4 +246,41 @@ def test_an_item_is_full_with_the_answers_of_raters_who_count(head_url: str, exc
     schema.upgrade(head_url)
     with database.session() as session:
         assert dict(session.execute(select(Item.id, Item.full)).all()) == {1: not excluded, 2: not excluded}
+    database.close()
+
+
+# ---------------------------------------------------------------- campaigns that aimed (0022)
+
+
+def test_what_aimed_campaigns_drew_is_a_block_and_back(head_url: str) -> None:
+    database = open_database(head_url)
+    fill(database)
+    table = Base.metadata.tables["item"]
+    bare = row_of(table, 1) | {"page": None, "original_id": None, "drawn": True, "outputs": ["a", "b", "c"]}
+    low = [[1.0, 0.05, 1.0], [0.05, 0.05, 0.05], [1.0, 0.05, 1.0]]  # the second system was settled
+    sure = {"systems": [0, 2], "chances": [[1.0, 1.0], [1.0, 1.0]]}
+    side_by_side = bare | {"systems": [0, 1, 2]}
+    alone = bare | {"segment_index": 7, "outputs": ["a"], "systems": [0]}
+    rows = [
+        side_by_side
+        | {"segment_index": 5, "output_drawn": [True] * 3, "block": {"systems": [0, 1, 2], "chances": low}},
+        side_by_side | {"segment_index": 6, "output_drawn": [True, False, True], "block": sure},
+        alone | {"output_drawn": [True], "block": {"systems": [0], "chances": [[1.0]]}},
+        alone | {"systems": [1], "drawn": False, "output_drawn": None, "block": None},
+    ]
+    with database.transaction() as session:
+        session.execute(update(Campaign).where(Campaign.id == 1).values(settings={"aim": True}))
+        session.execute(update(Item).values(drawn=None))
+        session.execute(table.insert(), [row | {"id": at, "position": at} for at, row in enumerate(rows, 3)])
+    before = dump(database)
+    schema.downgrade(head_url, "0021")
+    with database.session() as session:
+        columns = text("chance"), text("output_chances"), text("block")
+        stored = session.execute(select(Item.id, *columns).where(Item.id > 2).order_by(Item.id)).all()
+    lists = [json.loads(row[2]) if isinstance(row[2], str) else row[2] for row in stored]
+    assert [row[1] for row in stored] == [1.0, 1.0, 1.0, 0.05]
+    assert lists == [[1.0, 0.05, 1.0], [1.0, 0.05, 1.0], None, None]
+    assert {row[3] for row in stored} == {None}
+    schema.upgrade(head_url)
+    assert dump(database) == before
     database.close()

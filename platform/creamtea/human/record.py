@@ -139,11 +139,6 @@ Segment = Annotated[
 Long = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63), "a whole number of 64 bits"]
 Weight = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False), "a finite number, 0 or more"]
 Flag = Annotated[bool, Field(strict=True), "true or false"]
-Weights = Annotated[
-    tuple[Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)], ...],
-    "a list of finite numbers, 0 or more",
-]
-
 Flags = Annotated[tuple[Annotated[bool, Field(strict=True)], ...], "a list of true and false"]
 Moment = Annotated[
     datetime, PlainValidator(_moment), "a moment with its offset, as 2026-03-01T09:30:00+00:00"
@@ -224,10 +219,8 @@ class ItemContent:
     systems: Names
     outputs: Texts  # one for each of `systems`
     weight: Weight = 1.0
-    chance: Weight | None = None  # with adaptive sampling: probability of being rated
-    drawn: Flag | None = None  # whether it was drawn to be rated
-    output_chances: Weights | None = None  # the same for each output, if they are shown side by side
-    output_drawn: Flags | None = None
+    drawn: Flag | None = None  # in an adaptive design: whether the item is rated
+    output_drawn: Flags | None = None  # the same for each output
     block: BlockObject | None = None  # systems that were drawn for the segment or document
     original: Integer | None = None  # position of the item that a control was made from
     degraded: Name | None = None  # the system whose text was spoilt

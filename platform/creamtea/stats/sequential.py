@@ -212,15 +212,12 @@ def course(sums: Array, sizes: Array, planned: int) -> Course:
     return Course(planned, len(s), units, m + centre, error, df, z, np.minimum.accumulate(p))
 
 
-# What a campaign that aims knows of each comparison with the baseline while it runs, and what it does next.
+# How a comparison with the baseline stands while a campaign runs.
 #
 # A comparison is *settled* once its verdict holds whenever one looks; it is *hopeless* once more ratings are
-# unlikely to decide it within the campaign; else it is open, and its system is rated on every unit that
-# comes. The verdict is that of the units up to there, all of them rated (`creamtea.stats.sequential`): what
-# is rated with a small probability afterwards is for means, and decides nothing. The p-values are good at any
-# moment, so Holm's correction of them is, too. "No difference larger than δ" is two one-sided tests of the
-# same kind: the repeated confidence interval of level 90 % inside ±δ at some look. Giving up on hopeless ones
-# cannot make false alarms.
+# unlikely to decide it within the campaign; else it is open. The p-values are good at any moment, so Holm's
+# correction of them is, too. "No difference larger than δ" is two one-sided tests of the same kind: the
+# repeated confidence interval of level 90 % inside ±δ at some look.
 
 
 GIVE_UP = 0.5
@@ -255,14 +252,13 @@ class Look:
     p_value: float | None = None
 
 
-def look(courses: Sequence[Course], delta: float, given_up: Sequence[bool] = ()) -> list[Look]:
+def look(courses: Sequence[Course], delta: float) -> list[Look]:
     """Judge every comparison as it stands.
 
     Where all units differ by the same value, signs decide as they do at the end (`stats.verdict`): n of them
     on one side have p = 2·0.5ⁿ, and values within δ show that no difference is larger if 0.5ⁿ ≤ 5 %.
 
-    Units that cannot be compared at all (an output is missing) are in no course. `given_up`: whether a
-    comparison is no longer rated on every unit (by default none): unless it is settled, it is hopeless.
+    Units that cannot be compared at all (an output is missing) are in no course.
     """
     if not delta > 0:
         raise ValueError(f"δ must be above 0 points, not {delta}")
@@ -270,10 +266,10 @@ def look(courses: Sequence[Course], delta: float, given_up: Sequence[bool] = ())
     corrected = holm([_p_value(one) for one in courses])
     differing = sum(p is not None and p < ALPHA for p in corrected)
     found = []
-    for one, p, stopped in zip(courses, corrected, given_up or [False] * len(courses), strict=True):
+    for one, p in zip(courses, corrected, strict=True):
         same = _is_same(one)
         if not len(one.mean) or not (one.error[-1] > 0 or same):
-            state = State.HOPELESS if stopped or one.seen >= one.planned else State.OPEN
+            state = State.HOPELESS if one.seen >= one.planned else State.OPEN
             found.append(Look(state, int(one.units[-1]) if len(one.units) else 0))
             continue
         mean, half = float(one.mean[-1]), float(one.half_width()[-1])
@@ -284,7 +280,7 @@ def look(courses: Sequence[Course], delta: float, given_up: Sequence[bool] = ())
             state = State.BETTER if crossed > 0 else State.WORSE
         elif _is_within(one, delta):
             state = State.NO_LARGER_DIFFERENCE
-        elif stopped or one.seen >= one.planned or _hopeless(one, delta, len(courses) - differing):
+        elif one.seen >= one.planned or _hopeless(one, delta, len(courses) - differing):
             state = State.HOPELESS
         else:
             state = State.OPEN
@@ -347,15 +343,3 @@ def weights_at_the_end(probabilities: Array) -> Array:
     bench/some_systems.py measures adaptive designs, which use them.
     """
     return np.sqrt(probabilities)
-
-
-def unbiased_mean(sums: Array, sizes: Array, probabilities: Array, rated: Array) -> float:
-    """Estimate Σ s / Σ w over all planned units (n,) by Σ s·B/q, with inverse probabilities.
-
-    Its expectation is Σ s / Σ w, however the campaign aimed, as q depends on the past alone (Horvitz and
-    Thompson 1952).
-
-    `sums` s count where a unit was `rated` (B) only; `sizes` w are known of all. q must be above 0.
-    """
-    there = np.asarray(rated, dtype=bool)
-    return float((np.asarray(sums)[there] / np.asarray(probabilities)[there]).sum() / np.sum(sizes))

@@ -18,7 +18,6 @@ from enum import StrEnum
 from creamtea.stats.incomplete import SystemEstimates
 from creamtea.stats.paired import CrossedComparison, PairedComparison
 from creamtea.stats.power import ALPHA, POWER, items_for_equivalence, items_needed
-from creamtea.stats.sequential import State
 
 
 class Outcome(StrEnum):
@@ -28,29 +27,17 @@ class Outcome(StrEnum):
     UNDECIDED = "undecided"
 
 
-def deciding_test(aims: bool, in_blocks: bool = False) -> str:
+def deciding_test(in_blocks: bool = False) -> str:
     """Name the test that decides a comparison, for its registration and for its report alike."""
     if in_blocks:
         return (
             "simultaneous 95 % interval of the difference, family-wise over all pairs of systems, by least "
             "squares over pairs of scores within pages, over documents (segments, where they stand alone)"
         )
-    if aims:
-        return (
-            "group-sequential test over documents (segments, where they stand alone), two-sided, as it stood "
-            "when the comparison was settled or given up"
-        )
     return (
         "paired t-test over items, two-sided; where items share documents over documents, each weighing as "
         "much as its items"
     )
-
-
-_OF_STATES = {
-    State.BETTER: Outcome.BETTER,
-    State.WORSE: Outcome.WORSE,
-    State.NO_LARGER_DIFFERENCE: Outcome.NO_LARGER_DIFFERENCE,
-}
 
 
 @dataclass(frozen=True)
@@ -107,23 +94,6 @@ def judge(
     if these is not outcome:
         return Verdict(outcome, reason=reason, for_these_raters=these)
     return Verdict(outcome, items_needed=_needed(comparison, delta, comparisons), reason=reason)
-
-
-def judge_state(
-    state: State, delta: float, crossed: CrossedComparison | None = None, crossed_p: float | None = None
-) -> Verdict:
-    """Return the verdict of a campaign with adaptive sampling.
-
-    How the comparison ended (`stats.sequential`) decides over the items, because all items together are not a
-    sample of a fixed size. `crossed` as in `judge`.
-    """
-    these = _OF_STATES.get(state, Outcome.UNDECIDED)
-    differs_elsewhere, within_elsewhere = _for_other_raters(crossed, crossed_p, delta)
-    within = these is Outcome.NO_LARGER_DIFFERENCE and within_elsewhere
-    differs = these in (Outcome.BETTER, Outcome.WORSE) and differs_elsewhere
-    if these is Outcome.UNDECIDED or differs or within:
-        return Verdict(these, within)
-    return Verdict(Outcome.UNDECIDED, for_these_raters=these)
 
 
 def judge_in_blocks(

@@ -454,12 +454,8 @@ class Item(Base):
     systems: Mapped[list[int]]  # positions in Campaign.systems, one for each output
     outputs: Mapped[list[str]]
     weight: Mapped[float]  # of the item in means, for stratified samples
-    # of a campaign of 0.2 that aimed: with what probability the item was to be rated when its turn came; of
-    # these and of adaptive designs: whether it is. None before that, and in other campaigns
-    chance: Mapped[float | None]
+    # of an adaptive design: whether the item is rated; None before its turn, and in other campaigns
     drawn: Mapped[bool | None]
-    # the same of each output; `chance` is the highest
-    output_chances: Mapped[list[float] | None] = mapped_column(JSON_OR_NULL)
     output_drawn: Mapped[list[bool] | None] = mapped_column(JSON_OR_NULL)
     block: Mapped[Block[int] | None] = mapped_column(JSON_OR_NULL)  # None where all systems are rated
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)

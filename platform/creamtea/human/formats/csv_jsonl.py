@@ -63,11 +63,11 @@ from creamtea.human.record import Content, ItemContent, JsonObject, RaterContent
 from creamtea.wording import file_name, option
 
 RATERS_FILE = "raters.csv"  # what raters said of themselves
-VERSION = "creamtea campaign 3"  # raised with every change of a column
+VERSION = "creamtea campaign 4"  # raised with every change of a column
 
 VERSION_0_1 = "creamtea campaign 1"  # as creamtea 0.1.0 wrote it, without these columns of either file
 NOT_IN_0_1 = (
-    *("payload", "warned", "page", "references", "media", "chance", "drawn", "output_chances"),
+    *("payload", "warned", "page", "references", "media", "drawn"),
     *("output_drawn", "block", "document_step", "proposals"),
 )
 

@@ -320,7 +320,6 @@ def _item(item: ItemContent, gone: Collection[str]) -> ItemContent:
         item,
         systems=tuple(item.systems[at] for at in stays),
         outputs=tuple(item.outputs[at] for at in stays),
-        output_chances=item.output_chances and tuple(item.output_chances[at] for at in stays),
         output_drawn=item.output_drawn and tuple(item.output_drawn[at] for at in stays),
         block=item.block and _block(item.block, gone),
         proposals=item.proposals

@@ -253,8 +253,6 @@ PARTS = (
     Part("items that nobody rated, or only as a repeat or bad reference",
          lambda content: _unrated(content, SYSTEM_KINDS), (MQM,)),
     Part("weights of items", lambda content: sum(item.weight != 1 for item in rating_items(content)), EVERY),
-    Part("chances of being rated, of a campaign that aimed",
-         _items(lambda item: item.chance is not None), EVERY),
     Part("systems that were drawn for a page, with their chances",
          _items(lambda item: item.block is not None), EVERY),
     Part("pages of items", _items(lambda item: item.page is not None), EVERY),

@@ -1,5 +1,5 @@
-"""A row per rating, with everything that a re-analysis needs, except of a campaign that aims: items.jsonl has
-the chances with which items were rated.
+"""A row per rating, with everything that a re-analysis needs, but for the probabilities of an adaptive or a
+balanced design: items.jsonl has them.
 
 docs/exchange.md says what each column is. A skipped item has a row for each system with `skipped_at`, and no
 step, value, payload, revision and rated_at. Items under a rater's hands (given, neither answered nor skipped)
@@ -189,7 +189,6 @@ def checked_items(
             ("segment", item.segment >= 0 or is_written, f"0 or more for a {item.kind} item"),
             ("systems", set(item.systems) <= {*(output_names(systems) if is_written else systems)}, known),
             ("outputs", len(item.outputs) == len(item.systems), "one text for each of systems"),
-            ("output_chances", _one_each(item, item.output_chances), "one for each of systems"),
             ("output_drawn", _one_each(item, item.output_drawn), "one for each of systems"),
             ("block", _is_block(item, systems), BLOCK),
             ("original", item.original in originals, "the position of an item"),

@@ -105,7 +105,6 @@ def _item(item: Item, names: dict[Any, str], positions: dict[int, int]) -> ItemC
         references=tuple(item.references),
         media=tuple(item.media),
         outputs=tuple(item.outputs),
-        output_chances=item.output_chances and tuple(item.output_chances),
         output_drawn=item.output_drawn and tuple(item.output_drawn),
         original=None if item.original_id is None else positions[item.original_id],
         **of_systems(item, names),

@@ -39,7 +39,7 @@ def planned_analysis(in_blocks: bool = False, adaptive: bool = False) -> dict[st
     looks = f"up to {LOOKS} looks from {BURN_IN} complete documents or segments on, by the power family of"
     looks += " error spending (all of alpha), these raters only"
     if in_blocks:
-        beside = [deciding_test(False), *beside]
+        beside = [deciding_test(), *beside]
         early_end = "none"
         if adaptive:
             parts = ", ".join(f"{part:.0%}" for part in LOOKS_IN_BLOCKS)
@@ -53,7 +53,7 @@ def planned_analysis(in_blocks: bool = False, adaptive: bool = False) -> dict[st
         "ratings": "the last revision of each rater who is not excluded; a system's score on an item is the "
         "mean over raters",
         "comparisons": "each system with the baseline",
-        "primary": deciding_test(False, in_blocks),
+        "primary": deciding_test(in_blocks),
         "beside": beside,
         "alpha": ALPHA,
         "correction": "single-step, over all pairs of systems" if in_blocks else "Holm over the comparisons",

@@ -328,8 +328,8 @@ class CampaignSettings(
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=False)
 
-    # of campaigns launched before `sample.design`: outputs were rated where a verdict was open
-    # (`human.results.standings`)
+    # of campaigns launched before `sample.design`: an adaptive design of another kind, whose registration has
+    # the key; what was drawn is stored as blocks, and what is left is rated in full
     aim: Annotated[bool, Field(exclude_if=lambda aims: not aims)] = False
     # of scores of MQM in an import whose errors cost hundredths, say; None: one
     decimals: Decimals = None

@@ -126,7 +126,6 @@ class Ratings(Scores):
     document: Integers  # numbers of documents; a segment that has none is one of its own, below 0
     random: Booleans  # from the part that was drawn at random beside a choice by disagreement
     blocks: Sequence[Block[int] | None]  # (units,): the systems that were drawn for it; None: all are rated
-    chance: Array  # (units, systems): the chance that an output was rated; 1 unless 0.2's `aim` drew them
     # (units,) the number of the segment (document, where it is rated as one) in the order of first items
     turn: Integers
     turns: int  # how many of these numbers there are
@@ -227,7 +226,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     rows = session.execute(
         select(
             *(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document),
-            *(Item.chance, Item.systems, Item.output_chances, Item.drawn, Item.block),
+            *(Item.drawn, Item.block),
         )
         .where(Item.campaign_id == campaign.id)
         .order_by(Item.id)
@@ -300,8 +299,6 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     weight = np.array([row.weight for row in rows], dtype=np.float64)
     random = np.zeros(len(first), dtype=bool)
     random[of_item[kind[rated] == ItemKind.RANDOM]] = True
-    chance = np.ones((len(first), len(facts.systems)))
-    chance[unit, system[counting]] = _chances(rows, len(facts.systems))[item[counting], system[counting]]
 
     done = np.unique(assignment[counting], return_index=True)[1]
     rated_items, raters_an_item = np.unique(item[counting][done], return_counts=True)
@@ -331,7 +328,6 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         document=document_numbers(names.tolist(), segment.tolist())[rated][first],
         random=random,
         blocks=[rows[at].block for at in rated[first].tolist()],
-        chance=chance,
         turn=turn[rated][first],
         turns=turns,
         finished=int(turn[waits].min(initial=turns)),
@@ -386,17 +382,6 @@ def _in_points(scale: Scale, step: Integers) -> Array:
     used, at = np.unique(step, return_inverse=True)
     points = [np.nan if each == _NONE else float(scale.value(each)) for each in used.tolist()]
     return np.array(points, dtype=np.float64)[at]
-
-
-def _chances(items: Sequence[Any], systems: int) -> Array:
-    """Return the chance (items, systems) of each output to be rated; 1 unless 0.2's `aim` drew outputs."""
-    found = np.ones((len(items), systems))
-    for at, item in enumerate(items):
-        if item.output_chances is not None:
-            found[at, item.systems] = item.output_chances
-        elif item.chance is not None:
-            found[at] = item.chance
-    return found
 
 
 def estimate_over_pages(

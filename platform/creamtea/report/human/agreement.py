@@ -232,11 +232,6 @@ def _fill(session: Session, step: str, segments: Integers, column: Array) -> Non
     column[unit[rated]] = value[rated]
 
 
-def _aimed(judged: RatedCampaign) -> bool:
-    """Return whether the campaign rated some outputs only with a chance."""
-    return bool((judged.ratings.chance < 1).any())
-
-
 def people_and_metrics(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> Table:
     """Build the table of mean human scores and metrics over the same outputs."""
     columns = [
@@ -247,17 +242,12 @@ def people_and_metrics(judged: RatedCampaign, metrics: Sequence[MetricScores]) -
     for index, system in enumerate(judged.systems):
         rated = ~np.isnan(judged.matrix[:, index])
         own = [judged.matrix[:, index], *(metric.scores[:, index] for metric in metrics)]
-        weights = judged.weights_of(index)
         cells = {
-            column.key: number(_mean(values[rated], weights[rated]), "no segment scores")
+            column.key: number(_mean(values[rated], judged.weights[rated]), "no segment scores")
             for column, values in zip(columns, own, strict=True)
         }
         rows.append(Row(system, cells))
     about = "Means over the rated items: of a metric the mean of its segment scores, not its corpus score."
-    if _aimed(judged):
-        about += (
-            " All are weighted by the chances with which outputs were rated, as the campaign's means are."
-        )
     return table("people_and_metrics", "Human scores and metrics", about, "system", columns, rows)
 
 
@@ -287,11 +277,6 @@ def metric_agreement(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> 
         "How far each metric agrees with raters on the rated items. With few systems the accuracies over "
         "pairs of systems take few values."
     )
-    if _aimed(judged):
-        about += (
-            " The chances with which outputs were rated are not considered: settled systems count with fewer "
-            "items here, and pairs of systems with the items that both have."
-        )
     return table("metrics", "Metrics against human scores", about, "metric", METRICS, rows)
 
 

@@ -101,18 +101,16 @@ def campaign_report(
     styles = vega.styles(whole.systems) | own
     if not len(ratings.value):
         return CampaignReport(whole, (), (), (), (), styles)
-    aims, ended = ratings.campaign.settings.aim, ratings.submitted >= ratings.wanted
-    looked_at = aims or (complete and not ended and not whole.is_adaptive)
-    found = standings(session, ratings, whole.baseline, whole.delta) if looked_at else []
     means = verdicts.system_means(whole)
-    states = {standing.system: standing.look.state for standing in found if aims}
-    pairs = verdicts.against_baseline(whole, complete, states)
+    pairs = verdicts.against_baseline(whole, complete)
     order = [mean.system for mean in means]
     pairs.sort(key=lambda pair: order.index(pair.system))
     tables = _comparisons(whole, means, pairs, complete)
     texts: list[Texts] = []
     if complete:
-        tables += [verdicts.looks(whole, found)] if looked_at else []
+        if ratings.submitted < ratings.wanted and not whole.is_adaptive:
+            found = standings(session, ratings, whole.baseline, whole.delta)
+            tables.append(verdicts.looks(whole, found))
         tables += verdicts.clusters(whole, pairs)
         if whole.protocol.marks_errors:
             given = payloads(session, ratings)
@@ -166,25 +164,20 @@ def _material(session: Session, row: StudyRow | None) -> StudyResults | None:
 def _verdicts(whole: RatedCampaign) -> str:
     """Say what decides, in the words of the registration."""
     campaign = whole.ratings.campaign
-    decides = deciding_test(campaign.settings.aim, whole.in_blocks)
+    decides = deciding_test(whole.in_blocks)
     if whole.in_blocks:
-        return (
+        words = (
             f"The verdict is by the {decides}: the tests here are of the items that both systems share, and "
             "do not decide."
         )
-    agree = " A test that allows for raters as well as items must agree; with one rater it never does."
-    if not campaign.settings.aim:
-        return (
-            f"The verdict is by the {decides} (at 5 %), and by two one-sided t-tests against "
-            f"±{whole.shown_delta()}.{agree}"
-        )
-    words = (
-        f"The verdict is by the {decides} (“so far” below): the paired tests also count what was rated "
-        "afterwards, and do not decide."
+        if campaign.registered_test not in (None, decides):  # of campaigns that earlier versions launched
+            words += f" The registration made at the launch names another test: “{campaign.registered_test}”."
+        return words
+    return (
+        f"The verdict is by the {decides} (at 5 %), and by two one-sided t-tests against "
+        f"±{whole.shown_delta()}. A test that allows for raters as well as items must agree; with one rater "
+        "it never does."
     )
-    if campaign.registered_test not in (None, decides):  # as version 0.2.0 did
-        words += f" The registration made at the launch wrongly names “{campaign.registered_test}”."
-    return words + agree
 
 
 def _comparisons(

@@ -124,11 +124,6 @@ def _notes(whole: RatedCampaign) -> list[str]:
     weighted = "Means, differences and their tests are weighted; the signed-rank test takes no weights."
     if len(set(ratings.weight.tolist())) > 1:
         notes.append(f"Items have weights. {weighted}")
-    if (ratings.chance < 1).any():
-        notes.append(
-            "Once a verdict was settled or given up, its system was rated with a small chance q only: what "
-            f"was rated then weighs 1/√q. {weighted}"
-        )
     if shown := ratings.campaign.settings.show_reference:
         which = "a reference" if len(shown) == 1 else f"{len(shown)} references"
         notes.append(f"Raters saw {which} beside each source.")

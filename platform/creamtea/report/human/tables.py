@@ -18,7 +18,6 @@ from creamtea.report import text
 from creamtea.report.model import Cell, Entry, Passage, Row, Table
 from creamtea.stats.estimate import Estimate
 from creamtea.stats.incomplete import LOOKS, SystemEstimates, last_look
-from creamtea.stats.sequential import weights_at_the_end
 from creamtea.store.tables import Item
 
 MAX_TEXTS = 8  # in a list of outputs, of a metric or of raters
@@ -54,7 +53,8 @@ class RatedCampaign:
 
     @cached_property
     def is_adaptive(self) -> bool:
-        return self.in_blocks and self.ratings.campaign.settings.design == "adaptive"
+        settings = self.ratings.campaign.settings
+        return self.in_blocks and (settings.design == "adaptive" or settings.aim)
 
     @cached_property
     def look(self) -> tuple[int, float] | None:
@@ -84,14 +84,6 @@ class RatedCampaign:
             first = math.ceil(LOOKS[0] * turns)
             return f"the first of {len(LOOKS)} looks comes once {first:,} of {turns:,} are rated"
         return "no chain of pages connects all systems yet"
-
-    def weights_of(self, *systems: int) -> Array:
-        """Return the units' weights (units,) in a mean of outputs that were rated with some probability q.
-
-        Of several systems the lowest q: they share one draw.
-        """
-        chance: Array = self.ratings.chance[:, list(systems)].min(axis=1)
-        return self.weights / weights_at_the_end(chance)
 
     @property
     def others(self) -> list[int]:

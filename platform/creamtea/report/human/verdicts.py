@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from types import MappingProxyType
 
 import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
 from creamtea.contract.step import Column
 from creamtea.human.results.standings import Standing
-from creamtea.report.human.tables import RatedCampaign, count, estimate, number, p_value, table
+from creamtea.report.human.tables import RatedCampaign, count, estimate, p_value, table
 from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.estimate import (
     Estimate,
@@ -35,13 +34,12 @@ from creamtea.stats.paired import (
 )
 from creamtea.stats.power import POWER
 from creamtea.stats.sequential import BURN_IN, LOOKS, State
-from creamtea.stats.verdict import Outcome, Verdict, judge, judge_in_blocks, judge_state
+from creamtea.stats.verdict import Outcome, Verdict, judge, judge_in_blocks
 from creamtea.wording import counted
 
 ITEMS = Column("items", "items", 0)
 OVER_PAGES = "by least squares over pages; 95 % interval of the distance from the mean of all systems"
 DOCUMENTS = Column("documents", "documents", 0, note="of the items: what intervals and tests are over")
-NO_STATES: Mapping[int, State] = MappingProxyType({})  # of a campaign that does not aim
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
     means = []
     for system in range(len(judged.systems)):
         rated = used & ~np.isnan(judged.matrix[:, system])
-        own, weights = judged.matrix[rated, system], judged.weights_of(system)[rated]
+        own, weights = judged.matrix[rated, system], judged.weights[rated]
         mean = mean_estimate(
             own,
             weights if len(own) and np.ptp(weights) else None,
@@ -82,7 +80,7 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
             ratio = Ratio(Estimate(100.0), Estimate(100.0))
         if ratio is not None and system != judged.baseline:
             columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
-            ratio = baseline_ratio(*columns, judged.weights_of(judged.baseline, system), judged.documents)
+            ratio = baseline_ratio(*columns, judged.weights, judged.documents)
         scores = int((rated[ratings.unit] & (ratings.system == system)).sum())
         means.append(SystemMean(system, len(own), scores, mean, ratio))
     return sorted(means, key=lambda each: (each.mean.value is None, -(each.mean.value or 0.0)))
@@ -157,12 +155,10 @@ def compared(
     positions: Sequence[tuple[int, int]],
     flips: bool,
     known: Sequence[Pair] = (),
-    states: Mapping[int, State] = NO_STATES,
 ) -> list[Pair]:
     """Compare pairs of systems, (baseline, system) each, with p-values corrected over all of them.
 
     Without `flips` there is no p-value of the permutation test. Tests of `known` pairs are not done again.
-    `states`: by system, how its comparison ended in a campaign that aims.
     """
     done = {(pair.baseline, pair.system): pair.comparison for pair in known}
     comparisons = [done.get(place) or _compare(judged, *place, flips) for place in positions]
@@ -173,22 +169,12 @@ def compared(
     signs = holm([comparison.sign_flip.p_value if flips else None for comparison in comparisons])
     unit, rater, scores = judged.ratings.side_by_side()
     documents = None if judged.documents is None else judged.documents[unit]
-    alike = bool((judged.ratings.chance == 1).all())  # then all pairs have the same weights
-    crossed = [
-        one
-        for places in ([positions] if alike else [[place] for place in positions])
-        if places
-        for one in crossed_comparisons(
-            unit, rater, scores, places, judged.weights_of(*places[0])[unit], documents
-        )
-    ]
+    crossed = crossed_comparisons(unit, rater, scores, positions, judged.weights[unit], documents)
     crossed_p = holm([comparison.difference.p_value for comparison in crossed])
     several = max(1, len(positions))
     verdicts = [
         judge_in_blocks(judged.estimates, baseline, system, judged.delta, judged.missing)
         if judged.in_blocks
-        else judge_state(states[system], judged.delta, crossed[i], crossed_p[i])
-        if system in states
         else judge(comparisons[i], judged.delta, decisive[i], several, crossed[i], crossed_p[i])
         for i, (baseline, system) in enumerate(positions)
     ]
@@ -202,18 +188,15 @@ def _compare(judged: RatedCampaign, baseline: int, system: int, flips: bool) -> 
 
     If all differences are equal, the verdict needs the sign flips: then they are always done.
     """
-    columns = judged.matrix[:, baseline], judged.matrix[:, system], judged.weights_of(baseline, system)
+    columns = judged.matrix[:, baseline], judged.matrix[:, system], judged.weights
     comparison = compare_paired(*columns, flips=FLIPS if flips else 1, clusters=judged.documents)
     if not flips and comparison.t_test.p_value is None:
         return compare_paired(*columns, clusters=judged.documents)
     return comparison
 
 
-def against_baseline(
-    judged: RatedCampaign, flips: bool, states: Mapping[int, State] = NO_STATES
-) -> list[Pair]:
-    places = [(judged.baseline, other) for other in judged.others]
-    return compared(judged, places, flips, states=states)
+def against_baseline(judged: RatedCampaign, flips: bool) -> list[Pair]:
+    return compared(judged, [(judged.baseline, other) for other in judged.others], flips)
 
 
 def other_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> list[Pair]:
@@ -303,8 +286,7 @@ def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
     used = (judged.weights > 0) & ~np.isnan(differences)
     differences = differences[used]
     if judged.documents is not None:
-        weights = judged.weights_of(pair.baseline, pair.system)[used]
-        means, _, _ = cluster_means(differences, weights, judged.documents[used])
+        means, _, _ = cluster_means(differences, judged.weights[used], judged.documents[used])
         differences = means.round(9)  # one item won and one lost are no difference
     won, lost = int((differences > 0).sum()), int((differences < 0).sum())
     return float(scipy.stats.binomtest(won, won + lost).pvalue) if won + lost else None
@@ -433,17 +415,11 @@ LOOKED = (
     "DeMets 1987. Ratings after a look count at the next look.) They are about these raters. "
     "p: after Holm's correction."
 )
-AIMED = (
-    " This campaign aims: a system is rated on one document or segment in twenty once its verdict is "
-    "settled, or once what is planned is unlikely to decide it; the others go on without it. The verdict "
-    "and its difference are of ratings before that. Unbiased, but noisier: the mean difference over all "
-    "that was planned, by inverse probabilities. Outputs that a rater has skipped are left out."
-)
 
 
 def looks(judged: RatedCampaign, found: Sequence[Standing]) -> Table:
     """Build the table of what may be said before the end, of the comparisons as they stand."""
-    aims, few = judged.ratings.campaign.settings.aim, f"from {BURN_IN} complete ones on"
+    few = f"from {BURN_IN} complete ones on"
     rows = []
     for standing in found:
         look = standing.look
@@ -460,8 +436,6 @@ def looks(judged: RatedCampaign, found: Sequence[Standing]) -> Table:
             "p_any": p_value(look.p_value if looked else None, few),
             "state": Cell("ok", words=words),
         }
-        if aims:
-            cells["unbiased"] = number(standing.unbiased, "not before the end")
         rows.append(Row(judged.systems[standing.system], cells))
     columns = [
         Column("units", "complete", 0, note="documents, or segments where they stand alone"),
@@ -469,9 +443,8 @@ def looks(judged: RatedCampaign, found: Sequence[Standing]) -> Table:
         judged.points(
             "difference", "difference", "95 % repeated confidence interval: it holds at all looks together"
         ),
-        judged.points("unbiased", "unbiased", "over all that was planned, by inverse probabilities"),
         Column("p_any", "p, any time", 3),
         Column("state", "so far", 0),
     ]
     title = f"If you look before the end, against {judged.systems[judged.baseline]}"
-    return table("looks", title, LOOKED + (AIMED if aims else ""), "system", columns, rows)
+    return table("looks", title, LOOKED, "system", columns, rows)

@@ -120,7 +120,7 @@ def contents(
     def add(**fields: Any) -> None:
         position = len(items)
         beside = {"references": maybe(("das da",), ()), "media": maybe((MEDIA,), ())}
-        beside |= {"page": maybe(position, None), "chance": maybe(0.5, None)}
+        beside |= {"page": maybe(position, None)}
         items.append(ItemContent(position=position, **beside, **fields))
 
     for at, segment in enumerate(numbers):

@@ -126,9 +126,7 @@ def everything(database: Database, protocol: str, name: str = "") -> Rated:
     texts = {0: "ein Haus"} if single else {0: "ein Haus", 1: "das Haus"}
     order = [[0]] if single else [[1], [0]]
     first, second = ([0], [100]) if single else ([2, 0], [1, 1])
-    rated.item(
-        texts, document="a", weight=0.1 + 0.2, chance=0.1, drawn=True, page=0, references=["eine Hütte", "=1"]
-    )
+    rated.item(texts, document="a", weight=0.1 + 0.2, drawn=True, page=0, references=["eine Hütte", "=1"])
     rated.item({0: "x", 2: "x"} if single else texts, document="b\tc", kind="random")
     rated.item(texts, kind="repeat", original=0, segment_index=0, document="a")
     spoilt = {0: "ein Hund"} if single else {0: "ein Hund", 1: "das Haus"}

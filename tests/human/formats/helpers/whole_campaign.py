@@ -61,7 +61,7 @@ def everything() -> Content:
     beside = {"context": ("davor",), "references": ("das da", "dies"), "media": (MEDIA,), "proposals": marked}
     block = {"systems": ["A", "B"], "chances": [[0.5, 0.2], [0.2, 0.5]]}
     items = (
-        item(0, weight=2.5, chance=0.1, drawn=True, **beside),
+        item(0, weight=2.5, drawn=True, **beside),
         item(1, kind="random", page=1, outputs=("\n\ntext", "\n\ntext")),
         item(2, kind="repeat", original=0),
         item(3, kind="tutorial"),
