@@ -1,10 +1,12 @@
 """Who gets which item: places, leases, one item once, on both databases."""
 
+import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from limits import wait_until
 from small_campaigns import (
     LAPSED,
     add_rater,
@@ -19,7 +21,7 @@ from small_campaigns import (
 from sqlalchemy import select
 
 from creamtea.human import rating as assignment
-from creamtea.human.rating import RatingRefused, places, raters
+from creamtea.human.rating import RatingRefused, drawing, places, raters
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Rater
 
@@ -148,6 +150,29 @@ def test_where_the_whole_shortlist_goes_meanwhile_the_next_items_are_found(
     monkeypatch.setattr("creamtea.human.rating.drawing.load_outlook", slow_look)
     assert work_for(database, anna).source == "source 1"
     assert looks[0].shortlist != looks[-1].shortlist
+
+
+def test_a_few_raters_at_once_look_for_a_page(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All who come in one moment would slow each other down, and those who submit."""
+    make_campaign(database, 12)
+    people = [add_rater(database, f"r{number}") for number in range(12)]
+    look, counting, inside, most = drawing.load_outlook, threading.Lock(), 0, 0
+
+    def counted_look(*args: object) -> places.Outlook:
+        nonlocal inside, most
+        with counting:
+            inside += 1
+            most = max(most, inside)
+        wait_until(lambda: most >= drawing.LOOKS)
+        outlook = look(*args)  # type: ignore[arg-type]
+        with counting:
+            inside -= 1
+        return outlook
+
+    monkeypatch.setattr(drawing, "load_outlook", counted_look)
+    with ThreadPoolExecutor(12) as pool:
+        sources = {work.source for work in pool.map(lambda rater: work_for(database, rater), people)}
+    assert (len(sources), most) == (12, drawing.LOOKS)
 
 
 def test_two_tabs_of_one_rater_show_the_same_item(database: Database) -> None:

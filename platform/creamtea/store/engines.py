@@ -202,7 +202,7 @@ BUSY_TIMEOUT = 10_000  # milliseconds that SQLite waits for another writer
 # of a process: a report holds one for seconds, and raters' pages need theirs at once. PostgreSQL's default is
 # 100 of all processes
 MAX_CONNECTIONS = 50
-KEPT_CONNECTIONS = 5  # connections that stay open when nobody needs them
+KEPT_CONNECTIONS = 20  # that stay open when nobody needs them: opening one takes longer than a submit
 CONNECT_TIMEOUT = 10  # seconds that PostgreSQL has to answer
 
 # JSON columns: NaN is an error on both databases (SQLite would store it, PostgreSQL refuse it)

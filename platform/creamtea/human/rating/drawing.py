@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -44,6 +45,8 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Item, ItemKind, Rater
 
 FEW = 8  # candidates that are looked at first
+LOOKS = 4  # raters who look for a page at once: more would slow each other down, and those who submit
+_looks = threading.BoundedSemaphore(LOOKS)
 
 
 def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Work | None:
@@ -64,7 +67,7 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
     unfinished, or if no candidate is free.
     """
     while True:
-        with database.session() as session:
+        with _looks, database.session() as session:
             now = database.now(session)
             campaign = campaign_of(session, rater_id)
             rater = active_rater(session, campaign, rater_id)
