@@ -61,7 +61,7 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
 
 
 def _documents(planned: dict[int, _Planned], systems: set[int]) -> list[list[int]]:
-    """Return the segments (pairs) that show all of the systems, by documents in the order of their first items.
+    """Return the segments (pairs) that show all of the systems, by document in order of first items.
 
     Segments of weight 0 tell nothing and are left out.
     """
