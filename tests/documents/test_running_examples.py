@@ -11,6 +11,8 @@ A block with a name (`yaml study.yaml`) is a file of the reader's. Whatever else
 
 import re
 import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import boto3
@@ -86,7 +88,7 @@ IMPORTED = {
     "wmt22": "test_appraise.py",
     "deen": "test_appraise.py",
     "ted": "read.txt",
-    "wmt23": "test_mt_metrics_eval_import.py",
+    "wmt23": "test_mt_metrics_eval.py",
     "fox": "test_pearmut.py",
 }
 
@@ -131,9 +133,30 @@ def served() -> set[str]:
     return set()
 
 
+@pytest.fixture(scope="module")
+def prepared(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Folders of a reader who has run some commands before. Many examples share one: it is made once."""
+
+    @cache
+    def folder_after(*lines: str) -> Path:
+        folder = shutil.copytree(finished, tmp_path_factory.mktemp("before") / "reader", symlinks=True)
+        for line in lines:
+            Reader(folder, set()).run(line, f"before: {line}")
+        return folder
+
+    return folder_after
+
+
 @pytest.fixture
-def reader(finished: Path, served: set[str], tmp_path: Path) -> Reader:
-    return Reader(shutil.copytree(finished, tmp_path / "reader", symlinks=True), served)
+def reader_of(prepared: Callable[..., Path], served: set[str], tmp_path: Path) -> Callable[[str], Reader]:
+    """A reader of this document or of the help of this command, in a folder of their own."""
+
+    def reader(name: str) -> Reader:
+        group = " ".join(name.split()[:2])
+        before = prepared(*(BEFORE[name] if name in BEFORE else BEFORE.get(group, [])))
+        return Reader(shutil.copytree(before, tmp_path / "reader", symlinks=True), served)
+
+    return reader
 
 
 @pytest.fixture
@@ -158,9 +181,11 @@ def addresses(document: Path, request: pytest.FixtureRequest) -> dict[str, str]:
     ],
     ids=lambda path: path.relative_to(ROOT).as_posix(),
 )
-def test_a_reader_can_follow_the_document(document: Path, reader: Reader, addresses: dict[str, str]) -> None:
+def test_a_reader_can_follow_the_document(
+    document: Path, reader_of: Callable[[str], Reader], addresses: dict[str, str]
+) -> None:
+    reader = reader_of(document.relative_to(ROOT).as_posix())
     reader.addresses = addresses
-    prepare(reader, document.relative_to(ROOT).as_posix())
     blocks = list(fenced(document))
     for block, below in zip(blocks, [*blocks[1:], None], strict=True):
         shown = below is not None and below.language == "text" and below.follows
@@ -199,24 +224,13 @@ def sections() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("name", sections())
-def test_the_examples_of_a_help_text_run(name: str, reader: Reader) -> None:
-    run_section(name, reader)
-
-
-def run_section(name: str, reader: Reader) -> None:
+def test_the_examples_of_a_help_text_run(name: str, reader_of: Callable[[str], Reader]) -> None:
     examples = sections()[name]
     assert examples, f"{name} --help has no example"
-    prepare(reader, name)
+    reader = reader_of(name)
     for line in examples:
         elsewhere = re.match(r"creamtea campaign import (\S+)", line)
         if elsewhere and elsewhere[1] in IMPORTED:
             assert (ROOT / "tests" / "human" / "formats" / IMPORTED[elsewhere[1]]).is_file()
         else:
             reader.run(line, line)
-
-
-def prepare(reader: Reader, name: str) -> None:
-    """By what is said of the whole name, or of its beginning."""
-    group = " ".join(name.split()[:2])
-    for line in BEFORE[name] if name in BEFORE else BEFORE.get(group, []):
-        reader.run(line, f"before {name}: {line}")

@@ -286,6 +286,7 @@ def test_a_document_on_two_pages_is_scored_once_on_the_last(database: Database) 
     assert scored == {2: 2}
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # by letters, which no database knows
 def test_two_systems_share_a_score_if_they_say_the_same_everywhere(database: Database) -> None:
     draw = random.Random(7)
     for number in range(8):
@@ -345,25 +346,24 @@ def systems_in_their_order(database: Database, rater: int) -> list[tuple[str, in
     return seen
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # its order is drawn in Python
 def test_each_rater_gets_a_documents_systems_in_an_order_of_their_own(database: Database) -> None:
     items = [
         one
-        for document in range(3)
-        for system in range(4)
+        for document in range(2)
+        for system in range(3)
         for part in range(2)
-        for one in page(f"d{document}", 16 * document + 4 * system + 2 * part, 2, [system])
+        for one in page(f"d{document}", 6 * document + 2 * system + part, 1, [system])
     ]
-    make_campaign(database, items, unit="document", protocol="da", systems=4, k=3)
+    make_campaign(database, items, unit="document", protocol="da", systems=3, k=3)
     raters = [add_rater(database, name) for name in ("anna", "ben", "cleo")]
     found = [systems_in_their_order(database, rater) for rater in raters]
     for pages in found:
-        assert [document for document, _, _ in pages] == ["d0"] * 8 + ["d1"] * 8 + ["d2"] * 8
+        assert [document for document, _, _ in pages] == ["d0"] * 6 + ["d1"] * 6
         for first, second in zip(pages[::2], pages[1::2], strict=True):  # the parts of one system's text
-            assert (second[1], second[2]) == (first[1], first[2] + 2)
+            assert (second[1], second[2]) == (first[1], first[2] + 1)
     orders = {
-        tuple(system for _, system, _ in pages[start : start + 8 : 2])
-        for pages in found
-        for start in (0, 8, 16)
+        tuple(system for _, system, _ in pages[start : start + 6 : 2]) for pages in found for start in (0, 6)
     }
-    assert len(orders) > 3
-    assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
+    assert len(orders) > 2
+    assert all(sorted(order) == [0, 1, 2] for order in orders)

@@ -59,6 +59,7 @@ def test_a_revision_is_added_and_the_first_kept(campaign: Database, anna: int, w
             assignment.submit(campaign, anna, work.assignment_id, [1] * 4, revision=revision)
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # what is refused is refused before it
 @pytest.mark.parametrize("wrong", [None, -1, 26, 2.0, True, "3"])
 def test_an_impossible_score_stores_nothing(campaign: Database, anna: int, work: Work, wrong: object) -> None:
     steps: list = [3] * len(work.outputs)
@@ -311,6 +312,7 @@ def test_a_late_draft_of_the_first_is_none_of_a_revision(campaign: Database, ann
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # the test before it runs on both
 @settings(max_examples=20, suppress_health_check=FIXTURES_ARE_SHARED)
 @given(st.lists(st.lists(st.integers(0, 25), min_size=4, max_size=4), min_size=1, max_size=4))
 def test_each_revision_comes_back_as_it_was_sent(campaign: Database, revisions: list[list[int]]) -> None:

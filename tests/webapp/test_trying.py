@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import wait_until
 
 from creamtea.errors import InputError
 from creamtea_webapp.pages import try_out
@@ -76,8 +76,7 @@ def test_one_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake(monkeypatch, waits)
     first = threading.Thread(target=try_out.try_sentence, args=(1, ["a"], "one"))
     first.start()
-    while not going.exists():
-        time.sleep(0.01)
+    wait_until(going.exists)
     with pytest.raises(try_out.CannotTry, match="Somebody else"):
         try_out.try_sentence(1, ["a"], "two")
     go_on.touch()
