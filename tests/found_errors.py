@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from step_rows import step_row
+from table_rows import step_row
 
 from creamtea.contract.step import StepResult
 from creamtea.error_spans import SPANS_FILE

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import insert, select
+from table_rows import step_row
 
 from creamtea.store.database import Database
 from creamtea.store.tables import Metric, Point, StepInput, StepRow, StudyRow, StudyStep
@@ -54,18 +55,8 @@ def planned_study(
         for step in steps:
             found = result(first_node[step.key])
             columns = {"state": "succeeded", "attempts": 1, "facts": {}, "finished_at": NOW, **found.columns}
-            session.add(
-                StepRow(
-                    key=step.key,
-                    kind=step.kind,
-                    version=step.version,
-                    params=step.params,
-                    resources={},
-                    locations={},
-                    created_at=NOW,
-                    **columns,
-                )
-            )
+            given = {"version": step.version, "params": step.params, "created_at": NOW, **columns}
+            session.add(step_row(step.key, step.kind, **given))
             if columns["state"] == "succeeded":
                 rows[Metric] += [{"step_key": step.key, **metric} for metric in found.metrics]
                 rows[Point] += [{"step_key": step.key, **point} for point in found.points]

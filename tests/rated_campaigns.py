@@ -1,17 +1,15 @@
 """Campaigns with ratings, written straight into the tables: for tests of what is computed from them."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from sqlalchemy import insert, select
+from table_rows import NOON, assignment_row, campaign_row, item_row
 
 from creamtea.human.rating.places import mark_full
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
-
-NOW = datetime(2026, 3, 5, 6, 7, tzinfo=UTC)
 
 
 def rated_campaign(
@@ -29,36 +27,12 @@ def rated_campaign(
     outputs "o<i>-<system>"; equal texts are shown as one.
     """
     with database.transaction() as session:
-        row = Campaign(
-            **{
-                "name": name,
-                "test_set": "test",
-                "protocol": "contrastive-da",
-                "systems": list(systems),
-                "source_language": "en",
-                "target_language": "de",
-                "ratings_per_item": 1,
-                "seed": 1,
-                "instructions": "",
-                "settings": {},
-                "state": "launched",
-                "created_at": NOW,
-                "launched_at": NOW,
-                **campaign,
-            }
-        )
+        row = campaign_row(name=name, systems=list(systems), **campaign)
         session.add(row)
         session.flush()
-        people = {
-            pseudonym: Rater(
-                campaign_id=row.id,
-                pseudonym=pseudonym,
-                created_at=NOW,
-                consented_at=NOW,
-                excluded_at=NOW if pseudonym in set(excluded) else None,
-            )
-            for pseudonym in raters
-        }
+        joined = {"campaign_id": row.id, "created_at": NOON, "consented_at": NOON}
+        out = dict.fromkeys(excluded, NOON)
+        people = {name: Rater(pseudonym=name, excluded_at=out.get(name), **joined) for name in raters}
         session.add_all(people.values())
         session.flush()
         # all of one table at once: each flush of its own would take longer than the test
@@ -72,15 +46,10 @@ def rated_campaign(
         ]
         session.add_all(assignment for _, _, assignment in answers)
         session.flush()
+        moment = {"created_at": NOON}
         ratings = [
-            {
-                "assignment_id": assignment.id,
-                "system": at,
-                "revision": number,
-                "step": int(step),
-                "created_at": NOW,
-            }
-            for item, steps, assignment in answers
+            {"assignment_id": given.id, "system": at, "revision": number, "step": int(step), **moment}
+            for item, steps, given in answers
             for number, revision in enumerate(_revisions(steps), 1)
             for at, step in zip(item.systems, revision, strict=True)
         ]
@@ -94,36 +63,15 @@ def _item(campaign: Campaign, position: int, given: dict[str, Any]) -> Item:
     fields = {key: value for key, value in given.items() if key != "steps"}
     shown = fields.setdefault("systems", list(range(len(campaign.systems))))
     fields.setdefault("outputs", [f"o{position}-{campaign.systems[at]}" for at in shown])
-    return Item(
-        **{
-            "campaign_id": campaign.id,
-            "position": position,
-            "kind": "rated",
-            "segment_index": position,
-            "document": "",
-            "source": f"source {position}",
-            "context": [],
-            "weight": 1.0,
-            **fields,
-        }
-    )
+    return item_row(campaign.id, position, **fields)
 
 
 def _assignment(item: Item, rater: Rater, steps: list[Any]) -> Assignment:
     groups: dict[str, list[int]] = {}
     for at, text in zip(item.systems, item.outputs, strict=True):
         groups.setdefault(text, []).append(at)
-    return Assignment(
-        item_id=item.id,
-        rater_id=rater.id,
-        order=list(groups.values()),
-        lease_until=NOW,
-        created_at=NOW,
-        submitted_at=NOW if steps else None,
-        skipped_at=None if steps else NOW,  # no steps: skipped
-        skip_reason="" if steps else "source broken",
-        comment="",
-    )
+    skipped = {"submitted_at": None, "skipped_at": NOON, "skip_reason": "source broken"}
+    return assignment_row(item.id, rater.id, list(groups.values()), **{} if steps else skipped)
 
 
 def _revisions(steps: list[Any]) -> list[list[Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rated_campaigns import rated_campaign
 from sqlalchemy import select
-from step_rows import step_row
+from table_rows import step_row
 
 from creamtea.blame.gathering import Settings, _key, _Work, references_of, why_none
 from creamtea.blame.labels import (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rated_campaigns import rated_campaign
 from sqlalchemy import select
-from step_rows import step_row
+from table_rows import step_row
 
 from creamtea.human.results.ratings import fingerprint
 from creamtea.report.human.build import build_human

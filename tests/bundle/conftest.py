@@ -17,6 +17,7 @@ from command_line import Run, runner
 from media_files import CAPTIONS, png, wav
 from ready_campaigns import PLAIN, launched_campaign
 from relisted_bundles import relisted
+from table_rows import NOON, assignment_row
 
 from creamtea.bundle.archive import json_bytes, write_archive
 from creamtea.bundle.packing import pack
@@ -27,7 +28,6 @@ from creamtea.human.media import GivenFile, read_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import (
-    Assignment,
     Blame,
     Campaign,
     CampaignMedia,
@@ -190,28 +190,19 @@ def add_evidence(database: Database) -> None:
 def answer(database: Database, name: str, of: Any) -> None:
     with database.transaction() as session:
         (campaign,) = session.query(Campaign).where(Campaign.name == name)
-        now = database.now(session)
         for number, person in enumerate(("r1", "r2")):
             rater = Rater(
                 campaign_id=campaign.id,
                 pseudonym=person,
                 name=f"Annika Real-Name {number}",
                 participant=f"prolific-{number}",
-                created_at=now,
+                created_at=NOON,
             )
             session.add(rater)
             session.flush()
             for item in session.query(Item).where(Item.campaign_id == campaign.id).all():
-                assignment = Assignment(
-                    item_id=item.id,
-                    rater_id=rater.id,
-                    order=[[system] for system in item.systems],
-                    lease_until=now,
-                    created_at=now,
-                    submitted_at=now,
-                    skip_reason="",
-                    comment="mail me: annika@example.org",
-                )
+                order, comment = [[system] for system in item.systems], "mail me: annika@example.org"
+                assignment = assignment_row(item.id, rater.id, order, comment=comment)
                 session.add(assignment)
                 session.flush()
                 session.add_all(
@@ -219,7 +210,7 @@ def answer(database: Database, name: str, of: Any) -> None:
                         assignment_id=assignment.id,
                         system=system,
                         revision=1,
-                        created_at=now,
+                        created_at=NOON,
                         **of(item.position, system, number),
                     )
                     for system in item.systems

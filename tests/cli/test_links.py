@@ -1,7 +1,95 @@
-"""`creamtea links` as a person meets it."""
+"""Links of readers and organisers, and those of raters in each state of a campaign."""
 
 import re
 from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from creamtea.store.tables import Rater
+
+
+@pytest.mark.parametrize(
+    "whom",
+    [["--rater", "anna"], ["--count", "2"], ["--participants"], ["--rater", "anna", "--subject", "a@b.org"]],
+)
+def test_links_for_raters_of_a_draft_and_of_a_closed_campaign(creamtea: Any, whom: list[str]) -> None:
+    creamtea.draft_campaigns("first")
+    link = ("campaign", "link", "first")
+    draft = creamtea(*link, *whom)
+    assert (draft.returncode, "http://" in draft.stdout) == (0, True)
+    assert "`creamtea campaign launch first`" in draft.stderr
+    creamtea("campaign", "launch", "first")
+    launched = creamtea(*link, *whom[:2])
+    assert (launched.returncode, launched.stderr) == (0, "")
+    creamtea("campaign", "close", "first", "--reason", "enough")
+    before = creamtea("links", "list").stdout
+    closed = creamtea(*link, *whom)
+    assert (closed.returncode, closed.stdout) == (2, "")
+    assert "'first' is closed" in closed.stderr
+    assert creamtea("links", "list").stdout == before
+    assert "/enter#" in creamtea(*link, "--organiser").stdout
+
+
+@pytest.mark.parametrize("whom", [["--participants"], ["--rater", "anna", "--subject", "a@b.org"]])
+def test_a_table_is_of_links_of_raters(creamtea: Any, whom: list[str]) -> None:
+    done = creamtea("campaign", "link", "first", *whom, "--csv")
+    assert (done.returncode, "--csv is for links of raters" in done.stderr) == (2, True)
+
+
+# ---------------------------------------------------------------- several raters
+
+
+LINK = ("campaign", "link", "first")
+LIST = ["raters", "list"]
+TWO = ("--rater", "anna", "--rater", "ben")
+
+
+@pytest.fixture
+def campaign(creamtea: Any) -> None:
+    creamtea.draft_campaigns("first")
+
+
+def test_each_rater_that_is_named_gets_a_link(creamtea: Any, campaign: None) -> None:
+    head, *rows = creamtea(*LINK, *TWO).stdout.splitlines()
+    assert head == "rater,link"
+    assert [row.split(",")[0] for row in rows] == ["anna", "ben"]
+    for wrong in (("--rater", "ben"), ("--subject", "anna@example.org"), ("--count", "2"), ("--rater", "")):
+        refused = creamtea(*LINK, *TWO, *wrong)
+        assert (refused.returncode, refused.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "said"),
+    [
+        (["revoke"], [], "1 link of {} withdrawn"),
+        (["raters", "exclude"], ["--reason", "too fast"], "the ratings of {} no longer count"),
+        (["raters", "forget"], ["--yes"], "the identity of {} is deleted"),
+    ],
+)
+def test_none_of_several_raters_is_left_out(
+    creamtea: Any, campaign: None, command: list[str], more: list[str], said: str
+) -> None:
+    creamtea(*LINK, *TWO)
+    unknown = creamtea("campaign", *command, "first", *TWO, "--rater", "carl", *more)
+    assert (unknown.returncode, unknown.stdout) == (2, ""), "nothing was done"
+    done = creamtea("campaign", *command, "first", *TWO, *more)
+    assert done.stdout.splitlines() == [said.format("anna"), said.format("ben")]
+
+
+def test_progress_does_not_say_who_raters_are(creamtea: Any, campaign: None) -> None:
+    creamtea(*LINK, "--rater", "anna")
+    who = {"name": "Annika Tee", "participant": "prolific-7", "answers": {"age?": "thirty-one"}}
+    with creamtea.database() as database, database.transaction() as session:
+        session.execute(update(Rater).values(**who))
+    status, listed = (creamtea("campaign", *words, "first", "--json").stdout for words in (["status"], LIST))
+    private = ("Annika", "prolific-7", "thirty-one")
+    assert [words in status for words in private] == [False] * 3
+    assert [words in listed for words in private] == [True] * 3
+    assert '"pseudonym": "anna"' in status
+
+
+# ---------------------------------------------------------------- links of readers and organisers
 
 
 def test_links_are_listed_and_withdrawn(creamtea: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from limits import ANSWER
+from table_rows import NOON, step_row
 
 from creamtea.contract.step import LiveView, PointRow
 from creamtea.engine import tracking
@@ -14,7 +15,7 @@ from creamtea.engine.events import EngineEvent, Notice, StepProgressed, StepSucc
 from creamtea.engine.tracking import TRACKERS, Tracking
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.tables import Metric, Point, StepRow, StudyRow, StudyStep
+from creamtea.store.tables import Metric, Point, StudyRow, StudyStep
 from creamtea.study.plan import plan
 from creamtea.study.spec import Study
 
@@ -46,10 +47,8 @@ def study(database: Database) -> Callable[..., int]:
 
     def filled(spec: dict[str, Any]) -> int:
         with database.transaction() as session:
-            now = database.now(session)
-            row = StudyRow(
-                name="toast", spec=spec, config_hash="c", code_version="0", state="running", created_at=now
-            )
+            row = StudyRow(name="toast", spec=spec, config_hash="c", code_version="0", state="running")
+            row.created_at = NOON
             session.add(row)
             session.flush()
             of_model = {"variant": "soft", "seed": 1}
@@ -58,30 +57,13 @@ def study(database: Database) -> Callable[..., int]:
                 SCORE: ("score", {**of_model, "system": "greedy", "test_set": "test", "metric": "bleu"}),
             }
             for position, (key, (kind, labels)) in enumerate(steps.items()):
-                session.add(
-                    StepRow(
-                        key=key,
-                        kind=kind,
-                        version=1,
-                        params={},
-                        state="running",
-                        fence=3,
-                        resources={},
-                        locations={},
-                        created_at=now,
-                    )
-                )
+                session.add(step_row(key, kind, state="running", fence=3))
                 session.flush()
-                session.add(
-                    StudyStep(
-                        study_id=row.id, node=f"{kind}/x", step_key=key, position=position, labels=labels
-                    )
-                )
+                place = {"study_id": row.id, "node": f"{kind}/x", "position": position}
+                session.add(StudyStep(**place, step_key=key, labels=labels))
             session.add(Metric(step_key=SCORE, name="bleu", subject="", value=31.5, note="", detail={}))
-            for position, (update, value) in enumerate(((10, 4.0), (20, 3.0))):
-                session.add(
-                    Point(step_key=TRAIN, series="dev_loss", position=position, x=update, y=value, label="")
-                )
+            for position, point in enumerate(({"x": 10, "y": 4.0}, {"x": 20, "y": 3.0})):
+                session.add(Point(step_key=TRAIN, series="dev_loss", position=position, label="", **point))
             return row.id
 
     return filled

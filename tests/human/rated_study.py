@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from table_rows import NOON, step_row
+
 from creamtea.store.database import Database
-from creamtea.store.tables import Hypothesis, Segment, StepInput, StepRow, StudyRow, StudyStep
+from creamtea.store.tables import Hypothesis, Segment, StepInput, StudyRow, StudyStep
 
 SYSTEMS = ["plain", "beam", "scones", "entmax"]
 # by segment, the outputs of the four systems; segment 2 is the same for all
@@ -33,28 +35,16 @@ def fill_study(
         "baseline": systems[0],
     }
     with database.transaction() as session:
-        now = database.now(session)
 
         def step(key: str, kind: str, labels: dict, position: int) -> None:
-            session.add(
-                StepRow(
-                    key=key,
-                    kind=kind,
-                    version=1,
-                    params={},
-                    locations={},
-                    state="succeeded",
-                    resources={},
-                    created_at=now,
-                )
-            )
+            session.add(step_row(key, kind))
             session.flush()
             session.add(
                 StudyStep(study_id=study.id, node=key, step_key=key, position=position, labels=labels)
             )
 
         study = StudyRow(
-            name=name, config_hash="h", spec=spec, state="succeeded", code_version="0", created_at=now
+            name=name, config_hash="h", spec=spec, state="succeeded", code_version="0", created_at=NOON
         )
         session.add(study)
         session.flush()

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
+from table_rows import campaign_row, item_row
 
 from creamtea.human import rating as assignment
 from creamtea.human.rating import raters
@@ -36,13 +37,10 @@ def make_campaign(
     shown = systems or {"contrastive-da": 4, "preference": 2}.get(protocol, 1)
     specs = [{} for _ in range(items)] if isinstance(items, int) else items
     with database.transaction() as session:
-        usual: dict[str, Any] = {
-            **{"name": name, "test_set": "test", "protocol": protocol, "systems": SYSTEMS[:shown]},
-            **{"source_language": "en", "target_language": "de", "ratings_per_item": k, "seed": 1},
-            **{"instructions": "*Read* twice.", "settings": settings, "state": state},
-            "created_at": database.now(session),
-        }
-        campaign = Campaign(**usual | dict(row or {}))
+        usual: dict[str, Any] = {"name": name, "protocol": protocol, "systems": SYSTEMS[:shown]}
+        usual |= {"ratings_per_item": k, "instructions": "*Read* twice.", "settings": settings}
+        usual |= {"state": state, "created_at": database.now(session), "launched_at": None}
+        campaign = campaign_row(**usual | dict(row or {}))
         session.add(campaign)
         session.flush()
         rows: list[Item] = []
@@ -57,9 +55,7 @@ def make_campaign(
 
 
 def new_item(session: Session, campaign_id: int, position: int, **fields: Any) -> Item:
-    usual: dict[str, Any] = {"kind": "rated", "segment_index": position, "source": f"source {position}"}
-    usual |= {"document": "", "context": [], "weight": 1.0}
-    item = Item(campaign_id=campaign_id, position=position, **usual | fields)
+    item = item_row(campaign_id, position, **fields)
     session.add(item)
     session.flush()
     return item

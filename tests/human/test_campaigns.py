@@ -7,6 +7,7 @@ import small_campaigns
 from ready_campaigns import PLAIN, add_rater, draft_campaign
 from small_campaigns import make_campaign, rate_all
 from sqlalchemy import select
+from table_rows import step_row
 
 from creamtea.access import audit
 from creamtea.errors import InputError
@@ -189,11 +190,7 @@ def score(
         study = session.scalars(select(StudyStep.study_id)).first()
         for system, some in values.items():
             key = f"{metric}/{system}"
-            step = StepRow(
-                key=key, kind="score", version=1, params={}, locations={}, state=state, resources={},
-                created_at=database.now(session), error="no model" if state == "failed" else None,
-            )  # fmt: skip
-            session.add(step)
+            session.add(step_row(key, "score", state=state, error="no model" if state == "failed" else None))
             session.flush()
             labels = {"system": system, "seed": 7, "test_set": "test", "metric": metric, **more}
             session.add(StudyStep(study_id=study, node=key, step_key=key, position=99, labels=labels))

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 from simulated_raters import PROTOCOLS, Trouble, compare, simulate
+from table_rows import NOON, assignment_row
 
 from creamtea.store.database import open_database
-from creamtea.store.tables import Assignment, Rating
+from creamtea.store.tables import Rating
 
 
 @pytest.mark.slow
@@ -39,23 +40,12 @@ def test_the_comparison_sees_what_is_wrong(sqlite_url: str) -> None:
     database = open_database(sqlite_url)
     (rater,) = fill(database, raters=1, items=2, k=1)
     with database.transaction() as session:
-        now = database.now(session)
         for item in (1, 2):
-            session.add(
-                Assignment(
-                    item_id=item,
-                    rater_id=rater,
-                    order=[[0], [1], [2], [3]],
-                    lease_until=now,
-                    created_at=now,
-                    submitted_at=now if item == 1 else None,
-                    skip_reason="",
-                    comment="",
-                )
-            )
+            answered = {} if item == 1 else {"submitted_at": None}
+            session.add(assignment_row(item, rater, [[0], [1], [2], [3]], **answered))
             session.flush()
         session.add_all(
-            Rating(assignment_id=1, system=system, revision=1, step=system, created_at=now)
+            Rating(assignment_id=1, system=system, revision=1, step=system, created_at=NOON)
             for system in range(3)
         )
     journal = [

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from ready_campaigns import PLAIN, add_rater, draft_campaign, launched_campaign
 from sqlalchemy import select
+from table_rows import NOON, assignment_row
 
 from creamtea.access import audit
 from creamtea.human.making import launching
@@ -20,7 +21,7 @@ from creamtea.human.rating import raters
 from creamtea.stats.power import default_deviation, intraclass_correlation, power_of, worth
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import Assignment, Campaign, Hypothesis, Item, Rating, Segment
+from creamtea.store.tables import Campaign, Hypothesis, Item, Rating, Segment
 
 GOOD: dict[str, Any] = {"systems": ["beam", "plain", "scones"]}
 
@@ -136,17 +137,13 @@ def rate(database: Database, campaign: int, steps: np.ndarray) -> None:
         name = session.get_one(Campaign, campaign).name
     rater = add_rater(database, name, "anna")
     with database.transaction() as session:
-        now = database.now(session)
         items = session.scalars(select(Item).where(Item.campaign_id == campaign).order_by(Item.position))
         for item, row in zip(items, steps, strict=True):
-            assignment = Assignment(
-                item_id=item.id, rater_id=rater, order=[[0], [1], [2]], lease_until=now, created_at=now,
-                submitted_at=now, skip_reason="", comment="",
-            )  # fmt: skip
+            assignment = assignment_row(item.id, rater, [[0], [1], [2]])
             session.add(assignment)
             session.flush()
             session.add_all(
-                Rating(assignment_id=assignment.id, system=s, revision=1, step=int(step), created_at=now)
+                Rating(assignment_id=assignment.id, system=s, revision=1, step=int(step), created_at=NOON)
                 for s, step in enumerate(row)
             )
 

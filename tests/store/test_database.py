@@ -13,12 +13,12 @@ from quick_databases import configure_sqlite
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.orm import Session
-from step_rows import NOON, step_row
+from table_rows import NOON, step_row
 
 from creamtea.errors import InputError
 from creamtea.store.database import Database, open_database
 from creamtea.store.schema import downgrade, head, upgrade
-from creamtea.store.tables import Controller, Event, StepRow
+from creamtea.store.tables import Controller, Event, ItemKind, StepRow
 
 
 def step(key: str = "k") -> StepRow:
@@ -33,29 +33,19 @@ def count(database: Database) -> int:
 # ---------------------------------------------------------------- addresses
 
 
+WRITE = "; write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        (
-            "creamtea.db",
-            "not a database address: 'creamtea.db'; "
-            "write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
-        ),
+        ("creamtea.db", f"not a database address: 'creamtea.db'{WRITE}"),
         (
             "postgresql://anna:se/cr@t@host:port/x",
-            "not a database address: 'postgresql://anna:***@host:port/x'; "
-            "write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+            f"not a database address: 'postgresql://anna:***@host:port/x'{WRITE}",
         ),
-        (
-            "mysql://host/x",
-            "creamtea cannot use a 'mysql' database; "
-            "write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
-        ),
-        (
-            "postgresql://host",
-            "the database address PostgreSQL host:5432/ names no database; "
-            "write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
-        ),
+        ("mysql://host/x", f"creamtea cannot use a 'mysql' database{WRITE}"),
+        ("postgresql://host", f"the database address PostgreSQL host:5432/ names no database{WRITE}"),
         ("sqlite://", "SQLite in memory cannot be shared by threads; write sqlite:///FILE"),
     ],
 )
@@ -349,3 +339,19 @@ def test_the_clock_is_utc_and_moves_within_a_transaction(database: Database) -> 
     assert first.tzinfo is UTC
     assert timedelta(0) < second - first < timedelta(seconds=ANSWER)
     assert abs(datetime.now(UTC) - second) < timedelta(seconds=ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "many"),
+    [
+        (ItemKind.RATED, "1 rated", "2,000 rated"),
+        (ItemKind.RANDOM, "1 drawn at random", "2,000 drawn at random"),
+        (ItemKind.REPEAT, "1 repeat", "2,000 repeats"),
+        (ItemKind.BAD_REFERENCE, "1 bad reference", "2,000 bad references"),
+        (ItemKind.TUTORIAL, "1 practice item", "2,000 practice items"),
+        (ItemKind.ATTENTION, "1 attention check", "2,000 attention checks"),
+    ],
+)
+def test_items_of_a_kind_are_counted(kind: ItemKind, one: str, many: str) -> None:
+    assert (kind.counted(1), kind.counted(2000)) == (one, many)
+    assert kind.label in many

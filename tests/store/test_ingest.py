@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -12,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import func, select
+from table_rows import step_row
 
 from creamtea.contract.step import MetricRow, PointRow, StepResult
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database, open_database
-from creamtea.store.ingest import BATCH, ingest, read_texts, stored_lines, stored_metrics
+from creamtea.store.ingest import BATCH, ingest, read_texts, stored_lines
 from creamtea.store.tables import (
     MAX_INDEXED,
     Base,
@@ -27,7 +27,6 @@ from creamtea.store.tables import (
     Segment,
     SegmentScore,
     StepFile,
-    StepRow,
 )
 
 SEGMENT = {
@@ -59,18 +58,7 @@ def lines(*rows: dict[str, Any]) -> bytes:
 
 def add_step(database: Database, key: str = "k") -> None:
     with database.transaction() as session:
-        session.add(
-            StepRow(
-                key=key,
-                kind="decode",
-                version=1,
-                params={},
-                locations={},
-                state="running",
-                resources={},
-                created_at=datetime(2026, 3, 1, tzinfo=UTC),
-            )
-        )
+        session.add(step_row(key, "decode", state="running"))
 
 
 def rows_of(database: Database, table: type[Base]) -> list[dict[str, Any]]:
@@ -101,34 +89,18 @@ def test_everything_becomes_rows(database: Database, store: ArtefactStore, tmp_p
     )
     with database.transaction() as session:
         ingest(session, "k", result, files, read_texts(store, files))
-    assert rows_of(database, Segment) == [
-        SEGMENT,
-        {**SEGMENT, "index": 3, "source": "größer 😀", "idioms": []},
-    ]
+    third = {**SEGMENT, "index": 3, "source": "größer 😀", "idioms": []}
+    assert rows_of(database, Segment) == [SEGMENT, third]
     assert rows_of(database, Hypothesis) == [HYPOTHESIS]
     assert rows_of(database, SegmentScore) == [SCORE, {"index": 1, "value": 1.0}]
     assert rows_of(database, StepFile) == [
         {"name": file.name, "digest": file.digest, "size": file.size} for file in files
     ]
+    usual = {"subject": "", "low": None, "high": None, "note": "", "detail": {}}
+    measured = {"value": 31.5, "low": 30.0, "high": 33.0, "detail": {"signature": "x", "n": 2}}
     assert rows_of(database, Metric) == [
-        {
-            "name": "bleu",
-            "subject": "",
-            "value": 31.5,
-            "low": 30.0,
-            "high": 33.0,
-            "note": "",
-            "detail": {"signature": "x", "n": 2},
-        },
-        {
-            "name": "comet",
-            "subject": "test",
-            "value": None,
-            "low": None,
-            "high": None,
-            "note": "the model cannot be had",
-            "detail": {},
-        },
+        {"name": "bleu", **usual, **measured},
+        {"name": "comet", **usual, "value": None, "subject": "test", "note": "the model cannot be had"},
     ]
     assert rows_of(database, Point) == [
         {"series": "loss", "position": 0, "x": 1.0, "y": 2.0, "label": ""},
@@ -195,127 +167,76 @@ def test_an_error_leaves_the_rows_as_they_were(
     assert rows_of(database, SegmentScore) == [SCORE]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
+BAD_LINES = {
+    "hypotheses.jsonl": [
         (
-            "hypotheses.jsonl",
-            lines(HYPOTHESIS, {**HYPOTHESIS, "index": 1, "colour": 1}),
-            "hypotheses.jsonl, line 2: colour: Extra .*; its keys are index, text, score, length, ",
+            lines(HYPOTHESIS, HYPOTHESIS | {"index": 1, "colour": 1}),
+            "line 2: colour: Extra .*; its keys are index, text, score, length, ",
         ),
-        (
-            "segment_scores.jsonl",
-            lines({"index": 0}),
-            "segment_scores.jsonl, line 1: value: Field required.*; its keys are index, value",
-        ),
-        (
-            "segment_scores.jsonl",
-            b'{"index": 0, "value": NaN}\n',
-            "segment_scores.jsonl, line 1: value: .*finite.*nan",
-        ),
-        (
-            "segment_scores.jsonl",
-            b'{"index": 0, "value": 1e999}\n',
-            "segment_scores.jsonl, line 1: value: .*finite.*inf",
-        ),
-        (
-            "segment_scores.jsonl",
-            b'{"index": 0, "value": 1' + b"0" * 400 + b"}\n",
-            "segment_scores.jsonl, line 1: value: .*valid number",
-        ),
-        ("segment_scores.jsonl", lines(SCORE) + b"\n", "segment_scores.jsonl, line 2: Invalid JSON"),
-        ("segment_scores.jsonl", b"[]\n", "segment_scores.jsonl, line 1: .*an object"),
-        ("segment_scores.jsonl", b"\xff\n", "segment_scores.jsonl, line 1: Invalid JSON"),
-        (
-            "segment_scores.jsonl",
-            lines(SCORE, SCORE),
-            "segment_scores.jsonl, line 2: index 0 after 0; indices must increase",
-        ),
-        (
-            "hypotheses.jsonl",
-            lines({**HYPOTHESIS, "length": 2.0}),
-            "hypotheses.jsonl, line 1: length: .*integer, found 2.0",
-        ),
-        (
-            "hypotheses.jsonl",
-            lines({**HYPOTHESIS, "length": -1}),
-            "hypotheses.jsonl, line 1: length: .*greater than or equal to 0, found -1",
-        ),
-        (
-            "hypotheses.jsonl",
-            lines({**HYPOTHESIS, "text": None}),
-            "hypotheses.jsonl, line 1: text: .*string, found None",
-        ),
-        (
-            "hypotheses.jsonl",
-            lines({**HYPOTHESIS, "text": "a\0b"}),
-            "hypotheses.jsonl, line 1: text: .*NUL character, found 'a",
-        ),
-        (
-            "segments.jsonl",
-            b'{"index": 0, "source": "\\ud800", "reference": "", "idioms": []}\n',
-            "segments.jsonl, line 1: Invalid JSON",
-        ),
-        ("segments.jsonl", lines({**SEGMENT, "idioms": {}}), "segments.jsonl, line 1: idioms: .*array.*{}"),
-        (
-            "segments.jsonl",
-            lines({**SEGMENT, "idioms": [{"name": "a\0"}]}),
-            "segments.jsonl, line 1: idioms: .*NUL character, found .*name",
-        ),
+        (lines(HYPOTHESIS | {"length": 2.0}), "line 1: length: .*integer, found 2.0"),
+        (lines(HYPOTHESIS | {"length": -1}), "line 1: length: .*greater than or equal to 0, found -1"),
+        (lines(HYPOTHESIS | {"text": None}), "line 1: text: .*string, found None"),
+        (lines(HYPOTHESIS | {"text": "a\0b"}), "line 1: text: .*NUL character, found 'a"),
     ],
+    "segment_scores.jsonl": [
+        (lines({"index": 0}), "line 1: value: Field required.*; its keys are index, value"),
+        (b'{"index": 0, "value": NaN}\n', "line 1: value: .*finite.*nan"),
+        (b'{"index": 0, "value": 1e999}\n', "line 1: value: .*finite.*inf"),
+        (b'{"index": 0, "value": 1' + b"0" * 400 + b"}\n", "line 1: value: .*valid number"),
+        (lines(SCORE) + b"\n", "line 2: Invalid JSON"),
+        (b"[]\n", "line 1: .*an object"),
+        (b"\xff\n", "line 1: Invalid JSON"),
+        (lines(SCORE, SCORE), "line 2: index 0 after 0; indices must increase"),
+    ],
+    "segments.jsonl": [
+        (
+            b'{"index": 0, "source": "\\ud800", "reference": "", "idioms": []}\n',
+            "line 1: Invalid JSON",
+        ),
+        (lines(SEGMENT | {"idioms": {}}), "line 1: idioms: .*array.*{}"),
+        (lines(SEGMENT | {"idioms": [{"name": "a\0"}]}), "line 1: idioms: .*NUL character, found .*name"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"), [(name, *case) for name, cases in BAD_LINES.items() for case in cases]
 )
 def test_a_bad_line_is_named(name: str, content: bytes, message: str) -> None:
-    with pytest.raises(StepError, match=f"^{message}"):
+    with pytest.raises(StepError, match=f"^{name}, {message}"):
         list(stored_lines(name, BytesIO(content)))
+
+
+def bleu(value: float | None = 1.0, **more: Any) -> StepResult:
+    return StepResult([MetricRow("bleu", value, **more)])
 
 
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (StepResult([MetricRow("bleu", math.nan)]), "metric 'bleu': value: .*finite.*nan"),
-        (
-            StepResult([MetricRow("bleu", 1.0, low=-math.inf, subject="dev")]),
-            "metric 'bleu' of 'dev': low: .*finite.*-inf",
-        ),
-        (
-            StepResult([MetricRow("bleu", None)]),
-            "metric 'bleu' has neither a value nor a note that says why not",
-        ),
+        (bleu(math.nan), "metric 'bleu': value: .*finite.*nan"),
+        (bleu(low=-math.inf, subject="dev"), "metric 'bleu' of 'dev': low: .*finite.*-inf"),
+        (bleu(None), "metric 'bleu' has neither a value nor a note that says why not"),
         (StepResult([MetricRow("bleu", 1.0), MetricRow("bleu", 2.0)]), "metric 'bleu' is given twice"),
-        (
-            StepResult([MetricRow("bleu", 1.0, detail={"p_values": [0.5, math.nan]})]),
-            "metric 'bleu': detail: .*nan",
-        ),
-        (
-            StepResult([MetricRow("bleu", 1.0, detail={"path": Path("a")})]),
-            "metric 'bleu': detail: .*a PosixPath, which JSON cannot represent",
-        ),
+        (bleu(detail={"p_values": [0.5, math.nan]}), "metric 'bleu': detail: .*nan"),
+        (bleu(detail={"path": Path("a")}), "metric 'bleu': detail: .*a PosixPath, which JSON cannot"),
+        (bleu(subject="x" * 301), "metric 'bleu' of .*: subject: .*at most 300"),
+        (bleu(note="a\0b"), "metric 'bleu': note: .*NUL"),
+        (bleu(note="Stra\udcdfe"), "metric 'bleu': note: .*half of a surrogate pair"),
         (
             StepResult(points=[PointRow("loss", 1, 2.0), PointRow("loss", 2, math.nan)]),
             "point 1 of 'loss': y: .*finite.*nan",
-        ),
-        (
-            StepResult([MetricRow("pairs", 1.0, subject="x" * 301)]),
-            "metric 'pairs' of .*: subject: .*at most 300",
         ),
         (StepResult(points=[PointRow("x" * 301, 1, 2.0)]), "point 0 of .*: series: .*at most 300"),
         (StepResult(facts={"seconds": math.inf}), "the step's result: facts: seconds: .*inf"),
         (StepResult(facts={"a\0": 1}), "the step's result: facts: .*NUL character"),
     ],
 )
-def test_a_bad_number_is_named(sqlite_template: Path, result: StepResult, message: str) -> None:
+def test_a_bad_result_is_named(sqlite_template: Path, result: StepResult, message: str) -> None:
     database = open_database(f"sqlite:///{sqlite_template}")  # in which nothing stays of a bad result
     with pytest.raises(StepError, match=f"^{message}"), database.transaction() as session:
         ingest(session, "k", result, [], {})
     database.close()
-
-
-@pytest.mark.parametrize(
-    ("note", "message"), [("a\0b", "note: .*NUL"), ("Stra\udcdfe", "note: .*half of a surrogate pair")]
-)
-def test_a_note_that_no_database_can_hold_is_named(note: str, message: str) -> None:
-    with pytest.raises(StepError, match=f"^metric 'bleu': {message}"):
-        list(stored_metrics(StepResult([MetricRow("bleu", 1.0, note=note)])))
 
 
 def test_numpy_numbers_are_numbers(database: Database) -> None:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_campaigns import add_rater, make_campaign, rate, work_for
 from sqlalchemy import func, select
+from table_rows import campaign_row
 from toy_study import ToyStudy
 
 from creamtea.contract.step import LiveView, PartIndex
@@ -290,23 +291,7 @@ def test_an_open_campaign_is_not_removed(database: Database) -> None:
 
 def campaign_on(database: Database, study_id: int) -> None:
     with database.transaction() as session:
-        session.add(
-            Campaign(
-                name="jam",
-                study_id=study_id,
-                test_set="test",
-                protocol="da",
-                systems=[],
-                source_language="en",
-                target_language="de",
-                ratings_per_item=1,
-                seed=1,
-                instructions="",
-                settings={},
-                state="draft",
-                created_at=database.now(session),
-            )
-        )
+        session.add(campaign_row(name="jam", study_id=study_id, systems=[], state="draft", launched_at=None))
 
 
 def test_files_beside_sources_stay_while_a_campaign_shows_them(

@@ -9,10 +9,11 @@ from accessibility import violations
 from limits import wait_until
 from playwright.sync_api import expect
 from sqlalchemy import select
+from table_rows import campaign_row, item_row
 from watched import at_rest
 
 from creamtea.store.database import Database
-from creamtea.store.tables import Assignment, Campaign, Item, Rating
+from creamtea.store.tables import Assignment, Item, Rating
 
 SYSTEMS = ["tapir-greedy", "tapir-lexicon", "tapir-nvs", "dugong-greedy"]
 # study, corpus, variants, test set, parts of systems, campaigns: what a rater's browser must never get
@@ -39,43 +40,19 @@ def own_campaign(
         start for start, size in zip(accumulate(pages, initial=0), pages, strict=False) for _ in range(size)
     ]
     of_items = {key.removeprefix("item_"): fields.pop(key) for key in list(fields) if key.startswith("item_")}
-    plain = {"kind": "rated", "document": "", "context": [], "weight": 1.0} | of_items
     with database.transaction() as session:
         now = database.now(session)
         most = max(len(outputs) for _, outputs in items)
-        campaign = Campaign(
-            name=name,
-            test_set="narwhal",
-            protocol=protocol,
-            systems=SYSTEMS + [f"tapir-{number}" for number in range(most - len(SYSTEMS))],
-            source_language=languages[0],
-            target_language=languages[1],
-            **{
-                "ratings_per_item": 20,
-                "seed": 1,
-                "instructions": "",
-                "settings": {},
-                "state": "launched",
-                "created_at": now,
-                "launched_at": now,
-            }
-            | fields,
-        )
+        systems = SYSTEMS + [f"tapir-{number}" for number in range(most - len(SYSTEMS))]
+        own = {"name": name, "test_set": "narwhal", "protocol": protocol, "systems": systems}
+        own |= {"source_language": languages[0], "target_language": languages[1], "ratings_per_item": 20}
+        campaign = campaign_row(**own, **{"created_at": now, "launched_at": now} | fields)
         session.add(campaign)
         session.flush()
-        session.add_all(
-            Item(
-                campaign_id=campaign.id,
-                position=position,
-                segment_index=position,
-                page=starts[position] if pages else None,
-                source=source,
-                systems=list(range(len(outputs))),
-                outputs=outputs,
-                **plain,
-            )
-            for position, (source, outputs) in enumerate(items)
-        )
+        for position, (source, outputs) in enumerate(items):
+            texts = {"source": source, "systems": list(range(len(outputs))), "outputs": outputs}
+            page = starts[position] if pages else None
+            session.add(item_row(campaign.id, position, page=page, **texts, **of_items))
 
 
 def stored(database: Database, rater_id: int, source: str, revision: int = 1) -> dict[str, int]:

@@ -17,6 +17,7 @@ from keyboard import walk
 from playwright.sync_api import expect
 from rating_board import FOUR, at_rest, item_on, own_campaign, save
 from sqlalchemy import select
+from table_rows import item_row
 
 from creamtea.access import audit
 from creamtea.human import rating as assignment
@@ -25,7 +26,7 @@ from creamtea.human.rating import raters
 from creamtea.report.build import build_report
 from creamtea.report.html import to_html
 from creamtea.store.queries import study_nodes
-from creamtea.store.tables import Campaign, Item
+from creamtea.store.tables import Campaign
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -350,9 +351,7 @@ def save_preference(page: Any) -> None:
 def teach(site: Any, campaign: str) -> None:
     with site.database.transaction() as session:
         row = session.scalars(select(Campaign).where(Campaign.name == campaign)).one()
-        item = Item(
-            campaign_id=row.id, position=99, kind="tutorial", segment_index=-1, document="", context=[],
-            source="practice", systems=[0, 1], outputs=["gut", "schlecht"], weight=0.0,
-            guidance={"steps": {"0": [1, 2], "1": [0, 1]}, "explanation": "They are close."},
-        )  # fmt: skip
-        session.add(item)
+        written = {"kind": "tutorial", "segment_index": -1, "weight": 0.0, "source": "practice"}
+        written |= {"systems": [0, 1], "outputs": ["gut", "schlecht"]}
+        guidance = {"steps": {"0": [1, 2], "1": [0, 1]}, "explanation": "They are close."}
+        session.add(item_row(row.id, 99, guidance=guidance, **written))

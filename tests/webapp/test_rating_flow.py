@@ -22,6 +22,7 @@ from rating_board import (
     wait_for_scores,
 )
 from sqlalchemy import select, update
+from table_rows import item_row
 from watched import press
 
 from creamtea.access import sessions
@@ -193,13 +194,9 @@ def write(site: Any, campaign: str, kind: str, guidance: dict[str, Any]) -> None
     """An item that the organiser wrote."""
     with site.database.transaction() as session:
         row = session.scalars(select(Campaign).where(Campaign.name == campaign)).one()
-        session.add(
-            Item(
-                campaign_id=row.id, position=99, kind=kind, segment_index=-1, document="", context=[],
-                source="practice", systems=[0, 1], outputs=["gut", "schlecht"], weight=0.0,
-                guidance=guidance,
-            )
-        )  # fmt: skip
+        written = {"kind": kind, "segment_index": -1, "weight": 0.0, "source": "practice"}
+        texts = {"systems": [0, 1], "outputs": ["gut", "schlecht"]}
+        session.add(item_row(row.id, 99, guidance=guidance, **written, **texts))
 
 
 def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:

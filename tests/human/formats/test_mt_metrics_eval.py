@@ -1,24 +1,31 @@
 """The mt-metrics-eval folder, read by a strict reader of the documented layout (helpers/evalset.py)."""
 
+import json
+import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import evalset
 import pytest
 from rated import Rated
 from sqlalchemy import Delete, Update, delete, select, update
+from table_rows import step_row
 
 from creamtea.errors import InputError
-from creamtea.human.formats.base import ImportFacts
-from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.base import ImportFacts, NotKept
+from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
+from creamtea.human.formats.rating_rows import rows_of
+from creamtea.human.formats.storing import collect
+from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.tables import (
+    AuditEvent,
     Campaign,
     Hypothesis,
     Metric,
     Segment,
     SegmentScore,
-    StepRow,
     StudyRow,
     StudyStep,
 )
@@ -61,22 +68,10 @@ def rate(rated: Rated) -> None:
 def add_metrics(database: Database, systems: list[str], segments: int = 5) -> None:
     with database.transaction() as session:
         study = session.scalars(select(StudyRow)).one().id
-        now = database.now(session)
         for number, system in enumerate(systems):
             key = f"score/{system}"
             labels = {"system": system, "test_set": "test", "seed": 7, "metric": "comet"}
-            session.add(
-                StepRow(
-                    key=key,
-                    kind="score",
-                    version=1,
-                    params={"metric": {"kind": "comet"}},
-                    state="succeeded",
-                    resources={},
-                    locations={},
-                    created_at=now,
-                )
-            )
+            session.add(step_row(key, "score", params={"metric": {"kind": "comet"}}))
             session.flush()
             session.add(
                 StudyStep(study_id=study, node=key, step_key=key, position=90 + number, labels=labels)
@@ -276,3 +271,306 @@ def test_texts_are_written_as_they_are(database: Database, tmp_path: Path, outpu
     assert exported(database, rated, tmp_path).outputs["a"] == [read]
     written = (tmp_path / "jam-test" / "system-outputs" / "en-de" / "a.txt").read_bytes()
     assert written == f"{output}\n".encode()
+
+
+# ---------------------------------------------------------------- imports
+
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+MISSING = "[No translation supplied]"
+
+
+def written(folder: Path, **changes: str) -> Path:
+    """A test set of three segments and two systems with three kinds of scores; `changes` by the file."""
+    files = {
+        "documents/en-de.docs": "news\ta\nnews\ta\nnews\tb\n",
+        "sources/en-de.txt": "one\n two \nthree\n",
+        "references/en-de.refA.txt": f"eins\n{MISSING}\ndrei\n",
+        "system-outputs/en-de/A.txt": f"Eins\nZwei\n{MISSING}\n",
+        "system-outputs/en-de/B.txt": "1\n2\n3\n",
+        "human-scores/en-de.mqm.seg.score": "B -0.1\nB None\nB -1.6666666666666667\nA -25.0\nA 0\nA None\n",
+        "human-scores/en-de.mqm.sys.score": "B -0.8\nA -12.5\n",
+        "human-scores/en-de.da.seg.score": "A 70\nA None\nA None\nB None\nB 50.0\nB None\n",
+        "human-scores/en-de.wmt-z.seg.score": "A 1e-05\nA None\nA None\nB None\nB 0.25\nB None\n",
+        "metric-scores/en-de/bleu-refA.sys.score": "A 1\nB 2\n",
+    }
+    for name, text in (files | changes).items():
+        path = folder / "wmt" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text:
+            path.write_text(text, encoding="utf-8")
+    return folder / "wmt"
+
+
+def facts(scores: str | None = None, protocol: str | None = None, **fields: str) -> ImportFacts:
+    return ImportFacts("wmt", protocol, scores=scores, **fields)
+
+
+def test_the_folder_that_one_is_in_has_a_name(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(written(tmp_path))
+    with pytest.raises(InputError, match=r"^wmt: found sources"):
+        find_format("mt-metrics-eval").read(Path(), facts(source_language="x", target_language="y"), NOW)
+    import_campaign(database, Path(), "mt-metrics-eval", facts("mqm"), "test")
+    with database.session() as session:
+        (event,) = session.query(AuditEvent).all()
+    assert event.detail["file"] == "wmt"
+
+
+def test_segment_scores_are_those_of_one_rater_and_stay_as_they_are(
+    database: Database, tmp_path: Path
+) -> None:
+    done = import_campaign(database, written(tmp_path), "mt-metrics-eval", facts("mqm"), "test")
+    assert done.not_kept == (
+        NotKept(4, "segment scores with their raters: one rater, 'mqm', has them all"),
+        NotKept(2, "scores of documents, domains and systems"),
+        NotKept(2, "other scores of people (da, wmt-z; --scores)"),
+        NotKept(1, "files of metric scores"),
+        NotKept(2, "reference translations"),
+    )
+    content = collect(database, "wmt")
+    assert (content.protocol, content.test_set, content.systems) == ("scores", "news", ("B", "A"))
+    assert (content.source_language, content.target_language) == ("en", "de")
+    rows = {(row.system, row.segment): row for row in rows_of(content)}
+    assert {key: row.payload for key, row in rows.items()} == {
+        ("B", 0): {"score": "-0.1"},
+        ("B", 2): {"score": "-1.6666666666666667"},
+        ("A", 0): {"score": "-25.0"},
+        ("A", 1): {"score": "0"},
+    }
+    assert {row.rater for row in rows.values()} == {"mqm"}
+    items = {(item.segment, item.systems[0]): item for item in content.items}
+    assert set(items) == {(0, "A"), (0, "B"), (1, "A"), (1, "B"), (2, "B")}, "without what nobody translated"
+    assert (items[1, "A"].source, items[1, "A"].document, items[2, "B"].document) == (" two ", "a", "b")
+    with database.session() as session:
+        ratings = load_ratings(session, session.query(Campaign).one())
+    assert sorted(ratings.value.tolist()) == [-25.0, -1.666667, -0.1, 0.0]
+
+    export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
+    before, after = (evalset.read(path, "en-de") for path in (_readable(tmp_path / "wmt"), tmp_path / "out"))
+    assert after.human["scores", "seg"] == before.human["mqm", "seg"]
+    assert (after.outputs, after.documents, after.source) == (before.outputs, before.documents, before.source)
+
+
+def _readable(folder: Path) -> Path:
+    """Without what the strict reader has to refuse."""
+    shutil.rmtree(folder / "metric-scores")
+    return folder
+
+
+def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
+    marked = {
+        name: f"\ufeff{text}"
+        for name, text in {
+            "sources/en-de.txt": "one\n two \nthree\n",
+            "system-outputs/en-de/A.txt": "Eins\nZwei\nDrei\n",
+            "system-outputs/en-de/._A.txt": "of a Mac, and no system\n",
+            "documents/en-de.docs": "news\ta\nnews\ta\nnews\tb\n",
+            "human-scores/en-de.da.seg.score": "A 70\nA None\nA None\n\nB None\nB 50.0\nB None\n\n",
+        }.items()
+    }
+    content, _ = find_format("mt-metrics-eval").read(written(tmp_path, **marked), facts("da", "da"), NOW)
+    first = content.items[0]
+    assert (first.source, first.outputs, first.document) == ("one", ("Eins",), "a")
+
+
+def test_a_text_that_begins_with_that_character_comes_back(database: Database, tmp_path: Path) -> None:
+    sources = {"sources/en-de.txt": "\ufeff\ufeffone\n two \nthree\n"}
+    folder = written(tmp_path, **sources)
+    import_campaign(database, folder, "mt-metrics-eval", facts("da", "da"), "test")
+    export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
+    content, _ = find_format("mt-metrics-eval").read(tmp_path / "out", facts("da", "da"), NOW)
+    assert content.items[0].source == "\ufeffone"
+
+
+def test_scores_of_a_scale(tmp_path: Path) -> None:
+    content, _ = find_format("mt-metrics-eval").read(written(tmp_path), facts("da", "da"), NOW)
+    assert sorted(score.step for answer in content.answers for score in answer.scores) == [50, 70]
+    with pytest.raises(
+        InputError, match=r"en-de\.wmt-z\.seg\.score, line 1.*1e-05.* not a value of the scale"
+    ):
+        find_format("mt-metrics-eval").read(written(tmp_path), facts("wmt-z", "da"), NOW)
+    content, _ = find_format("mt-metrics-eval").read(written(tmp_path), facts("wmt-z"), NOW)
+    assert content.answers[0].scores[0].payload == {"score": "1e-05"}
+
+
+ERROR = {"start": 0, "end": 2, "category": "Fluency/Grammar", "severity": "major", "score": 5.0}
+OMISSION = {"start": 4, "end": 4, "category": None, "severity": "minor", "is_source_error": False}
+
+
+def rated(*errors: dict[str, object]) -> str:
+    return json.dumps({"errors": errors})
+
+
+def marked(folder: Path, rater: str = "ann", ending: str = "mqm.ann") -> Path:
+    lines = ["A\tNone"] * 2 + [f"A\t{rated()}\t{rater}"] + [f"B\t{rated(ERROR, OMISSION)}\t{rater}"]
+    text = "\n".join([*lines, "B\tNone", "B\tNone"]) + "\n"
+    return written(folder, **{f"human-scores/en-de.{ending}.seg.rating": text})
+
+
+def test_marked_errors_have_their_raters(tmp_path: Path) -> None:
+    content, not_kept = find_format("mt-metrics-eval").read(marked(tmp_path), facts("mqm"), NOW)
+    assert content.protocol == "mqm"
+    rows = {(row.system, row.segment): row for row in rows_of(content)}
+    assert rows["B", 0].payload == {
+        "spans": [
+            {"start": 0, "end": 0, "severity": "major", "category": ["Fluency", "Grammar"]},
+            {"severity": "minor"},
+        ]
+    }
+    assert (rows["B", 0].rater, rows["B", 0].value, rows["A", 2].value) == ("ann", "-6.0", "0.0")
+    said = {part.what: part.count for part in not_kept}
+    assert said["segment scores without marked errors"] == 3
+    assert said["segment scores that are not what their errors cost"] == 1
+    assert said["errors that end after the end of the text: they end with it here"] == 1
+
+
+def test_an_error_that_begins_behind_its_text_is_said_to_be_an_omission(tmp_path: Path) -> None:
+    behind = {"start": 7, "end": 9, "severity": "minor"}
+    folder = written(
+        tmp_path,
+        **{"human-scores/en-de.mqm.ann.seg.rating": f"A\t{rated(behind)}\tann\n" + "A\tNone\n" * 2},
+    )
+    content, not_kept = find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
+    assert [row.payload for row in rows_of(content)] == [{"spans": [{"severity": "minor"}]}]
+    notes = {part.what: part.count for part in not_kept if part.note}
+    assert notes == {"errors marked after the end of the text: read as omissions": 1}
+
+
+@pytest.mark.parametrize(
+    "change", [{"is_source_error": "false"}, {"start": "0", "end": "0"}, {"start": None}]
+)
+def test_an_error_that_cannot_be_read(tmp_path: Path, change: dict[str, object]) -> None:
+    folder = marked(tmp_path)
+    path = folder / "human-scores/en-de.mqm.ann.seg.rating"
+    path.write_text(path.read_text().replace(json.dumps(ERROR), json.dumps(ERROR | change)))
+    with pytest.raises(InputError, match=r"seg\.rating, line 4: found .*; allowed: None, or"):
+        find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
+
+
+def test_esa_joins_a_score_with_the_errors_of_one_rater(tmp_path: Path) -> None:
+    scores = "A None\nA None\nA 90\nB 40\nB None\nB None\n"
+    folder = marked(tmp_path, ending="esa")
+    (folder / "human-scores/en-de.esa.seg.score").write_text(scores)
+    content, _ = find_format("mt-metrics-eval").read(folder, facts("esa", "esa"), NOW)
+    assert {(row.system, row.value, len(row.payload["spans"])) for row in rows_of(content)} == {
+        ("A", "90", 0),
+        ("B", "40", 2),
+    }
+
+
+def test_a_protocol_that_the_folder_contradicts(tmp_path: Path) -> None:
+    folder = marked(tmp_path, ending="da")
+    with pytest.raises(InputError, match=r"--protocol esa: mqm contradicts it: all scores are 0.*; mqm fits"):
+        find_format("mt-metrics-eval").read(marked(tmp_path), facts("mqm", "esa"), NOW)
+    path = folder / "human-scores/en-de.da.seg.rating"
+    path.write_text(path.read_text().replace('"Fluency/Grammar"', "null"))
+    with pytest.raises(InputError, match=r"--protocol mqm: da contradicts it: it has 2 scores.*; esa fits"):
+        find_format("mt-metrics-eval").read(folder, facts("da", "mqm"), NOW)
+
+
+def test_two_raters_of_one_segment(tmp_path: Path) -> None:
+    marked(tmp_path)
+    folder = marked(tmp_path, "bob", "mqm.bob")
+    content, _ = find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
+    assert (len(content.items), len(content.answers), content.ratings_per_item) == (6, 4, 2)
+    (folder / "human-scores/en-de.mqm.seg.score").write_text("A None\nA None\nA 90\nB 4\nB None\nB None\n")
+    with pytest.raises(InputError, match="found 2 raters' errors; allowed: those of one"):
+        find_format("mt-metrics-eval").read(folder, facts("mqm", "esa"), NOW)
+    marked(tmp_path, "ann", "mqm.merged")  # the same ratings again
+    content, _ = find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
+    assert len(content.answers) == 4
+    content, _ = find_format("mt-metrics-eval").read(folder, facts("mqm.merged"), NOW)
+    assert len(content.answers) == 2
+
+
+def test_the_first_line_whose_errors_cost_nothing_that_is_known_is_named(tmp_path: Path) -> None:
+    awful = rated({**ERROR, "severity": "awful"})
+    lines = [f"{system}\t{awful}\tann" for system in "ABC"]
+    outputs = {f"system-outputs/en-de/{system}.txt": "x\n" * 3 for system in "ABC"}
+    scores = "".join(f"{system} -1\n" * 3 for system in "CBA")
+    names = ("human-scores/en-de.mqm.seg.rating", "human-scores/en-de.mqm.seg.score")
+    ratings = "".join(f"{line}\n" * 3 for line in lines)
+    folder = written(tmp_path, **outputs, **dict(zip(names, (ratings, scores), strict=True)))
+    with pytest.raises(InputError, match=r"seg\.rating, line 1: .*awful"):
+        find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
+
+
+SEG = "human-scores/en-de.da.seg.score"
+
+
+@pytest.mark.parametrize(
+    ("change", "chosen", "said"),
+    [
+        ({}, facts(), "found scores of da, mqm, wmt-z; choose one with --scores"),
+        ({}, facts("esa"), "found scores of da, mqm, wmt-z; choose one with --scores"),
+        ({}, facts("da", source_language="en", target_language="fr"), "pairs: en-de; choose one"),
+        ({"sources/en-fr.txt": "x\n"}, facts("da"), "pairs: en-de, en-fr; choose one"),
+        ({"documents/en-de.docs": "news\ta\n"}, facts("da"), "found 1 line; allowed: 3"),
+        ({"documents/en-de.docs": "news\n" * 3}, facts("da"), "line 1: found 'news'; allowed: DOMAIN TAB"),
+        ({"system-outputs/en-de/A.txt": "x\n"}, facts("da"), "A.txt: found 1 line; allowed: 3"),
+        ({SEG: "C 1\n"}, facts("da"), "line 1: found 'C 1'; allowed: a system of system-outputs"),
+        ({SEG: "A 1\n"}, facts("da"), "found 1 values of A; allowed: 3"),
+        ({SEG: "A 1\n" * 4}, facts("da"), "line 4: found a value of A too many"),
+        ({SEG: "A 1\nA x\nA 2\n"}, facts("da"), "line 2: 'x' is not a number"),
+        ({SEG: "A 1\nA inf\nA 2\n"}, facts("da"), "line 2: 'inf' is not a number"),
+        ({SEG: "A 1\nA 1e999999999\nA 2\n"}, facts("da"), "line 2: '1e999999999' is not a number"),
+        ({SEG: "A 1\nA 1001\nA 2\n"}, facts("da"), "line 2: 1001 is beyond"),
+        ({SEG: "A None\n" * 3}, facts("da"), "only None in it: no ratings"),
+        ({"system-outputs/en-de/ .txt": "x\n" * 3}, facts("da"), "found the file ' .txt'"),
+        ({}, facts("da", "mqm"), "has no errors marked for da"),
+        ({"human-scores/en-de.da.seg.rating": "A\tNone\n" * 2 + "A\t[]\n"}, facts("da"), "line 3: found"),
+    ],
+)
+def test_folders_that_cannot_be_read(
+    tmp_path: Path, change: dict[str, str], chosen: ImportFacts, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        find_format("mt-metrics-eval").read(written(tmp_path, **change), chosen, NOW)
+
+
+def test_a_name_of_two_words_is_one_system(tmp_path: Path) -> None:
+    scores = "A 1\t-1\nA 1\tNone\nA 1\t-3\n"
+    folder = written(tmp_path, **{"system-outputs/en-de/A 1.txt": "x\n" * 3, SEG: scores})
+    content, _ = find_format("mt-metrics-eval").read(folder, facts("da"), NOW)
+    assert content.systems == ("A 1", "A", "B")
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="reads a folder"):
+        find_format("mt-metrics-eval").read(tmp_path / "file", facts(), NOW)
+
+
+DOMAINS = {
+    "documents/en-de.docs": "news\ta\nnews\tb\nchat\tc\n",
+    "human-scores/en-de.mqm.seg.score": "A -1\nA -3\nA -7\nB 0\nB None\nB None\n",
+}
+
+
+def test_domains_come_back(database: Database, tmp_path: Path) -> None:
+    import_campaign(database, written(tmp_path, **DOMAINS), "mt-metrics-eval", facts("mqm"), "test")
+    domains = {"a": "news", "b": "news", "c": "chat"}
+    assert collect(database, "wmt").settings["domains"] == domains
+    export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
+    assert (tmp_path / "out/documents/en-de.docs").read_text() == "news\ta\nnews\tb\nchat\tc\n"
+    found = evalset.read(tmp_path / "out", "en-de")
+    assert (found.domains, found.domain_of) == (["chat", "news"], domains)
+    assert found.by_domain["en-de.scores.domain.score", "A"] == {"news": "-2.0", "chat": "-7.0"}
+    assert found.by_domain["en-de.scores.domain.score", "B"] == {"news": "0.0", "chat": "None"}
+    again = ImportFacts("again")
+    import_campaign(database, tmp_path / "out", "mt-metrics-eval", again, "test")
+    assert collect(database, "again").settings["domains"] == domains
+
+
+def test_two_domains_of_one_name_in_the_format(database: Database, tmp_path: Path) -> None:
+    lines = """\
+ann,A,1,TGT,eng,deu,60,news.1,False,[],3,4
+ann,A,2,TGT,eng,deu,62,chat.1,False,[],3,4
+"""
+    (tmp_path / "scores.csv").write_text(lines)
+    (tmp_path / "docs").write_text("so_me\tnews.1\nso/me\tchat.1\n")
+    import_campaign(database, tmp_path / "scores.csv", "appraise", facts(documents=tmp_path / "docs"), "test")
+    with pytest.raises(InputError, match="the domains 'so_me' and 'so/me' are both called 'so_me'"):
+        export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
