@@ -74,19 +74,27 @@ def root_in_a_file() -> None:
 
 
 ONE = "\n1 mistake in study.yaml"
-NOTHING: Change = lambda: None  # noqa: E731
-# what is wrong: (arguments, how it comes about, the message after "creamtea: ", with {place} for the folder)
+# the command → the beginning of its message after "creamtea: "
+WRONG_COMMANDS = {
+    "status --watch --json": "--watch draws tables, and --json prints one state: give one of them",
+    "campaign create first --study demo --systems a,b": "the options: test_set: required key is missing"
+    "\n1 mistake in the options",
+    "run nosuch.yaml": "nosuch.yaml: no such file; give the path of a study (.yaml)",
+    "run study.yaml --quiet --set variants.softmax.seed=3": "--set variants.softmax.seed=3: "
+    "variants.softmax.seed: found an unknown key, allowed one of corpus, subwords, objective, architecture, "
+    "nvs, training, start_from, alignment_corpus, seeds, resources (did you mean seeds?)" + ONE,
+    "run study.yaml --executor slurm": "--executor slurm: unknown executor; use ray or inline",
+    "report nosuch": "there is no database at {place}/home/creamtea.db; ",
+    f"run study.yaml --data {'x' * 300}": f"{'x' * 300}: File name too long; name another path",
+    "compare --source test.en --reference test.de caf\udce9.de": r"caf\udce9.de: the path is not UTF-8; "
+    "give the file another name",
+    "compare --source nosuch/test.en --reference test.de dev.de": "--source nosuch/test.en: there is no "
+    "folder nosuch",
+    "export small greedy --to safetensors caf\udce9": r"FOLDER caf\udce9: the name is not UTF-8; give",
+    "blame small rated --below inf": "--below inf: give a number; ",
+}
+# what is wrong: (arguments, how it comes about, the message, with {place} for the folder)
 CASES: dict[str, tuple[list[str], Change, str]] = {
-    "two ways to show": (
-        ["status", "--watch", "--json"],
-        NOTHING,
-        "--watch draws tables, and --json prints one state: give one of them",
-    ),
-    "a campaign of options that lacks one": (
-        ["campaign", "create", "first", "--study", "demo", "--systems", "a,b"],
-        NOTHING,
-        "the options: test_set: required key is missing\n1 mistake in the options",
-    ),
     "unknown key": (
         RUN,
         edit("vocabulary: 60", "vocabulary: 60, seed: 1"),
@@ -112,23 +120,6 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
         "study.yaml:2: found a bracket, a comma or a mark where there must be a value, allowed valid YAML"
         + ONE,
     ),
-    "no such study": (
-        ["run", "nosuch.yaml"],
-        NOTHING,
-        "nosuch.yaml: no such file; give the path of a study (.yaml)",
-    ),
-    "a wrong --set": (
-        [*RUN, "--set", "variants.softmax.seed=3"],
-        NOTHING,
-        "--set variants.softmax.seed=3: variants.softmax.seed: found an unknown key, allowed one of corpus, "
-        "subwords, objective, architecture, nvs, training, start_from, alignment_corpus, seeds, "
-        "resources (did you mean seeds?)" + ONE,
-    ),
-    "an unknown executor": (
-        ["run", "study.yaml", "--executor", "slurm"],
-        NOTHING,
-        "--executor slurm: unknown executor; use ray or inline",
-    ),
     "an artefact root that cannot be written": (
         RUN,
         root_in_a_file,
@@ -141,46 +132,17 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
         "SQLite file {place}/home/creamtea.db has schema revision 9999, which is newer than this creamtea "
         f"(it needs {head()}); install a newer creamtea",
     ),
-    "a report of nothing": (
-        ["report", "nosuch"],
-        NOTHING,
-        "there is no database at {place}/home/creamtea.db; ",
-    ),
-    "a report of a name that is not UTF-8": (
+    "a name that is not UTF-8": (
         ["report", "caf\udce9"],
         empty_database,
         r"no study 'caf\udce9'; the database has no study yet",
     ),
-    "a name that is too long": (
-        [*RUN, "--data", "x" * 300],
-        NOTHING,
-        f"{'x' * 300}: File name too long; name another path",
-    ),
-    "outputs whose name is not UTF-8": (
-        ["compare", "--source", "test.en", "--reference", "test.de", "caf\udce9.de"],
-        NOTHING,
-        r"caf\udce9.de: the path is not UTF-8; give the file another name",
-    ),
-    "a folder of outputs that is not there": (
-        ["compare", "--source", "nosuch/test.en", "--reference", "test.de", "dev.de"],
-        NOTHING,
-        "--source nosuch/test.en: there is no folder nosuch",
-    ),
-    "an export to a name that is not UTF-8": (
-        ["export", "small", "greedy", "--to", "safetensors", "caf\udce9"],
-        NOTHING,
-        r"FOLDER caf\udce9: the name is not UTF-8; give another",
-    ),
-    "a score that is not finite": (
-        ["blame", "small", "rated", "--below", "inf"],
-        NOTHING,
-        "--below inf: give a number; ",
-    ),
-    "a report of a number that no row can have": (
+    "a number that no row can have": (
         ["report", "9" * 30],
         empty_database,
         f"no study '{'9' * 30}'; the database has no study yet; `creamtea run STUDY.yaml` makes one",
     ),
+    **{words: (words.split(), lambda: None, message) for words, message in WRONG_COMMANDS.items()},
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import socket
 import sqlite3
@@ -311,22 +312,19 @@ def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path, wait_for: Wa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["retry", "nosuch"], "no study 'nosuch'; the database has no study yet; "),
-        (["translate", "tiny", "softmax-greedy", "--word", ""], "--word: no word was given"),
+        ("retry nosuch", "no study 'nosuch'; the database has no study yet; "),
+        ("translate tiny softmax-greedy --word ''", "--word: no word was given"),
         (
-            ["run", "tiny.yaml", "--executor", "inline", "--address", "head:6379"],
+            "run tiny.yaml --executor inline --address head:6379",
             "--address names a Ray cluster, which --executor inline does not use\n",
         ),
-        (
-            ["submit", "tiny.yaml", "--address", "ray://head:10001"],
-            "--address ray://head:10001: write HOST:PORT",
-        ),
+        ("submit tiny.yaml --address ray://head:10001", "--address ray://head:10001: write HOST:PORT"),
     ],
 )
 def test_wrong_input_is_one_message_and_exit_code_2(
-    creamtea, study: Path, arguments: list[str], message: str
+    creamtea, study: Path, arguments: str, message: str
 ) -> None:
-    done = creamtea(*arguments)
+    done = creamtea(*shlex.split(arguments))
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("creamtea: " + message)
     assert "Traceback" not in done.stderr

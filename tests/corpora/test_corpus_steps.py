@@ -59,6 +59,9 @@ def numbers(result: StepResult) -> dict[str, float | None]:
     return {f"{row.name} {row.subject}".strip(): row.value for row in result.metrics}
 
 
+KEPT = ("read", "kept")
+
+
 def run_corpus(run: Run) -> tuple[StepResult, Context]:
     return run(CORPUS, "corpus", params={"corpus": SYNTHETIC, "languages": LANGUAGES, "digests": {}})
 
@@ -67,15 +70,10 @@ def test_a_synthetic_corpus_is_written_and_counted(run: Run) -> None:
     result, context = run_corpus(run)
     lines = {path.name: path.read_text().count("\n") for path in context.output.iterdir()}
     assert lines == {"train.src": 300, "train.tgt": 300, "dev.src": 20, "dev.tgt": 20}
+    pairs = {"train_read": 300, "train_kept": 300, "dev_read": 20, "dev_kept": 20}
     assert numbers(result) == {
-        "pairs train_read": 300,
-        "pairs train_kept": 300,
-        "pairs dev_read": 20,
-        "pairs dev_kept": 20,
-        "dropped empty": 0,
-        "dropped too_long": 0,
-        "dropped ratio": 0,
-        "dropped duplicate": 0,
+        **{f"pairs {name}": count for name, count in pairs.items()},
+        **{f"dropped {reason}": 0 for reason in ("empty", "too_long", "ratio", "duplicate")},
     }
     assert context.progresses[-1][:2] == (1, 1)
 
@@ -265,13 +263,8 @@ def test_an_ibm3_corpus_has_the_sources_of_its_base_and_sampled_targets(
     }.items():
         result, context = run(CORPUS, name, params=ibm3_params(**spec), folders=ibm3_folders)
         assert (context.output / "train.src").read_text().split("\n")[:-1] == SOURCES
-        assert numbers(result) == {
-            "pairs train_read": 12,
-            "pairs train_kept": 12,
-            "pairs dev_read": 12,
-            "pairs dev_kept": 12,
-            "dropped no_translation": 0,
-        }
+        pairs = dict.fromkeys((f"pairs {part}_{what}" for part in ("train", "dev") for what in KEPT), 12)
+        assert numbers(result) == {**pairs, "dropped no_translation": 0}
         made[name] = (context.output / "train.tgt").read_text()
         assert all(made[name].split("\n")[:-1])
     assert made["one"] == made["again"] != made["other"]

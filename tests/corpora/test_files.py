@@ -223,23 +223,23 @@ def test_source_sentences_of_a_test_set_are_held_out(folder: Folder) -> None:
     assert corpus.dev == [("it's ü.", "x")]  # the researcher's choice
 
 
-def test_misaligned_files_are_named_with_their_lengths(folder: Folder) -> None:
-    spec = corpus_of(folder, ("a\nb\n", "x\n"), ("a\n", "x\n"), Filters())
-    with pytest.raises(StepError, match=r"train\.en has 2 lines, train\.de has 1 line"):
-        read(spec, folder.files, [])
-
-
-def test_a_corpus_with_nothing_left_says_what_was_dropped(folder: Folder) -> None:
-    spec = corpus_of(folder, ("a\n\n", "\nx\n"), ("a\n", "x\n"), Filters())
-    with pytest.raises(
-        StepError, match=r"no training pair is left of the 2 in train\.en \(dropped: empty 2\)"
-    ):
-        read(spec, folder.files, [])
-
-
-def test_an_empty_development_set_is_refused(folder: Folder) -> None:
-    spec = corpus_of(folder, ("a\n", "x\n"), ("", ""), Filters())
-    with pytest.raises(StepError, match=r"no development pair is left of the 0 in dev\.en"):
+@pytest.mark.parametrize(
+    ("train", "dev", "message"),
+    [
+        (("a\nb\n", "x\n"), ("a\n", "x\n"), r"train\.en has 2 lines, train\.de has 1 line"),
+        (
+            ("a\n\n", "\nx\n"),
+            ("a\n", "x\n"),
+            r"no training pair is left of the 2 in train\.en \(dropped: empty 2\)",
+        ),
+        (("a\n", "x\n"), ("", ""), r"no development pair is left of the 0 in dev\.en"),
+    ],
+)
+def test_a_corpus_that_cannot_be_read_says_why(
+    folder: Folder, train: tuple[str, str], dev: tuple[str, str], message: str
+) -> None:
+    spec = corpus_of(folder, train, dev, Filters())
+    with pytest.raises(StepError, match=message):
         read(spec, folder.files, [])
 
 

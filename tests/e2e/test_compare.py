@@ -89,18 +89,9 @@ def test_two_references_a_report_and_a_campaign(run: Run, files: Path) -> None:
     assert "Recall against size" not in (files / "page.html").read_text()
 
     code, said, _ = run(
-        *("campaign", "create", "rated", "--study", "compare-src", "--test-set", "test"),
-        *(
-            "--systems",
-            "gpt,nllb,human",
-            "--items",
-            "3",
-            "--set",
-            "controls.bad_references=0",
-            "--set",
-            "controls.repeats=0",
-            "--json",
-        ),
+        *("campaign", "create", "rated", "--study", "compare-src", "--test-set", "test", "--json"),
+        *("--systems", "gpt,nllb,human", "--items", "3"),
+        *("--set", "controls.bad_references=0", "--set", "controls.repeats=0"),
     )
     assert (code, json.loads(said)["items"]) == (0, 3)
 

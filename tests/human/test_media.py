@@ -98,20 +98,12 @@ def test_types_are_told_by_content() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        samples.SVG,
-        samples.THEORA,
-        samples.MOV,
-        samples.HEIC,
-        samples.MATROSKA,
-        b"<html><script>alert(1)</script>",
-        b"%PDF-1.7",
-        b"PK\x03\x04",
-        b"RIFF\x00\x00\x00\x00AVI LIST",
+        *(samples.SVG, samples.THEORA, samples.MOV, samples.HEIC, samples.MATROSKA),
+        *(b"<html><script>alert(1)</script>", b"%PDF-1.7", b"PK\x03\x04", b"RIFF\x00\x00\x00\x00AVI LIST"),
         b"\xff\xf1\x50\x80",  # AAC in ADTS: the same sync word, layer 0
         b"\xff\xfb\xf4\x00",  # no such bit rate
         b"\xff\xfb\x9c\x00",  # no such sampling rate
-        b"\xff\xfb",
-        b"",
+        *(b"\xff\xfb", b""),
     ],
 )
 def test_other_types_are_refused(content: bytes, tmp_path: Path) -> None:

@@ -177,16 +177,7 @@ def test_strata_are_of_the_documents_lengths_and_weights_keep_the_mean() -> None
 
 def test_disagreement_is_the_mean_of_a_documents_segments() -> None:
     made = lines(2, 2, 2, 2)
-    values = {
-        0: (0, 9, 0),
-        1: (0, 0, 0),
-        2: (0, 5, 0),
-        3: (0, 5, 0),
-        4: (0, 1, 0),
-        5: (0, 1, 0),
-        6: (0, 0, 0),
-    }
-    metric = values | {7: (0, 1, 0)}
+    metric = {segment: (0, value, 0) for segment, value in enumerate((9, 0, 5, 5, 1, 1, 0, 1))}
     settings = complete(select="disagreement", metrics=["m"], items=2, random_share=0.5)
     choices, _ = choose(made, settings, 1, [metric])
     rated = {choice.line.document for choice in choices if choice.kind == "rated"}

@@ -91,36 +91,23 @@ def test_an_empty_line_is_no_further_reference(metric: BleuMetric | ChrfMetric |
     assert (metric.statistics(nothing) == metric.statistics(texts(["a"], [""]))).all()
 
 
-@pytest.mark.parametrize("word_order", [0, 2])
-@given(pairs=pairs)
-def test_chrf_equals_sacrebleu_on_corpora_and_sentences(
-    word_order: int, pairs: list[tuple[str, str]]
-) -> None:
-    hypotheses, references = map(list, zip(*pairs, strict=True))
-    metric = ChrfMetric(Chrf(kind="chrf", word_order=word_order))
-    statistics = metric.statistics(texts(hypotheses, references))
-    scorer = CHRF(word_order=word_order)
-    corpus = scorer.corpus_score(hypotheses, [references]).score
-    assert metric.score(statistics.sum(axis=0)) == pytest.approx(corpus, abs=1e-9)
-    theirs = [scorer.sentence_score(h, [r]).score for h, r in pairs]
-    assert metric.segment_scores(statistics) == pytest.approx(theirs, abs=1e-9)
+CHRFS = {order: ChrfMetric(Chrf(kind="chrf", word_order=order)) for order in (0, 2)}
+EQUALS: dict[str, tuple[Any, Any]] = {
+    **{f"chrf {order}": (metric, CHRF(word_order=order)) for order, metric in CHRFS.items()},
+    **{
+        " ".join(["ter", *settings]): (TerMetric(Ter(kind="ter", **settings), GERMAN), TER(**settings))
+        for settings in ({}, {"case_sensitive": True}, {"normalized": True})
+    },
+}
 
 
-@pytest.mark.parametrize(
-    ("settings", "theirs"),
-    [
-        ({}, TER()),
-        ({"case_sensitive": True}, TER(case_sensitive=True)),
-        ({"normalized": True}, TER(normalized=True)),
-    ],
-    ids=["usual", "case_sensitive", "normalized"],
-)
+@pytest.mark.parametrize("name", EQUALS)
 @given(pairs=pairs)
-def test_ter_equals_sacrebleu_on_corpora_and_sentences(
-    settings: dict[str, bool], theirs: TER, pairs: list[tuple[str, str]]
+def test_chrf_and_ter_equal_sacrebleu_on_corpora_and_sentences(
+    name: str, pairs: list[tuple[str, str]]
 ) -> None:
+    metric, theirs = EQUALS[name]
     hypotheses, references = map(list, zip(*pairs, strict=True))
-    metric = TerMetric(Ter.model_validate({"kind": "ter", **settings}), GERMAN)
     statistics = metric.statistics(texts(hypotheses, references))
     corpus = theirs.corpus_score(hypotheses, [references]).score
     assert metric.score(statistics.sum(axis=0)) == pytest.approx(corpus, abs=1e-9)

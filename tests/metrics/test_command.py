@@ -92,33 +92,33 @@ def test_systems_are_compared_by_the_scores_that_are_there(
     assert (row.low, row.high) == pytest.approx((0.25, 0.25))
 
 
+OVERLAP = Command(kind="command", scorer="overlap")
+
+
 def test_a_worker_with_another_scorer_refuses(machine: Path, score: Fixture) -> None:
-    metric = Command(kind="command", scorer="overlap")
     planned = find_scorer("overlap", False).pins().model_dump()
     script = machine.with_name("score.py")
     script.write_text(script.read_text() + "# changed\n")
     with pytest.raises(
         StepUnavailable, match=r"planned with another scorer overlap .*version 1.0 there, 1.0 "
     ):
-        score(metric, scorer=planned)
+        score(OVERLAP, scorer=planned)
 
 
 def test_a_worker_without_the_scorer_says_so(
     machine: Path, score: Fixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    metric = Command(kind="command", scorer="overlap")
     planned = find_scorer("overlap", False).pins().model_dump()
     monkeypatch.delenv("CREAMTEA_SCORERS")
     with pytest.raises(StepUnavailable, match=r"the worker lacks the scorer: .*CREAMTEA_SCORERS"):
-        score(metric, scorer=planned)
+        score(OVERLAP, scorer=planned)
 
 
 def test_a_broken_file_on_a_worker_is_not_quoted(machine: Path, score: Fixture) -> None:
-    metric = Command(kind="command", scorer="overlap")
     planned = find_scorer("overlap", False).pins().model_dump()
     machine.write_text(machine.read_text() + "    environment: {TOKEN: 12345678}\n")
     with pytest.raises(StepUnavailable, match="`creamtea validate` there") as caught:
-        score(metric, scorer=planned)
+        score(OVERLAP, scorer=planned)
     assert "12345678" not in str(caught.value)
 
 

@@ -75,20 +75,8 @@ def scored(tmp_path: Path) -> Score:
 
 def sacrebleu_itself(folder: Path, *options: str) -> dict[str, dict[str, Any]]:
     """What its command prints of the same files, by metric."""
-    command = [
-        sys.executable,
-        "-m",
-        "sacrebleu",
-        "ref",
-        "-i",
-        "hyp",
-        "-m",
-        "bleu",
-        "chrf",
-        "-w",
-        "12",
-        *options,
-    ]
+    words = ["-m", "sacrebleu", "ref", "-i", "hyp", "-m", "bleu", "chrf", "-w", "12"]
+    command = [sys.executable, *words, *options]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     return {row["name"]: row for row in json.loads(done.stdout)}
 

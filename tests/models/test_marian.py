@@ -174,6 +174,14 @@ def begun(length: int, content: bytes) -> Callable[[Path], Any]:
     return lambda folder: (folder / "model.safetensors").write_bytes(length.to_bytes(8, "little") + content)
 
 
+def config(**changes: Any) -> Callable[[Path], None]:
+    return edited("config.json", **changes)
+
+
+def written(name: str, content: bytes) -> Callable[[Path], Any]:
+    return lambda folder: (folder / name).write_bytes(content)
+
+
 HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "a pickle alone": (
         pickled,
@@ -202,46 +210,25 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
         weights(model__encoder__embed_positions__weight=np.ones((64, 16), np.float32)),
         "vectors are not Marian's sines and cosines, a part that does not map",
     ),
-    "an unknown activation": (
-        edited("config.json", activation_function="mish"),
-        'activation_function "mish"',
-    ),
-    "pre-norm": (
-        edited("config.json", normalize_before=True),
-        "normalize_before true .*a part that does not map",
-    ),
-    "sides of different heads": (
-        edited("config.json", decoder_attention_heads=2),
-        "attention_heads 4 in the encoder",
-    ),
-    "another model": (edited("config.json", model_type="bart"), 'a model of type "bart"'),
-    "no numbers": (edited("config.json", d_model="wide"), 'd_model "wide"'),
-    "more layers than weights": (edited("config.json", encoder_layers=3), r"no model\.encoder\.layers\.2\."),
-    "absurd sizes": (edited("config.json", d_model=10**12), "width 1000000000000 in config.json"),
-    "a vocabulary of another size": (
-        edited("config.json", vocab_size=7),
-        r"pieces in vocab\.json, 7 in config",
-    ),
-    "another pad": (
-        edited("config.json", pad_token_id=5),
-        "pad_token_id in config.json is not the id of <pad>",
-    ),
-    "a start beyond the vocabulary": (
-        edited("config.json", decoder_start_token_id=10**9),
-        "decoder_start_token_id",
-    ),
+    "an unknown activation": (config(activation_function="mish"), 'activation_function "mish"'),
+    "pre-norm": (config(normalize_before=True), "normalize_before true .*a part that does not map"),
+    "sides of different heads": (config(decoder_attention_heads=2), "attention_heads 4 in the encoder"),
+    "another model": (config(model_type="bart"), 'a model of type "bart"'),
+    "no numbers": (config(d_model="wide"), 'd_model "wide"'),
+    "more layers than weights": (config(encoder_layers=3), r"no model\.encoder\.layers\.2\."),
+    "absurd sizes": (config(d_model=10**12), "width 1000000000000 in config.json"),
+    "a vocabulary of another size": (config(vocab_size=7), r"pieces in vocab\.json, 7 in config"),
+    "another pad": (config(pad_token_id=5), "pad_token_id in config.json is not the id of <pad>"),
+    "a start beyond the vocabulary": (config(decoder_start_token_id=10**9), "decoder_start_token_id"),
     "ids that are no numbers": (edited("vocab.json", a="b"), "does not number its pieces"),
     "a vocabulary of other pieces": (
         other_vocabulary,
         r"source\.spm has \d+ pieces, of which the vocabulary has",
     ),
-    "no JSON": (lambda folder: (folder / "config.json").write_text("{"), "config.json is not JSON"),
-    "nested JSON": (
-        lambda folder: (folder / "config.json").write_text("[" * 10**5),
-        "config.json is not JSON",
-    ),
+    "no JSON": (written("config.json", b"{"), "config.json is not JSON"),
+    "nested JSON": (written("config.json", b"[" * 10**5), "config.json is not JSON"),
     "no SentencePiece model": (
-        lambda folder: (folder / "target.spm").write_bytes(b"\xff" * 100),
+        written("target.spm", b"\xff" * 100),
         "target.spm is not a SentencePiece model",
     ),
     "a link that leads out": (linked, "vocab.json is a link that leads out of the folder.*cp -rL"),

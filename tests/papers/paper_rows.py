@@ -87,23 +87,13 @@ def metrics_of(node: PlannedNode, spec: Study) -> list[dict[str, Any]]:
 
 def latency_rows(systems: int) -> list[dict[str, Any]]:
     times = [100.0 - place for place in range(systems)]
-    return [
-        row(
-            name,
-            time,
-            place,
-            low=time - 1,
-            high=time + 1,
-            detail={
-                "percent_of": [
-                    {"value": 100 * time / other, "low": 99 * time / other, "high": 101 * time / other}
-                    for other in times
-                ]
-            },
-        )
-        for place, time in enumerate(times)
-        for name in ("latency_p50", "latency_p90", "latency_p99", "sentences_per_second")
-    ]
+    found = []
+    for place, time in enumerate(times):
+        shares = [100 * time / other for other in times]
+        detail = {"percent_of": [{"value": one, "low": 0.99 * one, "high": 1.01 * one} for one in shares]}
+        for name in ("latency_p50", "latency_p90", "latency_p99", "sentences_per_second"):
+            found.append(row(name, time, place, low=time - 1, high=time + 1, detail=detail))
+    return found
 
 
 def differences_of(analysis: Analysis) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from teatime_study import SPEC, fill_study
 from creamtea.methods.analysis import ANALYSES, CellPlot, PointPlot, RowPlot
 from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Document, Facts, Figure, Row, Section, Table
+from creamtea.report.model import Cell, Document, Facts, Figure, Row, Section, Table
 from creamtea.report.terminal import render
 from creamtea.report.vega import vega_lite
 from creamtea.store.database import Database
@@ -136,14 +136,19 @@ def test_the_empty_strings_rate_is_given_with_and_without_outputs_that_are_empty
     assert both.value == 0.22
 
 
+def cells_of_empty_strings(database: Database, spec: dict[str, Any], **metric: Any) -> dict[str, Cell]:
+    """The table's cells of a system that has left this metric alone."""
+    metrics = [{"subject": "", "detail": {}, **metric}]
+    fill_study(
+        database, spec=spec, changes={"empty_string/empty_string/softmax-greedy": {"metrics": metrics}}
+    )
+    return rows_of(of(build_report(database, "teatime"), "empty_string"))["softmax-greedy", ""].cells
+
+
 def test_a_share_of_counts_that_a_step_has_not_left_says_so(
     database: Database, with_analyses: dict[str, Any]
 ) -> None:
-    old = [{"name": "empty_preferred", "subject": "", "value": 0.2, "detail": {}}]
-    fill_study(
-        database, spec=with_analyses, changes={"empty_string/empty_string/softmax-greedy": {"metrics": old}}
-    )
-    cells = rows_of(of(build_report(database, "teatime"), "empty_string"))["softmax-greedy", ""].cells
+    cells = cells_of_empty_strings(database, with_analyses, name="empty_preferred", value=0.2)
     assert cells["empty_preferred"].value == 0.2
     assert cells["empty_higher"].state == "unavailable"
     assert cells["empty_higher"].note.startswith("not measured (")
@@ -152,11 +157,8 @@ def test_a_share_of_counts_that_a_step_has_not_left_says_so(
 def test_a_deviation_of_one_sentence_alone_says_why_it_is_missing(
     database: Database, with_analyses: dict[str, Any]
 ) -> None:
-    one = [{"name": "log_prob_gap", "subject": "", "value": 2.5, "detail": {"deviation": None}}]
-    fill_study(
-        database, spec=with_analyses, changes={"empty_string/empty_string/softmax-greedy": {"metrics": one}}
-    )
-    cells = rows_of(of(build_report(database, "teatime"), "empty_string"))["softmax-greedy", ""].cells
+    one = {"name": "log_prob_gap", "value": 2.5, "detail": {"deviation": None}}
+    cells = cells_of_empty_strings(database, with_analyses, **one)
     assert cells["log_prob_gap"].value == 2.5
     missing = cells["log_prob_gap_deviation"]
     assert (missing.state, missing.note) == ("unavailable", "one sentence alone has no deviation")

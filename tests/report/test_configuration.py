@@ -112,57 +112,45 @@ def test_settings_in_which_studies_differ_are_found_at_any_depth() -> None:
     assert spec_table({"a": {"name": "a"}, "b": {"name": "b"}}, "") is None
 
 
+def objective(kind: str, **settings: Any) -> dict[str, Any]:
+    return {"objective": {"kind": kind, **settings}}
+
+
+def search(kind: str, **settings: Any) -> dict[str, Any]:
+    return {"search": {"kind": kind, **settings}}
+
+
+def nvs(**settings: Any) -> dict[str, Any]:
+    return {"selection": {"kind": "nvs", **settings}}
+
+
+SMOOTHED = {"label_smoothing": 0.1}
+MBR = {"samples": 16, "utility": "bleu", "temperature": 0.5}
+
+
 @pytest.mark.parametrize(
     ("variant", "system", "words"),
     [
         ({}, {}, "softmax, greedy"),
-        ({"objective": {"kind": "softmax", "label_smoothing": 0.1}}, {}, "softmax ε=0.1, greedy"),
-        (
-            {"objective": {"kind": "softmax", "label_smoothing": 0.1, "smoothing": "unigram"}},
-            {},
-            "softmax ε=0.1 unigram, greedy",
-        ),
-        ({"objective": {"kind": "softmax", "smoothing": "unigram"}}, {}, "softmax, greedy"),
-        (
-            {"objective": {"kind": "scones", "alpha": 0.2, "label_smoothing": 0.1}},
-            {},
-            "SCONES α=0.2 λ=0.1, greedy",
-        ),
-        ({"objective": {"kind": "entmax", "alpha": 1.25}}, {}, "1.25-entmax, greedy"),
-        (
-            {"objective": {"kind": "entmax", "label_smoothing": 0.01, "smoothing": "unigram"}},
-            {},
-            "1.5-entmax ε=0.01 unigram, greedy",
-        ),
+        (objective("softmax", **SMOOTHED), {}, "softmax ε=0.1, greedy"),
+        (objective("softmax", **SMOOTHED, smoothing="unigram"), {}, "softmax ε=0.1 unigram, greedy"),
+        (objective("softmax", smoothing="unigram"), {}, "softmax, greedy"),
+        (objective("scones", alpha=0.2, **SMOOTHED), {}, "SCONES α=0.2 λ=0.1, greedy"),
+        (objective("entmax", alpha=1.25), {}, "1.25-entmax, greedy"),
+        (objective("entmax", **SMOOTHED, smoothing="unigram"), {}, "1.5-entmax ε=0.1 unigram, greedy"),
         ({"architecture": {"preset": "base"}}, {}, "softmax, base, greedy"),
         ({"architecture": {"preset": "deep", "dropout": 0.3}}, {}, "softmax, deep (20+2 SSRU), greedy"),
         ({"architecture": {"kind": "ssru", "width": 256}}, {}, "softmax, 3+3 SSRU, width 256, greedy"),
         ({"start_from": "root"}, {}, "softmax, adapted from root, greedy"),
-        ({"nvs": {}}, {"selection": {"kind": "nvs"}}, "softmax, NVS λ=0.9, greedy"),
-        (
-            {"nvs": {}},
-            {"selection": {"kind": "nvs", "threshold": 0.99, "context": "word"}},
-            "softmax, NVS λ=0.99 word by word, greedy",
-        ),
+        ({"nvs": {}}, nvs(), "softmax, NVS λ=0.9, greedy"),
+        ({"nvs": {}}, nvs(threshold=0.99, context="word"), "softmax, NVS λ=0.99 word by word, greedy"),
         ({}, {"selection": {"kind": "lexicon", "k": 20}}, "softmax, lexicon k=20, greedy"),
-        (
-            {},
-            {"search": {"kind": "beam", "width": 5}, "precision": "int8"},
-            "softmax, beam 5 / length^1, int8",
-        ),
-        (
-            {},
-            {"search": {"kind": "beam", "length_normalization": 0.6}, "precision": "fp16"},
-            "softmax, beam 4 / length^0.6, fp16",
-        ),
-        ({}, {"search": {"kind": "exact"}}, "softmax, exact"),
-        ({}, {"search": {"kind": "exact", "depth": 3}}, "softmax, exact up to 3 subwords"),
-        ({}, {"search": {"kind": "sample", "top_k": 10}}, "softmax, sample top-10"),
-        (
-            {},
-            {"search": {"kind": "mbr", "samples": 16, "utility": "bleu", "temperature": 0.5}},
-            "softmax, MBR of 16 samples T=0.5 by BLEU",
-        ),
+        ({}, search("beam", width=5) | {"precision": "int8"}, "softmax, beam 5 / length^1, int8"),
+        ({}, search("beam", length_normalization=0.6), "softmax, beam 4 / length^0.6"),
+        ({}, search("exact"), "softmax, exact"),
+        ({}, search("exact", depth=3), "softmax, exact up to 3 subwords"),
+        ({}, search("sample", top_k=10), "softmax, sample top-10"),
+        ({}, search("mbr", **MBR), "softmax, MBR of 16 samples T=0.5 by BLEU"),
     ],
 )
 def test_systems_in_words(

@@ -320,12 +320,7 @@ def test_the_sign_test_is_over_documents_where_the_others_are(database: Database
     won, lost, tied = [2, 0], [0, 2], [1, 1]
     documents = [[won] * 3] * 5 + [[won, won, lost], [lost] * 3, [won, lost, tied]]
     items: list[dict[str, Any]] = [
-        {
-            "systems": [1, 0],
-            "steps": {"anna": pair},
-            "segment_index": 3 * at + place,
-            "document": f"number {at}",
-        }
+        {"systems": [1, 0], "steps": {"anna": pair}, "segment_index": 3 * at + place, "document": f"no. {at}"}
         for at, pairs in enumerate(documents)
         for place, pair in enumerate(pairs)
     ]
@@ -336,18 +331,9 @@ def test_the_sign_test_is_over_documents_where_the_others_are(database: Database
 
 
 def test_wins_of_the_random_part_are_those_of_its_items(database: Database) -> None:
-    items: list[dict[str, Any]] = [
-        {"systems": [0, 1], "steps": {"anna": [2, 0]}, "segment_index": number} for number in range(20)
-    ]
+    items: list[dict[str, Any]] = [{"systems": [0, 1], "steps": {"anna": [2, 0]}} for _ in range(20)]
     items += [
-        {
-            "systems": [0, 1],
-            "steps": {"anna": [0, 2]},
-            "segment_index": number,
-            "kind": "random",
-            "weight": 3.0,
-        }
-        for number in range(20, 28)
+        {"systems": [0, 1], "steps": {"anna": [0, 2]}, "kind": "random", "weight": 3.0} for _ in range(8)
     ]
     rated_campaign(database, items, protocol="preference")
     report = build_human(database, "tasting")

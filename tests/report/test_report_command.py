@@ -67,30 +67,21 @@ def test_markdown_is_a_table(run: Callable[..., str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["coffee"], "no study 'coffee'; known studies: teatime"),
-        (["7"], "no study with number 7; known studies: teatime"),
+        ("coffee", "no study 'coffee'; known studies: teatime"),
+        ("7", "no study with number 7; known studies: teatime"),
+        ("teatime --test-set dev", "--test-set dev: study 'teatime' has no such test set; it has test"),
+        ("teatime --json --markdown", "--markdown and --json are different formats: give one of them"),
+        ("teatime --format csv", "--format is of the files of --export FOLDER: give both"),
+        ("teatime --export x --json", "--json and --export are different formats: give one of them"),
         (
-            ["teatime", "--test-set", "dev"],
-            "--test-set dev: study 'teatime' has no such test set; it has test",
-        ),
-        (
-            ["teatime", "--json", "--markdown"],
-            "--markdown and --json are different formats: give one of them",
-        ),
-        (["teatime", "--format", "csv"], "--format is of the files of --export FOLDER: give both"),
-        (
-            ["teatime", "--export", "x", "--json"],
-            "--json and --export are different formats: give one of them",
-        ),
-        (
-            ["teatime", "--html", "no-such-folder/x.html"],
+            "teatime --html no-such-folder/x.html",
             "--html no-such-folder/x.html: there is no folder no-such-folder; make it first",
         ),
     ],
 )
-def test_mistakes_are_one_message(run: Callable[..., str], arguments: list[str], message: str) -> None:
+def test_mistakes_are_one_message(run: Callable[..., str], arguments: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        run(*arguments)
+        run(*arguments.split())
     assert str(caught.value).partition(" (looked in ")[0] == message
 
 

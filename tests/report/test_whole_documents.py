@@ -1,5 +1,8 @@
 """Scores of whole documents in a report: apart from the segments', paired over documents."""
 
+from itertools import product
+from typing import Any
+
 import pytest
 from scipy import stats
 from small_campaigns import add_rater, make_campaign
@@ -11,18 +14,16 @@ from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 
 FIRST, SECOND = [50, 62, 71, 48], [55, 60, 83, 59]  # of four pages, by system
+
+
+def item(page: int, document: int, segment: int, system: int, part: int) -> dict[str, Any]:
+    place = {"page": page, "document": f"d{document}", "segment_index": segment, "systems": [system]}
+    return {**place, "source": f"{document} {system} {part}", "outputs": [f"text {document} {system} {part}"]}
+
+
 ITEMS = [
-    {
-        "page": 4 * document + 2 * system,
-        "document": f"d{document}",
-        "segment_index": 2 * document + at,
-        "source": f"{document} {system}",
-        "systems": [system],
-        "outputs": [f"text {document} {system} {at}"],
-    }
-    for document in range(4)
-    for system in range(2)
-    for at in range(2)
+    item(4 * document + 2 * system, document, 2 * document + part, system, part)
+    for document, system, part in product(range(4), range(2), range(2))
 ]
 
 
@@ -32,7 +33,7 @@ def test_documents_have_means_and_paired_differences_of_their_own(database: Data
     for name in ("anna", "wrong"):
         rater = add_rater(database, name)
         while (work := assignment.next_item(database, rater)) is not None:
-            document, system = map(int, work.source.split())
+            document, system, _ = map(int, work.source.split())
             score = (FIRST, SECOND)[system][document] if name == "anna" else 0
             assignment.submit(database, rater, work.assignment_id, [10, 10], document=[100])
             assignment.submit(database, rater, work.assignment_id, [10, 10], 2, document=[score])
@@ -57,17 +58,8 @@ def test_documents_have_means_and_paired_differences_of_their_own(database: Data
 def test_a_document_of_several_pages_counts_once(database: Database) -> None:
     """Each page shows one segment of one system; only the last one of a document asks for the whole."""
     items = [
-        {
-            "page": 6 * document + 2 * part + system,
-            "document": f"d{document}",
-            "segment_index": 3 * document + part,
-            "source": f"{document} {system} {part}",
-            "systems": [system],
-            "outputs": [f"text {document} {system} {part}"],
-        }
-        for document in range(2)
-        for part in range(3)
-        for system in range(2)
+        item(6 * document + 2 * part + system, document, 3 * document + part, system, part)
+        for document, part, system in product(range(2), range(3), range(2))
     ]
     settings = {"unit": "document", "document_score": True, "baseline": "plain"}
     make_campaign(database, items, protocol="da", systems=2, **settings)

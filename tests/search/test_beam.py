@@ -140,12 +140,17 @@ def test_a_model_without_attention_is_refused() -> None:
 def test_a_narrow_beam_is_the_textbooks_for_many_models(power: float) -> None:
     # Rare events count here: a finished hypothesis that is pushed out of the beam, one that keeps a place
     # from an unfinished one. Log-sigmoids near 0 make them common.
-    numbers = list(range(150))
     model = TableModel(5, seed=11, spread=1.0, end=1.0)
     model.output_bias += 3.0
-    found = decode(BeamSearch(2, power), model, "scones", numbers, [7] * 150)
-    for number, hypothesis in zip(numbers, found, strict=True):
-        score, tokens = Slow(model, OBJECTIVES["scones"], number, FULL).beam(2, 7, power)
+    compare_with_textbook(model, "scones", 150, 2, 7, power)
+
+
+def compare_with_textbook(
+    model: TableModel, objective: str, sentences: int, width: int, limit: int, power: float
+) -> None:
+    found = decode(BeamSearch(width, power), model, objective, list(range(sentences)), [limit] * sentences)
+    for number, hypothesis in enumerate(found):
+        score, tokens = Slow(model, OBJECTIVES[objective], number, FULL).beam(width, limit, power)
         assert with_end(hypothesis) == tokens
         assert hypothesis.score == pytest.approx(score, abs=1e-5)
 
@@ -263,11 +268,7 @@ def test_top_candidates_of_many_against_a_stable_sort(seed: int, size: int, coun
 @pytest.mark.parametrize("power", [0.0, 0.7])
 def test_a_beam_that_narrows_is_the_textbooks(objective: str, power: float) -> None:
     # hypotheses finish at many lengths: slots become empty and are dropped, and filled again
-    model, numbers = TableModel(5, seed=31, spread=1.5, end=0.5), list(range(12))
-    found = decode(BeamSearch(20, power), model, objective, numbers, [6] * 12)
-    for number, hypothesis in zip(numbers, found, strict=True):
-        score, tokens = Slow(model, OBJECTIVES[objective], number, FULL).beam(20, 6, power)
-        assert with_end(hypothesis) == tokens
-        assert hypothesis.score == pytest.approx(score, abs=1e-5)
+    model = TableModel(5, seed=31, spread=1.5, end=0.5)
+    compare_with_textbook(model, objective, 12, 20, 6, power)
     if not power:
         assert model.rows_stepped[-1] < max(model.rows_stepped)

@@ -16,34 +16,16 @@ from creamtea.steps.systems import LATENCY
 from creamtea_workers.search.translator import TrainedModel, Translator
 from creamtea_workers.steps import latency
 
-SYSTEMS = [
-    {"selection": {"kind": "full"}, "search": {"kind": "greedy"}, "precision": "fp32", "model": 0},
-    {
-        "selection": {"kind": "lexicon", "k": 2},
-        "search": {"kind": "beam", "width": 2},
-        "precision": "fp32",
-        "model": 1,
-    },
-    {
-        "selection": {"kind": "nvs", "threshold": 0.5, "context": "word"},
-        "search": {"kind": "greedy"},
-        "precision": "bf16",
-        "model": 0,
-    },
-    {
-        "selection": {"kind": "lexicon", "k": 2},
-        "search": {"kind": "beam", "width": 4},
-        "precision": "int8",
-        "model": 0,
-    },
-    {
-        "selection": {"kind": "full"},
-        "search": {"kind": "sample", "top_k": 3},
-        "precision": "int8",
-        "model": 1,
-    },
-    {"selection": {"kind": "full"}, "search": {"kind": "mbr", "samples": 3}, "precision": "fp32", "model": 0},
-    {"selection": {"kind": "full"}, "search": {"kind": "exact"}, "precision": "fp32", "model": 0},
+FULL, LEXICON = {"kind": "full"}, {"kind": "lexicon", "k": 2}
+WORDWISE = {"kind": "nvs", "threshold": 0.5, "context": "word"}
+SYSTEMS: list[dict[str, Any]] = [
+    {"selection": FULL, "search": {"kind": "greedy"}, "precision": "fp32", "model": 0},
+    {"selection": LEXICON, "search": {"kind": "beam", "width": 2}, "precision": "fp32", "model": 1},
+    {"selection": WORDWISE, "search": {"kind": "greedy"}, "precision": "bf16", "model": 0},
+    {"selection": LEXICON, "search": {"kind": "beam", "width": 4}, "precision": "int8", "model": 0},
+    {"selection": FULL, "search": {"kind": "sample", "top_k": 3}, "precision": "int8", "model": 1},
+    {"selection": FULL, "search": {"kind": "mbr", "samples": 3}, "precision": "fp32", "model": 0},
+    {"selection": FULL, "search": {"kind": "exact"}, "precision": "fp32", "model": 0},
 ]
 
 
@@ -56,12 +38,10 @@ def given(tmp_path: Path, systems: list[dict[str, Any]], **protocol: int) -> Con
     size = step_files.vocabulary_size(subwords)
     words = ["the", "cat", "sat", "on", "the", "mat", "in", "the", "park"]
     segments = [{"source": " ".join(words[: n % 9]), "reference": "x"} for n in range(12)]
+    usual = {"sentences": 4, "repetitions": 3, "warmup": 1, "threads": 1}
     return Context(
         LATENCY,
-        {
-            "latency": {"sentences": 4, "repetitions": 3, "warmup": 1, "threads": 1, **protocol},
-            "systems": systems,
-        },
+        {"latency": usual | protocol, "systems": systems},
         {
             "test_set": [step_files.test_set_folder(tmp_path, segments)],
             "subwords": [subwords],

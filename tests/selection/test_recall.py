@@ -272,27 +272,21 @@ def test_the_full_vocabulary_reaches_everything(folders: dict[str, list[Path]]) 
     assert metric(result, "selected_size").value == step_files.vocabulary_size(folders["subwords"][0])
 
 
+def idiom(name: str, source: list[int], target: list[int], **more: Any) -> dict[str, Any]:
+    return {"name": name, "source": source, "target": target, **more}
+
+
+CAKE = {"source": "she took the cake", "reference": "it rains cats and dogs"}
+PASS_AND_CAKE = [
+    idiom("pass", [0, 3], [0, 2]),
+    idiom("cake", [4, 8], [3, 8]),
+    idiom("cake", [9, 12], [18, 22]),
+]
 IDIOMS: list[dict[str, Any]] = [
     # "pass" three times, "cake" once: a micro-average is mostly about "pass"
-    {
-        "source": "the cat",
-        "reference": "the dog",
-        "idioms": [{"name": "pass", "source": [0, 3], "target": [0, 7]}],
-    },
-    {
-        "source": "a dog",
-        "reference": "the dog",
-        "idioms": [{"name": "pass", "source": [0, 1], "target": [4, 7]}],
-    },
-    {
-        "source": "she took the cake",
-        "reference": "it rains cats and dogs",
-        "idioms": [
-            {"name": "pass", "source": [0, 3], "target": [0, 2]},
-            {"name": "cake", "source": [4, 8], "target": [3, 8]},
-            {"name": "cake", "source": [9, 12], "target": [18, 22]},
-        ],
-    },
+    {"source": "the cat", "reference": "the dog", "idioms": [idiom("pass", [0, 3], [0, 7])]},
+    {"source": "a dog", "reference": "the dog", "idioms": [idiom("pass", [0, 1], [4, 7])]},
+    {**CAKE, "idioms": PASS_AND_CAKE},
 ]
 
 
@@ -326,24 +320,11 @@ def test_the_macro_average_is_the_mean_over_distinct_idioms(
     assert (row.low, row.high) == pytest.approx((expit(logit(mean) - half), expit(logit(mean) + half)))
 
 
+WHOLE = {"source": "the cake", "target": "the dog sat on the mat"}
 WORDS: list[dict[str, Any]] = [
-    {
-        "source": "she took the cake",
-        "reference": "it rains cats and dogs",
-        "idioms": [
-            {
-                "name": "cake",
-                "source": [4, 8],
-                "target": [3, 8],
-                "words": {"source": "the cake", "target": "the dog sat on the mat"},
-            }
-        ],
-    },
-    {
-        "source": "a dog",
-        "reference": "the dog",
-        "idioms": [{"name": "dog", "source": [2, 5], "target": [4, 7]}],  # its words are those of the spans
-    },
+    {**CAKE, "idioms": [idiom("cake", [4, 8], [3, 8], words=WHOLE)]},
+    # its words are those of the spans
+    {"source": "a dog", "reference": "the dog", "idioms": [idiom("dog", [2, 5], [4, 7])]},
 ]
 
 

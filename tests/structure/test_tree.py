@@ -76,15 +76,8 @@ def test_the_import_arrows_hold() -> None:
 
 
 WITHOUT_TORCH = (
-    "buckets",
-    "compare",
-    "corpus",
-    "encode",
-    "outputs",
-    "overlap",
-    "score",
-    "subwords",
-    "test_set",
+    *("buckets", "compare", "corpus", "encode", "outputs", "overlap"),
+    *("score", "subwords", "test_set"),
 )
 MODULES = ["creamtea.report.build", *(f"creamtea_workers.steps.{step}" for step in WITHOUT_TORCH)]
 SLOW = {"alembic", "ray", "sacremoses", "scipy.special", "scipy.stats", "streamlit", "torch"}
@@ -267,15 +260,7 @@ def test_the_page_has_the_same_languages() -> None:
 
 @pytest.mark.parametrize(
     "code, unspaced",
-    [
-        ("th", True),
-        ("zh-TW", True),
-        ("zh_CN", True),
-        ("JPN", True),
-        ("mya", True),
-        ("de", False),
-        ("", False),
-    ],
+    [*((code, True) for code in ["th", "zh-TW", "zh_CN", "JPN", "mya"]), ("de", False), ("", False)],
 )
 def test_codes_of_languages(code: str, unspaced: bool) -> None:
     assert is_unspaced(code) is unspaced

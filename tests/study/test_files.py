@@ -43,22 +43,8 @@ def slow_scan(content: bytes) -> tuple[int, bool, int | None]:
     return len(rows), not content.strip(), invalid
 
 
-PIECES = st.sampled_from(
-    [
-        b"\n",
-        b"\n",
-        b" ",
-        b"a",
-        "é".encode(),
-        "€".encode(),
-        "𝄞".encode(),
-        b"\x85",
-        b"\xe2",
-        b"\xff",
-        b"\r",
-        codecs.BOM_UTF8,
-    ]
-)
+BYTES = [b"\n", b"\n", b" ", b"a", b"\x85", b"\xe2", b"\xff", b"\r", codecs.BOM_UTF8]
+PIECES = st.sampled_from([*BYTES, "é".encode(), "€".encode(), "𝄞".encode()])
 
 
 @given(st.lists(PIECES, max_size=30).map(b"".join), st.integers(1, 5), st.booleans())
@@ -67,9 +53,14 @@ def test_scan_equals_reading_whole(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "scanned"
     path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
+    expected = slow_scan(content)
     with patch.object(data_files, "BLOCK", block):
+        if expected[0] == 1 and content.count(b"\r") > 1:
+            with pytest.raises(UnreadableFile, match="as on old Macs"):
+                scan(path)
+            return
         facts = scan(path)
-    assert (facts.lines, facts.blank, facts.invalid_line) == slow_scan(content)
+    assert (facts.lines, facts.blank, facts.invalid_line) == expected
     assert facts.digest == hashlib.sha256(content).hexdigest()
 
 

@@ -131,21 +131,9 @@ def test_latency_on_another_device_is_another_measurement() -> None:
 
 def test_the_plan_of_the_demo() -> None:
     result = planned(DEMO, "baseline=softmax-beam4")
-    assert result.kinds() == {
-        "corpus": 1,
-        "test_set": 1,
-        "subwords": 1,
-        "encode": 1,
-        "align": 1,
-        "train": 3,
-        "decode": 6,
-        "score": 12,
-        "compare": 10,
-        "pairs": 1,
-        "buckets": 6,
-        "recall": 2,
-        "latency": 1,
-    }
+    once = dict.fromkeys(("corpus", "test_set", "subwords", "encode", "align", "pairs", "latency"), 1)
+    several = {"train": 3, "decode": 6, "score": 12, "compare": 10, "buckets": 6, "recall": 2}
+    assert result.kinds() == once | several
     steps = steps_of(result)
     decode = steps["decode/softmax-lexicon/1/test"]
     assert decode.inputs == {

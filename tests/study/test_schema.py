@@ -36,18 +36,13 @@ def test_it_accepts_every_shipped_study_as_written(path: Path, validator: Draft2
     assert errors == []
 
 
+NAMED = ("corpora", "subwords", "variants", "systems", "test_sets", "analyses", "campaigns")
+
+
 def blocks(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The paths of all blocks of keys, except those whose keys are names."""
     if isinstance(value, dict):
-        named = len(path) == 1 and path[0] in (
-            "corpora",
-            "subwords",
-            "variants",
-            "systems",
-            "test_sets",
-            "analyses",
-            "campaigns",
-        )
+        named = len(path) == 1 and path[0] in NAMED
         if not named and path[-1:] != ("resources",):
             yield path
         for key, inner in value.items():

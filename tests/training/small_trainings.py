@@ -99,3 +99,16 @@ def interrupted(
             trainer(params, pairs, folder, kill_at=stop, initial=initial).run()
     torch.manual_seed(99)
     return trainer(params, pairs, folder, initial=initial).run()
+
+
+def trained_twice(
+    params: TrainParams, pairs: Pairs, folder: Path, stops: Sequence[int], initial: Path | None = None
+) -> tuple[TrainingResult, TrainingResult]:
+    """Train without and with interruptions, which must end with the same weights. Stops below 0 count from
+    behind: the last update is -1."""
+    whole = trainer(params, pairs, folder / "whole", initial=initial).run()
+    ends = [stop if stop >= 0 else whole.position.update + 1 + stop for stop in stops]
+    pieces = interrupted(params, pairs, folder / "pieces", ends, initial)
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, pieces.model.state_dict()[name]), name
+    return whole, pieces

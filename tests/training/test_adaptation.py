@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_trainings import interrupted, parameters, reversals, trainer
+from small_trainings import parameters, reversals, trained_twice, trainer
 
 from creamtea.errors import StepError
 from creamtea_workers.corpora.batches import Pairs
@@ -97,11 +97,7 @@ def test_patience_counts_from_the_start(parent: Path, tmp_path: Path) -> None:
 def test_resumes_with_the_same_bits(parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)
     params = parameters({**TUNING, "learning_rate": 0.003, "average": 2, "checkpoint_every": 3})
-    whole = trainer(params, PAIRS, tmp_path / "whole", initial=parent).run()
-    stops = [0, 1, 5, whole.position.update]
-    pieces = interrupted(params, PAIRS, tmp_path / "pieces", stops, initial=parent)
-    for name, value in whole.model.state_dict().items():
-        assert torch.equal(value, pieces.model.state_dict()[name]), name
+    whole, pieces = trained_twice(params, PAIRS, tmp_path, [0, 1, 5, -1], parent)
     assert whole.position.points == pieces.position.points
     assert whole.position.best == pieces.position.best
 
@@ -200,10 +196,7 @@ def test_a_head_alone_resumes_with_the_same_bits(
         {**TUNING, "freeze": "translation", "learning_rate": 0.02, "average": 2, "checkpoint_every": 3},
         nvs=HEAD,
     )
-    whole = trainer(params, PAIRS, tmp_path / "whole", initial=parent).run()
-    pieces = interrupted(params, PAIRS, tmp_path / "pieces", [0, 4], initial=parent)
-    for name, value in whole.model.state_dict().items():
-        assert torch.equal(value, pieces.model.state_dict()[name]), name
+    whole, pieces = trained_twice(params, PAIRS, tmp_path, [0, 4], parent)
     assert whole.position.points == pieces.position.points
 
 
@@ -253,7 +246,4 @@ def test_a_fitted_training_resumes_with_the_same_bits(
 ) -> None:
     monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)
     params = parameters({**TUNING, "fit_logits": True, "checkpoint_every": 3}, objective=OBJECTIVES["scones"])
-    whole = trainer(params, PAIRS, tmp_path / "whole", initial=parent).run()
-    pieces = interrupted(params, PAIRS, tmp_path / "pieces", [0, 4], initial=parent)
-    for key, value in whole.model.state_dict().items():
-        assert torch.equal(value, pieces.model.state_dict()[key]), key
+    trained_twice(params, PAIRS, tmp_path, [0, 4], parent)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_trainings import development, interrupted, parameters, reversals, trainer
+from small_trainings import development, parameters, reversals, trained_twice, trainer
 from step_context import FolderCheckpoints
 
 from creamtea.contract.step import GaveWay, LiveView
@@ -62,11 +62,7 @@ def test_an_interrupted_training_ends_with_the_same_bits(
     pairs = reversals(150, 6, seed=1)
     training = {**SHORT, "average": 2, "autocast": autocast, "validate_every": validate_every}
     params = parameters(training, nvs={"positive_weight": 10.0})
-    whole = trainer(params, pairs, tmp_path / "whole").run()
-    updates = whole.position.update
-    pieces = interrupted(params, pairs, tmp_path / "pieces", [1, 6, 8, 15, updates - 1, updates])
-    for name, value in whole.model.state_dict().items():
-        assert torch.equal(value, pieces.model.state_dict()[name]), name
+    whole, pieces = trained_twice(params, pairs, tmp_path, [1, 6, 8, 15, -2, -1])
     assert series(whole) == series(pieces)
     assert whole.evaluation == pieces.evaluation
     assert whole.position.best == pieces.position.best
@@ -109,10 +105,7 @@ def test_packed_batches_resume_with_the_same_bits(tmp_path: Path, monkeypatch: p
         nvs={"positive_weight": 10.0},
     )
     pairs = reversals(70, 6, seed=1)
-    whole = trainer(params, pairs, tmp_path / "whole").run()
-    pieces = interrupted(params, pairs, tmp_path / "pieces", [2, whole.position.update])
-    for name, value in whole.model.state_dict().items():
-        assert torch.equal(value, pieces.model.state_dict()[name]), name
+    whole, pieces = trained_twice(params, pairs, tmp_path, [2, -1])
     assert series(whole) == series(pieces)
 
 
@@ -122,11 +115,7 @@ def test_everything_else_resumes_with_the_same_bits(tmp_path: Path, monkeypatch:
     training = {**SHORT, "accumulate": 2, "optimizer": "lamb", "weight_decay": 0.01, "schedule": "noam"}
     params = parameters(training, {"kind": "ssru"}, nvs={"positive_weight": 1.0, "auto_weight": 10.0})
     pairs = reversals(150, 6, seed=1)
-    whole = trainer(params, pairs, tmp_path / "whole").run()
-    updates = whole.position.update
-    pieces = interrupted(params, pairs, tmp_path / "pieces", [2, 9, updates])
-    for name, value in whole.model.state_dict().items():
-        assert torch.equal(value, pieces.model.state_dict()[name]), name
+    whole, pieces = trained_twice(params, pairs, tmp_path, [2, 9, -1])
     assert series(whole) == series(pieces)
 
 

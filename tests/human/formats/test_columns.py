@@ -48,29 +48,17 @@ def test_a_weight_survives_bit_for_bit(weight: float) -> None:
     assert WEIGHT.decode_cell(WEIGHT.encode_cell(weight, "p"), "p") == weight
 
 
-@pytest.mark.parametrize(
-    ("annotation", "cell"),
-    [
-        (record.Integer, "-1"),
-        (record.Integer, "1.0"),
-        (record.Integer, " 1"),
-        (record.Integer, "٣"),
-        (record.Integer, "2147483648"),
-        (record.Weight, "nan"),
-        (record.Weight, "inf"),
-        (record.Weight, "-0.5"),
-        (record.Weight, "1_0"),
-        (record.Weight, " 1 "),
-        (record.Weight, "٣"),
-        (record.Weight, "1e999"),
-        (record.Flag, ""),
-        (record.Moment, "2026-03-01T09:30:00"),
-        (record.Moment, "yesterday"),
-        (record.Name, " "),
-        (record.Text, "a\0b"),
-        (record.Text, "\ud800"),
-    ],
-)
+WRONG = [
+    (record.Integer, ("-1", "1.0", " 1", "٣", "2147483648")),
+    (record.Weight, ("nan", "inf", "-0.5", "1_0", " 1 ", "٣", "1e999")),
+    (record.Flag, ("",)),
+    (record.Moment, ("2026-03-01T09:30:00", "yesterday")),
+    (record.Name, (" ",)),
+    (record.Text, ("a\0b", "\ud800")),
+]
+
+
+@pytest.mark.parametrize(("annotation", "cell"), [(kind, cell) for kind, cells in WRONG for cell in cells])
 def test_what_is_not_allowed_is_said_with_its_place(annotation: Any, cell: str) -> None:
     with pytest.raises(InputError, match=r"^f, line 3: found .*; allowed: "):
         Column(annotation).decode_cell(cell, "f, line 3")
