@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from limits import ANSWER, START, wait_until
+from test_gate import handshake
 from typer.testing import CliRunner
 
 from creamtea.cli.main import app
@@ -85,18 +86,7 @@ def ask(port: int | None, request: str) -> str:
 
 def open_websocket(port: int | None, cookie: str) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", port or 0), timeout=ANSWER)
-    lines = [
-        "GET /_stcore/stream HTTP/1.1",
-        f"Host: 127.0.0.1:{port}",
-        "Connection: Upgrade",
-        "Upgrade: websocket",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        "Sec-WebSocket-Protocol: streamlit",
-        f"Cookie: {cookie}",
-        "\r\n",
-    ]
-    connection.sendall("\r\n".join(lines).encode())
+    connection.sendall(handshake(f"127.0.0.1:{port}", cookie))
     return connection
 
 
