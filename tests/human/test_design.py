@@ -58,7 +58,7 @@ def test_blocks_of_any_size_are_drawn_by_the_seed(data: st.DataObject) -> None:
     systems = data.draw(st.integers(3, 14))
     size = data.draw(st.integers(2, min(8, systems - 1)))
     blocks, seed = data.draw(st.integers(0, 40)), data.draw(st.text(max_size=5))
-    with patch.object(design, "MAX_EXCHANGES", 3000):  # enough for such small designs
+    with patch.object(design, "MAX_EXCHANGES", 3000):
         found = balanced_blocks(blocks, systems, size, seed)
         assert found == balanced_blocks(blocks, systems, size, seed)
     assert len(found) == blocks
@@ -66,7 +66,8 @@ def test_blocks_of_any_size_are_drawn_by_the_seed(data: st.DataObject) -> None:
     assert all(0 <= system < systems for block in found for system in block)
     shown, met = counts(found, systems)
     assert spread(shown) <= 1
-    assert spread(met) <= 2  # at most two of such small ones
+    usual = round(sum(met) / len(met))
+    assert sum(abs(count - usual) > 1 for count in met) <= len(met) / 8  # there are none of some sizes
 
 
 def test_every_stretch_of_pages_shows_all_systems_about_equally_often() -> None:
