@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,8 @@ from watched import at_rest, press
 
 from creamtea.access import links
 from creamtea.contract.step import Column
-from creamtea.report.html import part
+from creamtea.report.build import build_report
+from creamtea.report.html import part, to_html
 from creamtea.report.model import Cell, Row, Table
 from creamtea_webapp.markup import HERE
 
@@ -140,7 +143,27 @@ def test_hostile_texts_are_shown_as_they_are(reader) -> None:
     expect(reader.locator(".outputs .segment").nth(3).get_by_text("(empty)")).to_have_count(2)
     expect(reader.locator(".outputs .segment").nth(2).locator("dd p").first).to_have_attribute("dir", "auto")
     expect(reader).to_have_title("Report")
-    expect(reader.locator(".report")).to_contain_text("Jam or <b>cream</b> first?")
+    expect(reader.get_by_role("banner")).to_contain_text("Jam or <b>cream</b> first?")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_page_and_file_begin_with_the_answer(site: Any, open_page: Any, tmp_path: Path, width: int) -> None:
+    """Its sentences begin within 500 pixels. Its picture is beside them where there is room, else below."""
+    file = tmp_path / "report.html"
+    report = build_report(site.database, "quagga")
+    file.write_text(to_html(replace(report, about="Sentences of a description. " * 20)), encoding="utf-8")
+    page = site.new_link("reader").replace("/enter#", "/enter?study=quagga#")
+    for address, figure in ((page, "[data-testid=stVegaLiteChart]"), (file.as_uri(), "figure")):
+        opened = open_page(address, width)
+        opened.locator(figure).first.wait_for()
+        if address == page:
+            at_rest(opened)
+        answer, drawn = (opened.locator(name).first.bounding_box() for name in (".answer", figure))
+        assert answer["y"] < 500
+        beside = drawn["x"] >= answer["x"] + answer["width"] and drawn["y"] < answer["y"] + answer["height"]
+        below = drawn["x"] < answer["x"] + 40 and drawn["y"] >= answer["y"] + answer["height"]
+        assert (beside, below) == (width == 1280, width == 390)
 
 
 def test_differences_are_marked_against_the_baseline(reader) -> None:

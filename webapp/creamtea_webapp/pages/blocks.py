@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import groupby
 from typing import assert_never
 
 import streamlit as st
@@ -13,10 +12,10 @@ import streamlit as st
 from creamtea.access import sessions
 from creamtea.report import text
 from creamtea.report.export import file_stem, files_of
+from creamtea.report.html import side_by_side
 from creamtea.report.model import (
     Block,
     Choice,
-    Fact,
     Facts,
     Figure,
     Notes,
@@ -33,7 +32,6 @@ from creamtea_webapp.markup import note, show, show_part
 TEMPLATE = "report.html"
 FIGURES_PER_ROW = 3
 CHOICES_PER_ROW = 2
-FEW_COLUMNS = 4  # columns of a table that stands beside its figure
 NAMES = {"csv": "CSV", "latex": "LaTeX", "svg": "SVG", "png": "PNG"}
 Placed = tuple[Block, str]  # with its path: the key of its widgets
 
@@ -110,10 +108,6 @@ def address(path: str) -> str:
     return text.anchor(path.partition("/")[2])
 
 
-def shown_facts(facts: Sequence[Fact]) -> list[tuple[Fact, str]]:
-    return [(fact, text.fact(fact)) for fact in facts]
-
-
 # ---------------------------------------------------------------- sections
 
 
@@ -128,36 +122,19 @@ def _section(section: Section, path: str, level: int) -> None:
 
 
 def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
-    """Show blocks, some of them beside each other.
-
-    Neighbouring figures stand side by side. A single figure stands beside its table, if that is narrow, or
-    beside the sentences that open the report. A single choice has the whole width.
-    """
+    """Show blocks, some of them beside each other. A single figure has half of the width, a choice all."""
     placed = _flat(blocks, path)
-    if _are_a_pair([block for block, _ in placed[:2]]):
-        _side_by_side(placed[:2], 2, level)
-        placed = placed[2:]
-    for drawn, group in groupby(placed, lambda item: _fits_beside_others(item[0])):
-        neighbours = list(group)
-        if drawn:
-            plain = all(isinstance(block, Figure) for block, _ in neighbours)
-            most = FIGURES_PER_ROW if plain else CHOICES_PER_ROW
-            _side_by_side(neighbours, max(1 + plain, min(most, len(neighbours))), level)
+    for group in side_by_side([block for block, _ in placed], _is_narrow):
+        neighbours, placed = placed[: len(group)], placed[len(group) :]
+        plain = all(isinstance(block, Figure) for block in group)
+        width = max(1 + plain, min(FIGURES_PER_ROW if plain else CHOICES_PER_ROW, len(group)))
+        if width > 1:
+            _side_by_side(neighbours, width, level)
         else:
-            for block, place in neighbours:
-                show_block(block, place, level)
+            show_block(*neighbours[0], level)
 
 
-def _are_a_pair(blocks: Sequence[Block]) -> bool:
-    match blocks:
-        case [Figure(), Table() as table]:
-            return len(table.columns) <= FEW_COLUMNS
-        case [Notes(lead=True), Figure()]:
-            return True
-    return False
-
-
-def _fits_beside_others(block: Block) -> bool:
+def _is_narrow(block: Block) -> bool:
     """Return whether a block is narrow: a figure, or a choice of one figure at a time."""
     if isinstance(block, Choice):
         choices = [figure.choice for figure in block.figures]

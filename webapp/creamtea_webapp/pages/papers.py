@@ -15,7 +15,7 @@ from creamtea.report.papers.build import DOCUMENTED, exhibit_document, list_exhi
 from creamtea.report.papers.ours import Reports
 from creamtea.store.rows import row_id
 from creamtea_webapp import session
-from creamtea_webapp.markup import prepare_tables, show, show_missing
+from creamtea_webapp.markup import prepare_tables, show, show_missing, show_part
 from creamtea_webapp.pages import blocks
 
 TEMPLATE = "papers.html"
@@ -54,14 +54,8 @@ def _exhibit(name: str, asked: Exhibit) -> None:
     listed = (None, *exhibits(name), None)
     place = listed.index(asked)
     neighbours = {"name": name, "before": listed[place - 1], "after": listed[place + 1]}
-    show(
-        TEMPLATE,
-        "exhibit",
-        document=document,
-        facts=blocks.shown_facts(document.facts),
-        studies=studies,
-        **neighbours,
-    )
+    show_part("masthead", document)
+    show(TEMPLATE, "exhibit", studies=studies, **neighbours)
     prepare_tables()
     for section in document.sections:
         blocks.show_section(section, f"paper/{name}-{asked.key}")

@@ -31,7 +31,7 @@ from creamtea.store.tables import Campaign
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.components import show_contents
-from creamtea_webapp.markup import moment, note, prepare_tables, show, show_missing
+from creamtea_webapp.markup import moment, note, prepare_tables, render, show, show_missing, show_part
 from creamtea_webapp.pages import blocks, outputs, try_out
 from creamtea_webapp.pages.organise.shared import (
     Made,
@@ -202,8 +202,8 @@ def page() -> None:
         title = "This study cannot be read here" if isinstance(error, UnreadableStudy) else "No such study"
         show_missing(title, "All studies", "./", error)
         return
-    facts = blocks.shown_facts(report.facts)
-    show(TEMPLATE, "head", report=report, facts=facts, logs=rights.may(who, rights.READ_LOGS))
+    logs = rights.may(who, rights.READ_LOGS)
+    show_part("masthead", report, render(TEMPLATE, "steps_link", number=report.number) if logs else "")
     with session.database().session() as reading:
         steps = count_steps(reading, report.number)
     manage_section(who, report, steps)

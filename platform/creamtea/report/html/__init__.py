@@ -6,7 +6,7 @@ Figures are drawn into it as SVG.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count, groupby
 from pathlib import Path
@@ -17,11 +17,12 @@ from markupsafe import Markup
 
 from creamtea.contract.step import Column
 from creamtea.report import drawing, text
-from creamtea.report.model import Block, Document, Figure, Table
+from creamtea.report.model import Block, Document, Figure, Notes, Table
 from creamtea.report.outputs import Outputs
 
 HERE = Path(__file__).parent
 GROUPS = 40  # groups of columns that can be hidden
+FEW_COLUMNS = 4  # columns of a table that stands beside its figure
 WIDTHS = (21, 28, 34, 40, 47, 53, 60, 66, 72, 999)  # rem; a table of class wN has columns from N rem on
 LETTER, SMALL, BETWEEN, NAME = 0.47, 0.4, 1.1, 9.0  # rem of letters, between columns, of names
 
@@ -104,12 +105,23 @@ def _in_words(table: Table, column: Column) -> bool:
     return not column.group and all(cell.words and cell.delta is None for cell in cells)
 
 
-def _figures_together(blocks: Iterable[Block]) -> list[list[Block]]:
-    """Group neighbouring figures; every other block stands by itself."""
+def side_by_side(
+    blocks: Sequence[Block], is_narrow: Callable[[Block], bool] = lambda block: isinstance(block, Figure)
+) -> list[list[Block]]:
+    """Group the blocks that stand beside each other; every other block is a group by itself.
+
+    They are narrow neighbours, and a first figure with its narrow table or with the sentences that open the
+    report.
+    """
     groups: list[list[Block]] = []
-    for are_figures, group in groupby(blocks, lambda block: isinstance(block, Figure)):
+    match blocks:
+        case [Notes(lead=True), Figure(), *_]:
+            groups.append(list(blocks[:2]))
+        case [Figure(), Table() as table, *_] if len(table.columns) <= FEW_COLUMNS:
+            groups.append(list(blocks[:2]))
+    for narrow, group in groupby(blocks[2 if groups else 0 :], is_narrow):
         neighbours = list(group)
-        groups += [neighbours] if are_figures else [[block] for block in neighbours]
+        groups += [neighbours] if narrow else [[block] for block in neighbours]
     return groups
 
 
@@ -130,7 +142,6 @@ def _environment() -> Environment:
         "column_heading": text.heading,
         "entry_name": text.entry_name,
         "fact": text.fact,
-        "figures_together": _figures_together,
         "in_words": _in_words,
         "is_best": text.is_best,
         "kind": lambda block: type(block).__name__,
@@ -138,6 +149,7 @@ def _environment() -> Environment:
         "row_name": text.row_name,
         "sentence": text.sentence,
         "shown": text.shown,
+        "side_by_side": side_by_side,
         "width_class": _width_class,
     }
     return environment
