@@ -20,19 +20,19 @@ from itertools import accumulate, pairwise
 _ALSO_WHITE = str.maketrans("\0\u2581", "  ")
 _CONTROLS = dict.fromkeys(map(ord, "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"), " ")
 # Languages that are written without blanks between words. The rating page has the same list (board/texts.js).
-UNSPACED_LANGUAGES = ("zh", "yue", "ja", "th", "lo", "km", "my")
+UNSPACED_LANGUAGES = ("zh", "yue", "ja", "th", "lo", "km", "my", "bo", "dz")
 _OTHER_CODES = {
     **{"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko", "tha": "th", "lao": "lo"},
-    **{"khm": "km", "mya": "my", "bur": "my"},
+    **{"khm": "km", "mya": "my", "bur": "my", "bod": "bo", "tib": "bo", "dzo": "dz"},
 }
 _KANA_AND_HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_THAI_LAO_MYANMAR_KHMER = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_THAI_TO_KHMER = "\u0e00-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese and Khmer
 KANA_OR_HAN = re.compile(f"[{_KANA_AND_HAN}]")
-THAI_LAO_MYANMAR_OR_KHMER = re.compile(f"[{_THAI_LAO_MYANMAR_KHMER}]")
-UNSPACED = re.compile(f"[{_KANA_AND_HAN}{_THAI_LAO_MYANMAR_KHMER}]")  # a character of their scripts
+THAI_TO_KHMER = re.compile(f"[{_THAI_TO_KHMER}]")
+UNSPACED = re.compile(f"[{_KANA_AND_HAN}{_THAI_TO_KHMER}]")  # a character of their scripts
 # Of these scripts' characters, how much of a word each is. Kana and Han: 255 characters are 158 words a
 # minute in Chinese, 357 are 193 in Japanese (IReST norms, Trauzettel-Klosinski and Dietz 2012). No such
-# norms are known of Thai, Lao, Khmer and Burmese: five letters are a word, as where typing is measured.
+# norms are known of the others: five letters are a word, as where typing is measured.
 WORDS_PER_CHARACTER = 0.6
 WORDS_PER_LETTER = 0.2
 MAX_LINE = 1000  # words of a line to translate; a longer one is a whole text, which may take minutes
@@ -240,7 +240,7 @@ def _pieces(text: str, spans: Sequence[tuple[int, int]], same: Sequence[bool]) -
 def split_words(text: str) -> list[str]:
     """Split a text at blanks, with the punctuation at its words.
 
-    Each character of Chinese, Japanese, Thai, Lao, Khmer and Burmese is on its own, with its marks.
+    Each character of a script without blanks is on its own, with its marks.
     """
     if not UNSPACED.search(text):
         return text.split()

@@ -132,6 +132,7 @@ def test_ter_splits_chinese_by_characters_and_says_where_it_cannot_split() -> No
     [
         ("th", {}, "วันนี้อากาศดี", "วันนี้อากาศดีมาก"),  # sacreBLEU splits Chinese and Japanese alone
         ("km", {}, "ខ្ញុំទៅសាលា", "ខ្ញុំទៅសាលារៀន"),
+        ("dz", {}, "ཁྱིམ་ནང་འགྱོ", "ཁྱིམ་ནང་སོང་"),
         ("xx", {"normalized": True}, "我看书", "我看报"),  # as it would not know this language
     ],
 )

@@ -159,7 +159,7 @@ def test_plain_white_space_changes_no_score(scorer: Any, outputs: list[str], ref
         *((code, "zh", "zh") for code in ("zh", "zh-CN", "zh_TW", "zho_Hans", "cmn", "yue")),
         *((code, "ja-mecab", "char") for code in ("ja", "ja-JP", "jpn")),
         *((code, "ko-mecab", "13a") for code in ("ko", "ko_KR", "kor_Hang")),
-        *((code, "char", "char") for code in ("th", "lo", "km-KH", "mya")),
+        *((code, "char", "char") for code in ("th", "lo", "km-KH", "mya", "bo", "dzo")),
         *((code, "13a", "13a") for code in ("de", "pt-BR", "sr_Latn", "und")),
     ],
 )

@@ -55,7 +55,7 @@ class Filters(Strict):
     """
 
     # [words] on either side, split on white space; where a language has no blanks between words, 0.6 for each
-    # character of Chinese and Japanese, 0.2 for each letter of Thai, Lao, Khmer and Burmese
+    # character of Chinese and Japanese, 0.2 for each letter of Thai, Lao, Khmer, Burmese and Tibetan
     max_words: Positive = 200
     # [characters] on either side, as it stands in the file: a longer line is dropped without ever being
     # held in memory

@@ -10,7 +10,7 @@ from sacrebleu.metrics import TER
 from creamtea.contract.step import StepContext
 from creamtea.methods.metrics import Ter
 from creamtea.methods.texts import Languages
-from creamtea.words import THAI_LAO_MYANMAR_OR_KHMER, UNSPACED, is_unspaced, looks_unspaced
+from creamtea.words import THAI_TO_KHMER, UNSPACED, is_unspaced, looks_unspaced
 from creamtea_workers.metrics.base import Array, Texts
 from creamtea_workers.metrics.sacrebleu_statistics import SacreBleuMetric
 
@@ -30,7 +30,7 @@ class TerMetric(SacreBleuMetric):
 
     def statistics(self, texts: Texts) -> Array:
         splits = self.scorer.normalized and self.scorer.asian_support
-        if looks_unspaced(texts.references, THAI_LAO_MYANMAR_OR_KHMER if splits else UNSPACED):
+        if looks_unspaced(texts.references, THAI_TO_KHMER if splits else UNSPACED):
             self.note = "TER counts each of these texts, which have no blanks, as few words; use chrf"
         return super().statistics(texts)
 
