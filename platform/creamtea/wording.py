@@ -62,6 +62,12 @@ def counted(number: float, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {words}" if isinstance(number, int) else f"{number:,g} {words}"
 
 
+def with_minus(number: str) -> str:
+    """Write a formatted number as people read it: "−0.28" for "-0.28", "0.00" for "-0.00"."""
+    unsigned = number.lstrip("+-")
+    return number.replace("-", "−") if unsigned.strip("0.") else unsigned
+
+
 def describe_progress(done: float, total: float, message: str) -> str:
     """Return what people read: "60/6,000 updates, epoch 1"; the message may begin with the unit."""
     counts = "/".join(f"{number:,.0f}" if number >= 100 else f"{number:.3g}" for number in (done, total))

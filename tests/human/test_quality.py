@@ -82,11 +82,12 @@ def test_a_bad_reference_scored_above_its_original_counts_against_the_rater() ->
     assert reversed_scale.state == "flagged"
     assert reversed_scale.value is not None
     assert reversed_scale.value > 0.95
+    assert reversed_scale.shown.endswith("0 of 6 recognised, −1.00 points")
 
 
 def test_bad_references_scored_like_their_originals_are_flagged() -> None:
     found = check(report_of(with_bad_references([0] * 8)), "bad-references")
-    assert (found.state, found.shown) == ("flagged", "p = 0.500; 0 of 8 recognised, +0.00 points")
+    assert (found.state, found.shown) == ("flagged", "p = 0.500; 0 of 8 recognised, 0.00 points")
 
 
 def test_a_bad_reference_counts_by_the_system_whose_text_was_spoilt() -> None:

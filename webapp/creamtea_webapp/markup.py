@@ -24,7 +24,7 @@ from creamtea.human.protocols import protocol_title
 from creamtea.report.html import block_styles, part, table_styles
 from creamtea.report.text import code_parts
 from creamtea.store.tables import ItemKind
-from creamtea.wording import counted, duration
+from creamtea.wording import counted, duration, with_minus
 from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent
@@ -140,6 +140,7 @@ def _environment() -> Environment:
         "duration": duration,
         "about_time": about,
         "code_parts": code_parts,
+        "with_minus": with_minus,
         "number": lambda value: f"{value:,}",
         "pair": lambda pair: languages.pair(*pair),
         "protocol": protocol_title,

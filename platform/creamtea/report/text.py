@@ -10,7 +10,7 @@ from decimal import ROUND_DOWN, Decimal
 
 from creamtea.contract.step import Column
 from creamtea.report.model import Cell, Choice, Delta, Entry, Fact, Figure, Percent, Row, Table
-from creamtea.wording import counted
+from creamtea.wording import counted, with_minus
 
 STATE_WORDS = {  # of cells without a value
     "pending": "pending",
@@ -31,10 +31,7 @@ _PERCENT = Column("percent", "percent", 0)
 
 def number(value: float, column: Column) -> str:
     """Format a value in the column's scale and digits, with thousands apart: "34.2", "1,204", "98.5"."""
-    shown = f"{value * column.scale:,.{column.digits}f}"
-    if not shown.strip("-0."):  # or a small negative number would show as "−0.00"
-        shown = shown.lstrip("-")
-    return shown.replace("-", "−")
+    return with_minus(f"{value * column.scale:,.{column.digits}f}")
 
 
 def value(cell: Cell, column: Column) -> str:

@@ -31,7 +31,7 @@ from creamtea.stats.estimate import Array
 from creamtea.stats.paired import sign_flip
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rater
-from creamtea.wording import counted
+from creamtea.wording import counted, with_minus
 
 State = Literal["ok", "flagged", "unknown"]
 
@@ -208,7 +208,8 @@ def reading(own: Measures, comparison: Comparison) -> Check:
     if few := _few(own.clues, MIN_CLUES, "clue", "no controls, and nobody else's scores"):
         return check.unknown(few)
     p, strength = own.reading.reads or 1.0, own.reading.strength or 0.0
-    shown = f"{strength:+.1f} standard deviations above chance ({own.clues} clues, p = {p:.3f})"
+    above = with_minus(f"{strength:+.1f}")
+    shown = f"{above} standard deviations above chance ({own.clues} clues, p = {p:.3f})"
     return check.judged(strength, p >= LEVEL or strength < weak, shown + _others(usual, "+.1f"))
 
 
@@ -230,7 +231,8 @@ def bad_references(own: Measures) -> Check:
     two_sided = 1.0 if flips.p_value is None else flips.p_value
     p = two_sided / 2 if (flips.statistic or 0.0) > 0 else 1 - two_sided / 2
     recognised = int((differences > 0).sum())
-    shown = f"p = {p:.3f}; {recognised} of {len(differences)} recognised, {differences.mean():+.2f} points"
+    lower = with_minus(f"{differences.mean():+.2f}")
+    shown = f"p = {p:.3f}; {recognised} of {len(differences)} recognised, {lower} points"
     if LEVEL <= p < NOT_LOWER:
         return check.unknown(f"{shown}: too few pairs to tell")
     return check.judged(p, p >= NOT_LOWER, shown)
@@ -368,9 +370,9 @@ def agreement(own: Measures, comparison: Comparison) -> Check:
         return check.unknown(few or "the others always agree")
     if high is None:
         return check.unknown(own.agreement.reason or "no interval")
-    interval = "" if low == high else f" [{low:+.2f}, {high:+.2f}]"
-    r = round(value, 2) + 0.0  # no "-0.00"
-    shown = f"r = {r:+.2f}{interval} on {own.shared} {comparison.protocol.judged}" + _others(usual, "+.2f")
+    r, *bounds = (with_minus(f"{bound:+.2f}") for bound in (value, low, high))
+    interval = "" if low == high else f" [{', '.join(bounds)}]"
+    shown = f"r = {r}{interval} on {own.shared} {comparison.protocol.judged}" + _others(usual, "+.2f")
     return check.judged(value, high < threshold, shown)
 
 
@@ -388,7 +390,7 @@ def severity(own: Measures, comparison: Comparison) -> Check:
     few, value = _few_shared(own, comparison), own.severity
     if few or value is None:
         return check.unknown(few or "nothing shared")
-    shown = f"{value:+.2f} points ({'milder' if value > 0 else 'stricter'} than the others)"
+    shown = f"{with_minus(f'{value:+.2f}')} points ({'milder' if value > 0 else 'stricter'} than the others)"
     return check.judged(value, abs(value) > threshold, shown)
 
 
@@ -401,7 +403,7 @@ def _share(share: float, items: int, usual: float | None) -> str:
 
 
 def _others(usual: float | None, digits: str) -> str:
-    return "" if usual is None else f"; others {usual:{digits}}"
+    return "" if usual is None else f"; others {with_minus(f'{usual:{digits}}')}"
 
 
 def _few(count: int, needed: int, noun: str, none: str, which: str = "") -> str:

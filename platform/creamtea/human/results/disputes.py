@@ -31,7 +31,7 @@ from creamtea.stats.estimate import ROUNDING
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Item, ItemKind
-from creamtea.wording import counted, option
+from creamtea.wording import counted, option, with_minus
 
 COPIED = (
     *("segment_index", "document", "source", "context", "references", "media"),
@@ -98,13 +98,13 @@ class ListedDispute:
 
     @property
     def in_words(self) -> str:
-        return ", ".join(f"{rater} {points:g}" for rater, points in self.ratings.items())
+        return ", ".join(f"{rater} {with_minus(f'{points:g}')}" for rater, points in self.ratings.items())
 
     @property
     def third_in_words(self) -> str:
         if not self.asked:
             return ""
-        return "asked for" if self.third is None else f"{self.third:g}"
+        return "asked for" if self.third is None else with_minus(f"{self.third:g}")
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from creamtea.stats.human_metric import (
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.stats.wmt import BAD, RATED, REPEAT, WmtRule, wmt_ranking
 from creamtea.store.tables import ItemKind, SegmentScore
-from creamtea.wording import counted
+from creamtea.wording import counted, with_minus
 
 MAX_DISPUTES = 50  # with their texts
 RATINGS = Column("ratings", "ratings", 0)
@@ -310,7 +310,7 @@ def disagreements(session: Session, judged: RatedCampaign, metrics: Sequence[Met
             [
                 (people, Cell("ok", value=float(judged.matrix[unit, system]))),
                 (metric.column, Cell("ok", value=float(metric.scores[unit, system]))),
-                (GAP, Cell("ok", value=gap, words=f"{gap:+.{GAP.digits}f}".replace("-", "−"))),
+                (GAP, Cell("ok", value=gap, words=with_minus(f"{gap:+.{GAP.digits}f}"))),
             ],
         )
         for metric, unit, system, gap in largest

@@ -39,6 +39,7 @@ from creamtea.report.model import Cell, Entry, Passage, Row, Table, Texts
 from creamtea.stats.estimate import clustered_interval
 from creamtea.stats.paired import compare_paired
 from creamtea.store.tables import Blame, Item, Payload, StoredSpan
+from creamtea.wording import with_minus
 
 GOOD = 85  # points from which an output without marks counts as free of errors (WMT 2026)
 MARKED = (
@@ -460,4 +461,4 @@ def _entry(judged: RatedCampaign, case: _Case, source: str) -> Entry:
 
 def _rank(candidate: Candidate) -> str:
     proved = ", proved the best" if candidate.proved else ""
-    return f"scored {candidate.rank:.2f}{proved}".replace("-", "−", 1)
+    return f"scored {with_minus(f'{candidate.rank:.2f}')}{proved}"
