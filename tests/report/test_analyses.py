@@ -14,7 +14,7 @@ from teatime_study import SPEC, fill_study
 from creamtea.methods.analysis import ANALYSES, CellPlot, PointPlot, RowPlot
 from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Cell, Document, Facts, Figure, Row, Section, Table
+from creamtea.report.model import Cell, Document, Facts, Figure, Notes, Row, Section, Table
 from creamtea.report.terminal import render
 from creamtea.report.vega import vega_lite
 from creamtea.store.database import Database
@@ -325,6 +325,18 @@ def test_buckets_have_tables_and_figures_of_their_own(report: Document) -> None:
         text = json.dumps(figure)
         assert f"datum.value == 2 ? {json.dumps(json.dumps(tick))[1:-1]}" in text
         assert ('"line"' in text) == joined
+
+
+def test_the_answer_names_the_hardest_part_for_the_best_system(report: Document) -> None:
+    notes, *_ = report.section("answer/test").blocks
+    assert isinstance(notes, Notes)
+    (row,) = (row for row in of(report, "buckets").tables[0].rows if row.name == "scones-greedy")
+    cell, easier = row.cells["bleu-length-2"], row.cells["bleu-length-1"]
+    assert None not in (cell.value, easier.value)
+    assert f"{cell.value:.1f}" < f"{easier.value:.1f}"
+    bounds = f"[{cell.low:.1f}, {cell.high:.1f}]"
+    by = "by length of the source: 6–12 words (180)"
+    assert f"Hardest for scones-greedy, {by}: {cell.value:.1f} BLEU {bounds}." in notes.paragraphs
 
 
 def test_columns_are_named_after_the_studys_own_metrics(

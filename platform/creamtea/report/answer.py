@@ -6,10 +6,13 @@ Sentences rank only systems that a test has compared, and only as the test says.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from creamtea.contract.step import Column
 from creamtea.document.mistakes import StudyWarning
+from creamtea.methods.analyses.buckets import Buckets
 from creamtea.report import text
+from creamtea.report.analyses import AnalysisResults
 from creamtea.report.figures import SystemsOn, quality_choice, ranking, speed_of
 from creamtea.report.human.campaign import CampaignReport, progress
 from creamtea.report.human.verdicts import verdict_cell
@@ -30,8 +33,9 @@ def answer_section(
     campaigns: Sequence[CampaignReport],
     warnings: Sequence[StudyWarning],
     failed: Sequence[str],
+    analyses: Sequence[AnalysisResults],
 ) -> Section:
-    """Write one block per test set: quality, people, speed, idioms, first warning; then pictures.
+    """Write one block per test set: what came out in sentences, then pictures.
 
     The pictures show the systems' scores, if there are several, and quality against latency, if it is
     measured. `failed`: sentences that come first.
@@ -48,6 +52,7 @@ def answer_section(
             *answer.sentences(),
             *(sentence for report in people for sentence in _people(report)),
             *answer.speed(),
+            *answer.hardest(analyses),
             *_idioms(systems.table),
             *_first_look(warnings),
         )
@@ -201,6 +206,26 @@ class _Answer(_Quality):
             yield f"Scores are means over {max(counts)} trainings each."
         elif counts and max(counts) > 1:
             yield f"Scores are means over {min(counts)} to {max(counts)} trainings, as many as a variant has."
+
+    def hardest(self, analyses: Sequence[AnalysisResults]) -> Iterator[str]:
+        """Name the part of the test set on which the best system scores lowest, if parts are scored."""
+        if self.metric is None or not self.scored:
+            return
+        best, title = self.scored[0].name, f"{self.metric.title}, "
+        parts = [
+            (value, row, column, f"{table.title[:1].lower()}{table.title[1:]}")
+            for analysis in analyses
+            if isinstance(analysis.spec, Buckets) and analysis.spec.test_set == self.test_set
+            for table in analysis.tables
+            for row in table.rows
+            for column in table.columns
+            if row.name == best and column.title.startswith(title)
+            if (value := row.cells[column.key].value) is not None
+        ]
+        if parts:
+            _, row, column, by = min(parts, key=lambda part: part[0])
+            shown = _score(row, replace(column, title=self.metric.title))
+            yield f"Hardest for {best}, {by}: {column.title.removeprefix(title)}: {shown}."
 
     # ---------------------------------------------------------------- speed
 

@@ -98,7 +98,7 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
     analyses = build_analyses(results)
     warnings = result_warnings(session, results, tables)
     sections = [
-        answer_section(spec, tables, campaigns, warnings, _failed(nodes)),
+        answer_section(spec, tables, campaigns, warnings, _failed(nodes), analyses),
         Section("warnings", "Warnings", (Warnings("warnings", warnings),) if warnings else (), folded=True),
         Section("systems", "Systems", tuple(_systems_section(results, systems) for systems in tables)),
         Section("reading", "", (Notes("notes", tuple(_notes(spec, results))),)),
