@@ -144,9 +144,11 @@ def test_a_log_is_text_and_the_reason_comes_first(visit: Any, database: Database
     assert "51 earlier lines" in shown
 
 
-def test_a_step_without_a_log_says_so(visit: Any, database: Database) -> None:
+def test_a_step_without_a_log_or_events(visit: Any, database: Database) -> None:
     number = fill_study(database, HOSTILE)
-    assert "no log" in html(visit(study=number, step=failed_step(database)[0]))
+    shown = html(visit(study=number, step=failed_step(database)[0]))
+    assert "no log" in shown
+    assert "Events" not in shown
 
 
 @pytest.mark.parametrize("role", ["reader", "rater"])
