@@ -95,10 +95,6 @@ def _capitalised(heading: str) -> str:
     return heading[:1].upper() + heading[1:] if heading[:1].isascii() else heading
 
 
-def _best(table: Table) -> dict[str, float | None]:
-    return {column.key: text.best(table, column) for column in table.columns}
-
-
 def _in_words(table: Table, column: Column) -> bool:
     """Return whether a column without a group holds texts, which begin at its left."""
     cells = [row.cells[column.key] for row in table.rows]
@@ -136,7 +132,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "anchor": text.anchor,
-        "best_of": _best,
+        "best_of": lambda table: {column.key: text.best(table, column) for column in table.columns},
         "capitalised": _capitalised,
         "code_parts": text.code_parts,
         "column_heading": text.heading,
