@@ -78,7 +78,8 @@ def _step(study: StudyRow, place: str, runs: bool) -> None:
     if node.kind == "train":
         _examples(study, node)
     _log(node)
-    show(TEMPLATE, "events", events=events)
+    if events:
+        show(TEMPLATE, "events", events=events)
 
 
 def _examples(study: StudyRow, node: Node) -> None:
