@@ -146,6 +146,13 @@ def test_hostile_texts_are_shown_as_they_are(reader) -> None:
     expect(reader.get_by_role("banner")).to_contain_text("Jam or <b>cream</b> first?")
 
 
+def test_a_new_link_opens_in_the_tab_of_an_old_one(site: Any, open_page: Any) -> None:
+    page = open_page(f"{site.url}/enter#wrong")
+    expect(page.get_by_text("no longer valid")).to_be_visible()
+    page.goto(site.new_link("reader"))
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_page_and_file_begin_with_the_answer(site: Any, open_page: Any, tmp_path: Path, width: int) -> None:
