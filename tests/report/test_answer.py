@@ -33,7 +33,7 @@ def test_the_answer_says_what_the_tables_show(tasted: Database) -> None:
         "scones-greedy has the highest score: 34.0 BLEU [32.5, 35.8]; "
         "+2.0 BLEU [1.0, 3.0] against the baseline softmax-greedy.",
         f"Not told apart from it ({reason}): all others.",
-        "Also better than the baseline softmax-greedy: softmax-nvs.",
+        "Better than the baseline softmax-greedy: softmax-nvs.",
         "Scores are means over 1 to 3 trainings, as many as a variant has.",
         "People, against softmax-greedy: undecided: softmax-nvs; worse: softmax-lexicon "
         "(120 of 120 item ratings (100 %) by 2 raters).",

@@ -134,9 +134,11 @@ class _Quality:
         yield from self._others(best, untold, column)
         if baseline is not None:
             better = [row.name for row in rest if self._state(row, baseline, column) == "better"]
+            best_is_better = self._state(best, baseline, column) == "better"
             if better:
-                yield f"Also better than the baseline {baseline.name}: {_listed(better, len(rest) - 1)}."
-            elif self._state(best, baseline, column) != "better":
+                words = f"{'Also better' if best_is_better else 'Better'} than the baseline {baseline.name}"
+                yield f"{words}: {_listed(better, len(rest) - 1)}."
+            elif not best_is_better:
                 yield f"No system is shown to be better than the baseline, {_score(baseline, column)}."
         yield from self._clusters(column)
 
