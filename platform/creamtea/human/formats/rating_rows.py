@@ -24,7 +24,7 @@ from creamtea.error_spans import SEVERITIES, as_severity, is_no_error
 from creamtea.errors import InputError
 from creamtea.human.formats.base import FIRST_SEGMENT, ImportFacts, NotKept, counts
 from creamtea.human.formats.columns import CheckedLine, Place, columns_of
-from creamtea.human.protocols import Protocol, Scale, ScoredAnswer, find_protocol
+from creamtea.human.protocols import Protocol, Scale, ScoredAnswer, find_protocol, usable_protocols
 from creamtea.human.protocols.base import exact
 from creamtea.human.protocols.scores import Da
 from creamtea.human.protocols.spans import MAX_DECIMALS, MarkedErrors, MarksErrors, Mqm, spans_of
@@ -303,8 +303,17 @@ def _scored(given: GivenRating, protocol: Protocol) -> GivenRating:
     except ValueError as error:
         # other tools' files have no such columns
         where = given.place.column(column) if column in given.columns else str(given.place)
-        raise InputError(f"{where}: {error}") from None
+        fits = " or ".join(kind.name for kind in usable_protocols() if given.payload and _reads(kind, given))
+        raise InputError(f"{where}: {error}" + (f"; {fits} fits" if fits else "")) from None
     return replace(given, answer=scored)
+
+
+def _reads(protocol: Protocol, given: GivenRating) -> bool:
+    try:
+        protocol.read_answer(given.payload, given.output)
+    except ValueError:
+        return False
+    return True
 
 
 def _revisions(item: ItemContent, group: Sequence[GivenRating]) -> Revisions:
