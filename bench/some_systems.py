@@ -1,7 +1,7 @@
 """How often estimates from pages that show some of the systems err, with the noise of a real campaign.
 
     python bench/some_systems.py DOCUMENTS SCORES [--campaigns 100] [--only equal] [--beside] [--adaptive]
-        [--views 3]
+        [--views 3] [--raters 20]
 
 DOCUMENTS has DOMAIN TAB DOCUMENT for each segment and SCORES "SYSTEM SCORE" lines, those of a system
 together (en-de.ESA-2.seg.score of WMT 2023's ESA campaign, None where nobody rated).
@@ -92,13 +92,13 @@ def pages_of(
 class Simulation:
     """A campaign of so many documents, rated block by block."""
 
-    sd_of_views = VIEWS
+    sd_of_views, number_of_raters = VIEWS, RATERS
 
     def __init__(self, rng: np.random.Generator, noise: Documents, effects: Array, documents: int) -> None:
         self.rng, self.noise, self.effects = rng, noise, effects
-        self.raters = rng.permutation(np.arange(documents) % RATERS)
-        self.severity = rng.normal(0, SEVERITY, RATERS)
-        self.views = rng.normal(0, self.sd_of_views, (RATERS, len(effects)))
+        self.raters = rng.permutation(np.arange(documents) % self.number_of_raters)
+        self.severity = rng.normal(0, SEVERITY, self.number_of_raters)
+        self.views = rng.normal(0, self.sd_of_views, (self.number_of_raters, len(effects)))
         self.scores: Documents = []
         self.blocks: list[list[int]] = []
         self.chances: list[Array] = []
@@ -272,8 +272,9 @@ def main() -> None:
     parser.add_argument("--groups", type=int, help="of equal systems, equally far apart")
     parser.add_argument("--delta", type=float, default=2.0, help="points: smaller differences do not matter")
     parser.add_argument("--views", type=float, default=VIEWS, help="sd of raters' views of systems, points")
+    parser.add_argument("--raters", type=int, default=RATERS)
     options = parser.parse_args()
-    Simulation.sd_of_views = options.views
+    Simulation.sd_of_views, Simulation.number_of_raters = options.views, options.raters
     incomplete.DRAWS = 2000  # a fifth: the level of an interval is then known to 0.5 %
     real = read(options.documents, options.scores)
     every = np.concatenate(real)

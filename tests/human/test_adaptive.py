@@ -159,7 +159,7 @@ def test_the_first_pages_show_every_system(many: Database, pages: int, documents
 
 def test_open_systems_come_more_often_and_raters_see_only_what_was_drawn(many: Database) -> None:
     make(many)
-    rate(many, people=3)
+    rate(many, people=8)
     items = items_of(many)
     later = Counter(at for item in items[20:] for at in item.shown)
     assert sum(later[at] for at in range(4)) / 4 > 1.3 * (later[4] + later[5]) / 2 > 0

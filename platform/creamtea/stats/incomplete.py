@@ -18,10 +18,24 @@ weights that follow from earlier pages leave the equations unbiased. √π in pl
 equally variable (`stats.sequential.weights_at_the_end`).
 
 The error of a difference is by clusters: documents, whose pages go together. Each cluster's score is adjusted
-for its leverage (CR2: Bell and McCaffrey 2002), and a difference has the degrees of freedom of the effective
-number of clusters behind it. Raters are a sample, too: what their clusters add to those of documents
-(Cameron, Gelbach and Miller 2011) has the degrees of freedom of raters, as in `stats.paired`, and the
+for its leverage (CR2: Bell and McCaffrey 2002). Raters are a sample, too: what each thinks of each system
+adds to the error of documents (Cameron, Gelbach and Miller 2011: raters' clusters, less those of raters
+within documents). A single pair says too little about that: with few raters it misses much, and cut at 0 it
+adds something where raters agree. So the variance of raters' views is taken to be the same for all systems,
+and is estimated from all pairs by least squares: the design says what a variance of 1 adds to each pair. It
+is at least 0. Its part of the error has the degrees of freedom of raters, as in `stats.paired`, and the
 critical value is Cochran and Cox's.
+
+If all scores vary equally, a squared error is estimated by V = Σ_c λ_c·χ²₁ over clusters c, Σ_c λ_c = 1. Some
+clusters weigh much and most little, so V is seldom far below 1. Student's t with the degrees of freedom of
+V's variance (Satterthwaite's) then has too heavy tails at the level that all pairs require. McCaffrey and
+Bell (2006, "Improved hypothesis testing for coefficients in generalized estimating equations with small
+samples of clusters", Stat. Med. 25) take a saddlepoint of the tail. Here t has the degrees of freedom ν that
+give it this tail at the normal critical value x. The tail is (Craig 1991)
+
+    P(|z|/√V > x) = 2/π ∫_0^{π/2} E exp(−x²V/(2 sin²φ)) dφ,   E exp(−x²V/2) = Π_c (1 + λ_c·x²)^(−1/2)
+
+and ν solves E exp(−x²V/2) = (1 + x²/ν)^(−ν/2). For x → 0 that ν is Satterthwaite's.
 
 Over all pairs of systems the family-wise error is 5 %: the two-sided level of one difference is the one at
 which the largest of normal statistics with these correlations errs in 5 % of draws (a generalised Tukey test;
@@ -153,21 +167,24 @@ def estimate_systems(
     mean = theta[:systems] + float((y - fitted)[used].mean())
     residual = d - fitted[first] + fitted[second]
 
-    def parts(labels: Integers) -> tuple[Array, Array, bool]:
+    def parts(labels: Integers) -> tuple[Array, Array, list[Array], bool]:
         return _clustered(_numbered(labels[first]), design, w, residual, half, systems)
 
     of_cluster = on_page if cluster is None else _numbered(cluster)
-    variance, df, alone = parts(of_cluster)
-    share, raters_df, raters = np.zeros_like(variance), np.ones_like(df), 0
+    variance, views, reaches, alone = parts(of_cluster)
+    share, rater_reaches, raters = np.zeros_like(variance), reaches, 0
     if rater is not None:
         of_rater = _numbered(rater)
         raters = int(of_rater.max()) + 1
         if raters > 1:
-            by_rater, raters_df, _ = parts(of_rater)
+            by_rater, rater_views, rater_reaches, _ = parts(of_rater)
             each = _numbered(of_cluster * raters + of_rater)
             nested = each.max() == of_cluster.max()  # each cluster is one rater's
-            both = variance if nested else parts(each)[0]
-            added = np.maximum(0.0, _of_pairs(by_rater) - _of_pairs(both))
+            both, both_views = (variance, views) if nested else parts(each)[:2]
+            of_views = _of_pairs(rater_views) - _of_pairs(both_views)  # added by views of variance 1
+            x, more = (part[:systems, :systems] for part in (of_views, _of_pairs(by_rater) - _of_pairs(both)))
+            variance_of_views = max(0.0, float((x * more).sum()) / max(float((x * x).sum()), 1e-300))
+            added = np.maximum(0.0, variance_of_views * of_views)
         else:
             raters = 0
     spread = _of_pairs(variance)
@@ -202,14 +219,20 @@ def estimate_systems(
             low=none, high=none, half=open_, p_value=open_, reason=reason, **ranks, **facts
         )
 
+    independent = (half @ half)[:n, :n]
+    largest = np.maximum(_largest(variance[:n, :n], seed), _largest(independent, seed))
+    normal_value = float(np.quantile(largest, 1 - alpha))
+    at = np.full_like(error, normal_value)
+    at[:, n] = -scipy.special.ndtri(alpha / 2)
+    df = _freedom(reaches, at)
+    raters_df = _freedom(rater_reaches, at) if raters else df
+
     def critical(alpha: Array | float) -> Array:
         t = -scipy.special.stdtrit(np.stack([raters_df, df]), np.asarray(alpha) / 2)
         found: Array = share * t[0] + (1 - share) * t[1]
         return found
 
-    independent = (half @ half)[:n, :n]
-    largest = np.maximum(_largest(variance[:n, :n], seed), _largest(independent, seed))
-    level = 2 * float(scipy.special.ndtr(-np.quantile(largest, 1 - alpha)))
+    level = 2 * float(scipy.special.ndtr(-normal_value))
     halves = (critical(level) * error)[:n, :n]
     np.fill_diagonal(halves, 0.0)
     own = (critical(alpha) * error)[:n, n]
@@ -313,17 +336,19 @@ def _clustered(
     residual: Array,
     half: Array,
     systems: int,
-) -> tuple[Array, Array, bool]:
+) -> tuple[Array, Array, list[Array], bool]:
     """Estimate the errors of the systems' effects over clusters.
 
-    Returns their covariances (systems + 1, …), of which the last is their mean's; the degrees of freedom of
-    each difference; and whether some difference depends on one cluster.
+    Returns their covariances (systems + 1, …), of which the last is their mean's; the covariances if each
+    cluster had a view of variance 1 of each system and nothing else varied; of each cluster a root (systems +
+    1, rank) of what it adds to covariances if scores vary equally; whether some difference depends on one
+    cluster.
     """
     to_means = np.eye(systems + 1, len(half))
     to_means[systems, :systems] = 1 / systems
     reach = to_means @ half
-    influence, alone = [], False
-    sums, squares = np.zeros((2, systems + 1, systems + 1))
+    influence, reaches, alone = [], [], False
+    views = np.zeros((systems + 1, systems + 1))
     order = np.argsort(label, kind="stable")
     for rows in np.split(order, np.cumsum(np.bincount(label))[:-1]):
         x = design(rows)
@@ -331,7 +356,8 @@ def _clustered(
         weighted = weight[rows, None] * x[:, used]
         values, vectors = np.linalg.eigh(x[:, used].T @ weighted)
         kept = values > 1e-12 * values[-1]
-        root = half[:, used] @ (vectors[:, kept] * np.sqrt(values[kept]))  # leverage = root rootᵀ
+        scaled = vectors[:, kept] * np.sqrt(values[kept])
+        root = half[:, used] @ scaled  # leverage = root rootᵀ
         values, vectors = np.linalg.eigh(root.T @ root)
         alone = alone or bool(values[-1] > _ALL)
         # (I − leverage)^(−1/2) differs from I only in the span of the root
@@ -339,13 +365,37 @@ def _clustered(
         score = half[:, used] @ (weighted.T @ residual[rows])
         more = 1 / np.sqrt(np.maximum(1 - values, 1e-12)) - 1
         influence.append(reach @ (score + basis @ (more * (basis.T @ score))))
-        own = reach @ root
-        expected = _of_pairs(own @ own.T)
-        sums, squares = sums + expected, squares + expected**2
+        reaches.append(reach @ root)
+        of_views = reaches[-1] @ scaled[used < systems].T
+        views += of_views @ of_views.T
     every = np.stack(influence)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        df = np.nan_to_num(sums**2 / squares, nan=1.0)
-    return every.T @ every, np.maximum(df - 1, 1.0), alone
+    return every.T @ every, views, reaches, alone
+
+
+def _freedom(reaches: list[Array], at: Array) -> Array:
+    """Return the degrees of freedom with which Student's t has the tails of each difference beyond `at`.
+
+    `reaches`: of each cluster as `_clustered` returns it; `at` (systems + 1, …): normal critical values.
+    """
+
+    def sum_over_clusters(function: Callable[[Array], Array]) -> Array:
+        found = np.zeros_like(at)
+        for own in reaches:
+            found += function(_of_pairs(own @ own.T))
+        return found
+
+    total = sum_over_clusters(lambda part: part)
+    total[total <= 0] = 1.0
+    effective = 1 / np.maximum(sum_over_clusters(lambda part: (part / total) ** 2), 1e-12)
+    kept = np.maximum(effective - 1, 1.0) / effective  # of each χ²: clusters are compared with their mean
+    wanted = kept * sum_over_clusters(lambda part: np.log1p(at**2 * part / (kept * total)))
+    low, high = np.zeros_like(at), np.full_like(at, 20.0)  # log of the degrees of freedom
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        below = np.exp(middle) * np.log1p(at**2 * np.exp(-middle)) < wanted
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    found: Array = np.exp(low)
+    return found
 
 
 def _of_pairs(covariance: Array) -> Array:
