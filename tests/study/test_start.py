@@ -72,6 +72,13 @@ def test_its_study_is_valid_and_gives_no_warning(pairs: int, text: Callable[...,
     assert (study.languages.source, study.languages.target) == ("en", "de")
 
 
+def test_the_model_is_the_one_at_the_end_of_the_schedule(text: Callable[..., None]) -> None:
+    text("train", sentences(700))
+    init(*TRAIN)
+    training = loaded().study.variants["softmax"].training
+    assert (training.schedule, training.keep) == ("linear", "last")
+
+
 def test_a_text_of_few_words_gets_a_vocabulary_that_it_can_fill(
     text: Callable[..., None], tmp_path: Path
 ) -> None:

@@ -291,7 +291,7 @@ corpora:
     kind: files
     train:
       - {_files(study, study.train)}
-    # Chooses the best checkpoint, and when to stop.{study.aside}
+    # Shows how the training goes; chooses the best checkpoint with `keep: best`.{study.aside}
     dev: {_files(study, study.dev)}
     # Training pairs with a sentence of the test set are dropped.
     filters: {{held_out: [test]}}
@@ -318,6 +318,7 @@ variants:
       warmup: {recipe.warmup} # updates; shorten it with max_updates
       max_updates: {recipe.updates} # about {recipe.epochs:.0f} epochs
       patience: {patience} # validations, one an epoch: more than there are: training reaches its end
+      keep: last # on little text BLEU still rises when the development loss has begun to
       autocast: {timing.autocast} # {_autocast(timing)}
     seeds: [1] # [1, 2, 3] trains three models: then differences can be told from chance
 
