@@ -1,12 +1,14 @@
 """How fast the rating page is, in a real Chromium on this machine's own server.
 
-    python bench/rating_page.py [--items 40] [--segments 1] [--json]
+    python bench/rating_page.py [--items 40] [--segments 1] [--study NAME] [--json]
 
 It makes a database with one campaign of four outputs per item, serves it, and rates as a person does: keys
 for the values, then *Save*. With `--segments` an item is a page of so many segments. It prints
 - first load: from the request to a board that can be used, with an empty cache (median of five), and the
   bytes that came over HTTP, compressed as they were, and over the WebSocket;
 - the same with a warm cache;
+- with `--study`, the first load of a report: that study's in the database of CREAMTEA_DATABASE_URL, from the
+  request to its answer, with an empty cache;
 - from *Save* to the next item on the screen: p50 and p95, and WebSocket bytes in both directions per item.
 
 Needs Chromium and the `dev` extra (`make browser`). Other work on the machine makes it slower: run it on a
@@ -26,17 +28,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from creamtea.access import audit, sessions
 from creamtea.human.rating import raters
+from creamtea.settings import Settings
 from creamtea.store.database import Database, open_database
 from creamtea.store.schema import upgrade
 from creamtea.store.tables import Campaign, Item
@@ -78,6 +81,7 @@ def main() -> None:
     )
     parser.add_argument("--items", type=int, default=40, help="items that are rated and timed")
     parser.add_argument("--segments", type=int, default=1, help="of a document, on one page")
+    parser.add_argument("--study", help="a finished study in the database of CREAMTEA_DATABASE_URL")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -88,6 +92,8 @@ def main() -> None:
         with served(Path(folder), url) as site, sync_playwright() as playwright:
             browser = launched(playwright)
             figures = measured(browser, database, site, options.items, options.segments)
+            if options.study:
+                figures["first load of a report"] = asdict(loaded_report(browser, options.study))
             browser.close()
         database.close()
     print(json.dumps(figures, indent=1) if options.json else words(figures))
@@ -151,15 +157,7 @@ def launched(playwright: Any) -> Browser:
 def measured(browser: Browser, database: Database, site: str, items: int, segments: int) -> dict[str, Any]:
     rater = raters.add(database, "bench", audit.COMMAND_LINE)
     raters.consent(database, rater)
-    opened = sessions.exchange(database, sessions.create_link(database, "rater", rater_id=rater))
-    port = urlsplit(site).port
-    cookie: Any = {"name": f"creamtea-{port}", "value": opened.secret, "url": site}
-
-    def context() -> BrowserContext:
-        fresh = browser.new_context(viewport={"width": 1280, "height": 900})
-        fresh.add_cookies([cookie])
-        return fresh
-
+    context = contexts(browser, database, site, sessions.create_link(database, "rater", rater_id=rater))
     visit(context(), site)  # the server's own first time
     cold = [visit(context(), site) for _ in range(LOADS)]
     kept = context()
@@ -179,11 +177,36 @@ def measured(browser: Browser, database: Database, site: str, items: int, segmen
     }
 
 
-def visit(context: BrowserContext, site: str) -> Load:
+def contexts(browser: Browser, database: Database, site: str, link: str) -> Callable[[], BrowserContext]:
+    """Return what makes browser contexts with an empty cache and the session that this link opens."""
+    opened = sessions.exchange(database, link)
+    cookie: Any = {"name": f"creamtea-{urlsplit(site).port}", "value": opened.secret, "url": site}
+
+    def context() -> BrowserContext:
+        fresh = browser.new_context(viewport={"width": 1280, "height": 900})
+        fresh.add_cookies([cookie])
+        return fresh
+
+    return context
+
+
+def loaded_report(browser: Browser, study: str) -> Load:
+    """Return the median of first loads of a study's report."""
+    url = Settings.load().database_url
+    database = open_database(url)
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder), url) as site:
+        context = contexts(browser, database, site, sessions.create_link(database, "organiser"))
+        address = f"{site}/?study={quote(study)}"
+        loads = [visit(context(), address, ".answer") for _ in range(LOADS + 1)]
+    database.close()
+    return middle(loads[1:])  # without the server's own first time
+
+
+def visit(context: BrowserContext, address: str, ready: str = ".board button.save:not(.skips)") -> Load:
     page, load = watched(context)
     started = time.perf_counter()
-    page.goto(site)
-    page.locator(".board button.save:not(.skips)").wait_for()
+    page.goto(address)
+    page.locator(ready).first.wait_for()
     load.seconds = time.perf_counter() - started
     page.wait_for_load_state("networkidle")
     page.close()
@@ -241,8 +264,9 @@ def middle(loads: list[Load]) -> Load:
 
 def words(figures: dict[str, Any]) -> str:
     lines = []
-    for name in ("first load", "load with a warm cache"):
-        load = figures[name]
+    for name in ("first load", "load with a warm cache", "first load of a report"):
+        if (load := figures.get(name)) is None:
+            continue
         lines.append(
             f"{name}: {load['seconds']:.2f} s, {load['http'] / 1e6:.2f} MB over HTTP in {load['requests']} "
             f"requests, {load['websocket'] / 1e3:.1f} kB over the WebSocket"
