@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blocks import figure, notes, tables
+from blocks import figure, figures, notes, tables
 from human_rows import ITEMS, MEANS, POINTS, SYSTEMS, add_campaign, cells, keys
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from scipy import stats
@@ -54,6 +54,15 @@ def test_a_rated_system_that_no_ratio_can_be_drawn_of_is_not_called_unrated(data
     rated_campaign(database, items, name="zero", protocol="da", systems=["base", "rated", "unrated"])
     drawn = figure(build_human(database, "zero"), "hundred")
     assert drawn.missing == ("rated (no ratio)", "unrated (not rated)")
+
+
+def test_penalties_are_no_percentage_of_the_baseline(database: Database) -> None:
+    items = [{"systems": [at], "steps": {"anna": [step]}} for at, step in ((0, 9950), (1, 9990))]
+    rated_campaign(database, items, name="penalties", protocol="mqm", systems=["base", "other"])
+    report = build_human(database, "penalties")
+    assert cells(report, "means", "other").keys() == {"items", "ratings", "mean"}
+    assert report.table("means").about == ""
+    assert not any(path.endswith("hundred") for path in figures(report))
 
 
 def test_a_campaign_of_one_system_compares_nothing(database: Database) -> None:

@@ -138,7 +138,7 @@ class Protocol:
     relative: ClassVar[bool] = False
     scores_documents: ClassVar[bool] = False  # whether a whole document can be given a score on the scale
     mean_title: ClassVar[str] = "mean"  # of a system, in reports
-    ratio_note: ClassVar[str]  # what to know of a ratio to the baseline; `relative`: why there is none
+    ratio_note: ClassVar[str]  # what to know of a ratio to the baseline, or why there is none
 
     # ------------------------------------------------------------ items
     min_systems: ClassVar[int] = MIN_SYSTEMS
@@ -208,6 +208,11 @@ class Protocol:
         scored = [self.read_answer(answer, output) for answer, output in zip(answers, outputs, strict=True)]
         self.check_together([answer.step for answer in scored])
         return scored
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether a mean can be a percentage of the baseline's, which has to be above 0."""
+        return not self.relative and self.scale.highest > 0
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
         """Read a complete answer about one output; by default a step of the scale.

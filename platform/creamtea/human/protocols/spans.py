@@ -229,7 +229,7 @@ class Mqm(MarksErrors, Protocol):
     scale = Scale(1000 * TENTHS + 1, Fraction(-1000), Fraction(1, TENTHS), decimals=1)
     usual_delta = 0.5  # by convention: half a minor error a segment
     bin_width = 1.0
-    ratio_note = "A ratio of two penalties: the points say more."
+    ratio_note = "Penalties have no % of the baseline: no score is above 0."
     usual_selection = "all"
     minutes_per_output = 1.0
     overlap = True

@@ -184,7 +184,7 @@ def _comparisons(
     whole: RatedCampaign, means: list[verdicts.SystemMean], pairs: list[verdicts.Pair], complete: bool
 ) -> list[Table]:
     name = whole.systems[whole.baseline]
-    about = "" if whole.protocol.relative or whole.in_blocks else whole.protocol.ratio_note
+    about = whole.protocol.ratio_note if any(mean.ratio is not None for mean in means) else ""
     tables = [verdicts.means_table(whole, means, "means", "Systems", about)]
     if whole.in_blocks:
         tables.append(verdicts.ranks(whole))

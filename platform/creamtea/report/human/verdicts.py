@@ -50,7 +50,7 @@ class SystemMean:
     items: int
     ratings: int
     mean: MeanEstimate
-    ratio: Ratio | None  # None where scores are relative, and in blocks: few items have both systems
+    ratio: Ratio | None  # None where there is none, and in blocks: few items have both systems
 
 
 def system_means(judged: RatedCampaign) -> list[SystemMean]:
@@ -76,7 +76,7 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
         scale = judged.protocol.scale
         mean = _within(mean, float(scale.lowest), float(scale.highest))
         ratio = None
-        if not (judged.protocol.relative or judged.in_blocks):
+        if judged.protocol.has_ratio and not judged.in_blocks:
             ratio = Ratio(Estimate(100.0), Estimate(100.0))
         if ratio is not None and system != judged.baseline:
             columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
@@ -382,7 +382,7 @@ def clusters(judged: RatedCampaign, pairs: Sequence[Pair]) -> list[Table]:
                 "difference": estimate(difference),
                 "p_cluster": p_value(pair.crossed_p, difference.reason),
             }
-            if not judged.protocol.relative:
+            if judged.protocol.has_ratio:
                 cells["percent"] = estimate(crossed.ratio)
             rows.append(Row(judged.systems[pair.system], cells))
     if not rows:
