@@ -56,10 +56,9 @@ from creamtea.stats.verdict import Outcome, judge
 from creamtea.stats.wmt import wmt_ranking
 from creamtea_workers.analysis.rows import ratio_row
 from creamtea_workers.metrics.base import Texts, mean_statistics, ratio
-from creamtea_workers.metrics.bleu import BleuMetric
-from creamtea_workers.metrics.chrf import ChrfMetric
+from creamtea_workers.metrics.sacrebleu_metrics import BleuMetric, ChrfMetric
 from creamtea_workers.selection.recall import Counted
-from creamtea_workers.steps.calibration import bin_sums, expected_calibration_error, reflected
+from creamtea_workers.steps.probabilities import bin_sums, expected_calibration_error, reflected
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator

@@ -103,7 +103,8 @@ def run_stage(stage: str, name: str, arguments: argparse.Namespace) -> dict[str,
     if stage == "make":
         make_pairs(output, arguments)
     else:
-        importlib.import_module(STEP_KINDS[stage].module).run(context_of(stage, folder, arguments))
+        kind = STEP_KINDS[stage]
+        getattr(importlib.import_module(kind.module), kind.function)(context_of(stage, folder, arguments))
     usage = resource.getrusage(resource.RUSAGE_SELF)
     seconds, cpu = time.perf_counter() - started, time.process_time()
     for role in INPUTS.get(stage, ()):

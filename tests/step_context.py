@@ -81,7 +81,7 @@ class Context:
 
     def run(self) -> StepResult:
         """What the step returns; everything that it leaves is declared."""
-        result: StepResult = importlib.import_module(self.kind.module).run(self)
+        result: StepResult = getattr(importlib.import_module(self.kind.module), self.kind.function)(self)
         files = sorted(path.name for path in self.output.iterdir())
         assert self.kind.undeclared(self.params, result, files) == []
         return result

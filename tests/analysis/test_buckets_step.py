@@ -16,8 +16,7 @@ from creamtea.errors import StepError
 from creamtea.methods.analyses.buckets import Buckets
 from creamtea.stats.resampling import bootstrap_interval
 from creamtea_workers.metrics.base import Texts
-from creamtea_workers.metrics.bleu import bleu_from_sums
-from creamtea_workers.metrics.sacrebleu_statistics import corpus_statistics
+from creamtea_workers.metrics.sacrebleu_metrics import bleu_from_sums, corpus_statistics
 from creamtea_workers.steps import buckets
 
 REFERENCES = [

@@ -21,7 +21,7 @@ from creamtea.methods.analysis import DIFFERENCES, STATISTICS_FILE
 from creamtea.stats.resampling import paired_bootstrap
 from creamtea.steps.systems import DECODE
 from creamtea_workers.analysis.rows import Measured, Score, SegmentStatistics
-from creamtea_workers.steps import differences
+from creamtea_workers.steps.scores import SCORES, TOO_FEW
 
 SOURCES = ["the cat sat on the mat", "a dog", "", "she took the cake in the park", "cats ran", "it rains"]
 REFERENCES = ["a dog ran in the park", "the cat sat on the mat", "", "it rains", "cats ran", "she took it"]
@@ -74,10 +74,8 @@ def test_a_mean_is_over_its_finite_values() -> None:
     kept.mean("gap", [1.0, -np.inf, 4.0, np.nan, 2.5], deviation=True)
     finite = [1.0, 4.0, 2.5]
     mean, spread = kept[Measured("gap")], kept[Measured("gap_deviation")]
-    assert differences.SCORES[mean.score](mean.values.sum(axis=0)) == pytest.approx(np.mean(finite))
-    assert differences.SCORES[spread.score](spread.values.sum(axis=0)) == pytest.approx(
-        np.std(finite, ddof=1)
-    )
+    assert SCORES[mean.score](mean.values.sum(axis=0)) == pytest.approx(np.mean(finite))
+    assert SCORES[spread.score](spread.values.sum(axis=0)) == pytest.approx(np.std(finite, ddof=1))
 
 
 # ---------------------------------------------------------------- against slow oracles
@@ -186,7 +184,7 @@ def test_what_no_sentence_has_is_not_compared_and_says_why(tmp_path: Path) -> No
 
     own, never = keep("own", [1.0, 2.0]), keep("never", [np.inf, np.inf])
     row = compare([own], [never])["log_prob_gap"]
-    assert (row.value, row.note) == (None, differences.TOO_FEW)
+    assert (row.value, row.note) == (None, TOO_FEW)
     with pytest.raises(StepError, match="different numbers of segments"):
         compare([own], [keep("longer", [1.0, 2.0, 3.0])])
 
@@ -229,7 +227,7 @@ def test_equal_systems_are_told_apart_in_five_per_cent(draw: Draw, score: Score)
     alarms = covered = 0
     for _ in range(trials):
         baseline, system = draw(rng, 150)
-        result = paired_bootstrap([baseline], [system], differences.SCORES[score], 400)
+        result = paired_bootstrap([baseline], [system], SCORES[score], 400)
         assert result.low is not None
         assert result.high is not None
         alarms += result.p_two_sided < 0.05
@@ -310,7 +308,7 @@ def test_the_differences_are_those_of_the_values_that_an_analysis_reports(
         else:
             own = values(measure, setting)
         if None in own:
-            assert row.note == differences.TOO_FEW
+            assert row.note == TOO_FEW
             continue
         first, second, third, fourth = own
         assert row.value == pytest.approx((third + fourth - first - second) / 2), subject

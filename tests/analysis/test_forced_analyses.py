@@ -12,12 +12,11 @@ from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepKind, StepResult
 from creamtea.methods.analyses.probabilities import Calibration, SupportDensity
-from creamtea_workers.analysis import forced
 from creamtea_workers.analysis.rows import SegmentStatistics, ratio_row
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.interface import BOS, EOS, output_logits
-from creamtea_workers.steps import calibration, support_density
+from creamtea_workers.steps import probabilities
 
 PAIRS = [
     ("the cat sat", "a dog ran in the park"),
@@ -67,8 +66,8 @@ def slow_log_scores(folders: dict[str, list[Path]], name: str) -> list[tuple[tor
 @pytest.fixture(params=[None, (30, 100)], ids=["whole", "pieces"])
 def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param:  # several batches, several parts of each
-        monkeypatch.setattr(forced, "_POSITIONS", request.param[0])
-        monkeypatch.setattr(forced, "_CELLS", request.param[1])
+        monkeypatch.setattr(probabilities, "_POSITIONS", request.param[0])
+        monkeypatch.setattr(probabilities, "_CELLS", request.param[1])
 
 
 @pytest.mark.slow
@@ -120,15 +119,15 @@ def test_calibration_is_that_of_every_position(folders: dict[str, list[Path]], o
 def test_ece_by_hand() -> None:
     one = np.array([[0.05, 0.0], [0.1, 1.0], [0.95, 1.0]])  # bins 0, 1, 9 of ten
     two = np.array([[0.98, 0.0], [1.0, 1.0]])  # both in the last
-    sums = np.stack([calibration.bin_sums(one, 10), calibration.bin_sums(two, 10)])
+    sums = np.stack([probabilities.bin_sums(one, 10), probabilities.bin_sums(two, 10)])
     # |B|/N |acc - conf|: 1/5 · 0.05 + 1/5 · 0.9 + 3/5 · |2/3 - 2.93/3|
     expected = 0.2 * 0.05 + 0.2 * 0.9 + 0.2 * 0.93
-    rows = {row.name: row for row in calibration.metrics(sums, 10, "", SegmentStatistics())}
+    rows = {row.name: row for row in probabilities.calibration_rows(sums, 10, "", SegmentStatistics())}
     assert rows["ece"].value == pytest.approx(expected)
     assert [row.detail.get("interval") for row in rows.values()] == ["basic bootstrap", None, None]
     assert rows["accuracy"].value == pytest.approx(3 / 5)
     assert rows["confidence"].value == pytest.approx(3.08 / 5)
-    points = [(point.x, point.y, point.label) for point in calibration.points(sums.sum(axis=0))]
+    points = [(point.x, point.y, point.label) for point in probabilities.accuracy_points(sums.sum(axis=0))]
     assert points == [
         (pytest.approx(0.05), 0.0, "1"),
         (pytest.approx(0.1), 1.0, "1"),
@@ -143,9 +142,9 @@ def test_the_interval_of_a_small_ece_covers_it_where_percentiles_lie_above_it() 
         confidence = rng.beta(3, 1, (300, 15))
         right = rng.random((300, 15)) < confidence - truth
         sentences = np.stack([confidence, right], axis=2)
-        sums = np.stack([calibration.bin_sums(sentence, 10) for sentence in sentences])
-        percentile = ratio_row("ece", sums, calibration.expected_calibration_error)
-        basic = calibration.reflected(percentile)
+        sums = np.stack([probabilities.bin_sums(sentence, 10) for sentence in sentences])
+        percentile = ratio_row("ece", sums, probabilities.expected_calibration_error)
+        basic = probabilities.reflected(percentile)
         assert percentile.low is not None
         assert basic.value is not None
         assert basic.low is not None
@@ -157,43 +156,43 @@ def test_the_interval_of_a_small_ece_covers_it_where_percentiles_lie_above_it() 
 
 
 def test_the_reflected_interval_is_never_below_zero() -> None:
-    row = calibration.reflected(MetricRow("ece", 0.01, 0.008, 0.03, note="of the largest σ"))
+    row = probabilities.reflected(MetricRow("ece", 0.01, 0.008, 0.03, note="of the largest σ"))
     assert (row.low, row.high, row.note) == (0.0, pytest.approx(0.012), "of the largest σ")
-    above = calibration.reflected(MetricRow("ece", 0.01, 0.012, 0.03))
-    assert (above.high, above.note) == (pytest.approx(0.008), calibration.ABOVE)
+    above = probabilities.reflected(MetricRow("ece", 0.01, 0.012, 0.03))
+    assert (above.high, above.note) == (pytest.approx(0.008), probabilities.ABOVE)
 
 
 def test_one_sentence_has_no_interval_of_its_ece() -> None:
-    sums = calibration.bin_sums(np.array([[0.4, 0.0], [0.9, 1.0]]), 10)[None]
-    ece = calibration.metrics(sums, 10, "", SegmentStatistics())[0]
+    sums = probabilities.bin_sums(np.array([[0.4, 0.0], [0.9, 1.0]]), 10)[None]
+    ece = probabilities.calibration_rows(sums, 10, "", SegmentStatistics())[0]
     assert (ece.low, ece.high) == (None, None)
 
 
 def test_confidence_is_at_most_one_and_of_equal_ones_the_lowest_id_is_meant() -> None:
     log_scores = torch.tensor([[-5.0, 1e-7, -5.0], [-1.0, -1.0, -2.0]])
-    found = calibration.confidence_and_accuracy(log_scores, torch.tensor([1, 1]))
+    found = probabilities.confidence_and_accuracy(log_scores, torch.tensor([1, 1]))
     assert found.tolist() == [[1.0, 1.0], [pytest.approx(math.exp(-1)), 0.0]]
 
 
 def test_density_by_hand() -> None:
     log_scores = torch.tensor([[0.0, -math.inf, -math.inf], [-0.5, -200.0, -math.inf]])
-    assert support_density.support_sizes(log_scores, torch.zeros(2)).tolist() == [[1], [2]]
+    assert probabilities.support_sizes(log_scores, torch.zeros(2)).tolist() == [[1], [2]]
     sizes = [np.array([1.0, 2.0]), np.array([6.0])]
-    rows = {row.name: row for row in support_density.metrics(sizes, 10, SegmentStatistics())}
+    rows = {row.name: row for row in probabilities.support_rows(sizes, 10, SegmentStatistics())}
     assert rows["support_size"].value == 3.0
     assert rows["density"].value == pytest.approx(0.3)
     assert rows["support_size_median"].value == 2.0
 
 
 def test_the_histogram_of_supports_by_hand() -> None:
-    points = support_density.histogram(np.array([1, 1, 2, 3, 4, 5, 9, 10.0]), 10)
+    points = probabilities.support_histogram(np.array([1, 1, 2, 3, 4, 5, 9, 10.0]), 10)
     shown = [(point.label, point.x, point.y * 8) for point in points]
     assert shown == [("1", 1, 2), ("2", 2, 1), ("3–4", 4, 2), ("5–8", 8, 1), ("9–10", 10, 2)]
 
 
 def test_batches_hold_every_sentence_once_and_few_positions() -> None:
     lengths = [5, 9000, 1, 2000, 1999, 3, 4]
-    found = forced.batches(lengths)
+    found = probabilities.batches(lengths)
     assert sorted(n for batch in found for n in batch) == list(range(7))
     assert found[0] == [1]  # longer than a batch may be: alone
     assert all(len(batch) * max(lengths[n] for n in batch) <= 4096 for batch in found[1:])

@@ -13,7 +13,7 @@ from creamtea.errors import StepError
 from creamtea.methods.analyses.search import BeamSizes, EmptyString
 from creamtea.steps.systems import DECODE
 from creamtea_workers.analysis.rows import SegmentStatistics
-from creamtea_workers.steps import empty_string
+from creamtea_workers.steps import search
 
 SOURCES = ["the cat sat on the mat", "", "a dog", "she took the cake in the park"]
 
@@ -25,7 +25,7 @@ def test_the_empty_string_by_hand() -> None:
         [-4.0, -7.0, -3.0, never, never],
         [3, 2, 0, 5, 1],
     )
-    rows = {row.name: row for row in empty_string.metrics(outputs, empty, lengths, SegmentStatistics())}
+    rows = {row.name: row for row in search.empty_string_rows(outputs, empty, lengths, SegmentStatistics())}
     assert rows["empty_preferred"].value == 2 / 5  # the first, and the third, whose output is empty
     assert rows["empty_preferred"].detail["output_empty"] == 1
     assert rows["empty_impossible"].value == 2 / 5
@@ -35,24 +35,24 @@ def test_the_empty_string_by_hand() -> None:
     assert gap.detail["deviation"] == pytest.approx(math.sqrt((16 + 25 + 1) / 9 / 2))
     assert rows["log_prob_output"].value == pytest.approx(-23 / 5)
     assert rows["log_prob_empty"].value == pytest.approx(-14 / 3)
-    points = empty_string.histogram(outputs, empty)  # bars of 0.5
+    points = search.gap_histogram(outputs, empty)  # bars of 0.5
     found = [(point.x, point.y, point.label) for point in points]
     assert found == [(-0.75, 0.2, "-1 to -0.5"), (0.25, 0.2, "0 to 0.5"), (2.25, 0.2, "2 to 2.5")]
 
 
 def test_where_the_empty_string_is_never_possible_there_is_no_gap() -> None:
-    rows = {row.name: row for row in empty_string.metrics([-1.0], [-math.inf], [4], SegmentStatistics())}
+    rows = {row.name: row for row in search.empty_string_rows([-1.0], [-math.inf], [4], SegmentStatistics())}
     assert rows["empty_impossible"].value == 1.0
     assert rows["log_prob_gap"].value is None
     assert rows["log_prob_gap"].note
-    assert empty_string.histogram([-1.0], [-math.inf]) == []
+    assert search.gap_histogram([-1.0], [-math.inf]) == []
 
 
 @pytest.mark.parametrize(
     ("spread", "width"), [(0.0, 0.5), (19.4, 0.5), (39.0, 1.0), (40.0, 2.0), (300.0, 10.0), (900.0, 50.0)]
 )
 def test_bars_are_few_and_of_round_widths(spread: float, width: float) -> None:
-    assert empty_string.bar_width(spread) == width
+    assert search.bar_width(spread) == width
 
 
 @pytest.fixture

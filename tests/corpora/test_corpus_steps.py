@@ -22,7 +22,7 @@ from creamtea_workers.corpora.text import iterate_lines
 from creamtea_workers.corpora.tokens import Rows
 from creamtea_workers.selection import aligner
 from creamtea_workers.selection.aligner import Lexicon
-from creamtea_workers.steps import ibm3
+from creamtea_workers.steps import align
 
 LANGUAGES = {"source": "en", "target": "de"}
 SYNTHETIC = {"kind": "synthetic", "train": 300, "dev": 20}
@@ -238,7 +238,7 @@ def test_a_pair_that_is_too_long_to_align_is_not_counted(
     folders = {key: path for key, path in ibm3_folders.items() if key != "ibm3"}
     source, target = (Rows.load(folders["encode"], "train", side).lengths for side in ("src", "tgt"))
     longest = int((source * target).max())
-    for module in (aligner, ibm3):
+    for module in (aligner, align):
         monkeypatch.setattr(module, "MAX_CELLS", longest - 1)
     _, context = run(IBM3, "short", params={"max_fertility": 9, "iterations": 5}, folders=folders)
     counts = Ibm3Counts.load(context.output / "ibm3.npz")

@@ -28,7 +28,7 @@ from creamtea_workers.corpora.files import (
 )
 from creamtea_workers.corpora.segments import idiom_words
 from creamtea_workers.corpora.test_files import read_test_set
-from creamtea_workers.steps.overlap import overlap, unseen
+from creamtea_workers.steps.texts import overlap, unseen
 
 
 class Folder:

@@ -71,7 +71,7 @@ def test_facts_say_what_it_ran_on_but_not_where(store: ArtefactStore, log: Path)
         ("infrastructure", "infrastructure", "the disk went away"),
         ("memory", "infrastructure", "out of memory: too much"),
         ("disk", "infrastructure", "no space left on the worker's disk: [Errno 28] No space left on device"),
-        ("no result", "deterministic", "toy_steps.run returned a NoneType, not a StepResult"),
+        ("no result", "deterministic", "toy_steps returned a NoneType, not a StepResult"),
     ],
 )
 def test_failures_have_kinds(store: ArtefactStore, log: Path, do: str, kind: str, message: str) -> None:

@@ -22,10 +22,8 @@ from creamtea.methods.metrics import Bleu, Chrf, Metric, Ter
 from creamtea.methods.texts import Languages
 from creamtea.steps.systems import AGREEMENT
 from creamtea_workers.metrics.base import Texts, ratio
-from creamtea_workers.metrics.bleu import BleuMetric, bleu_from_sums
-from creamtea_workers.metrics.chrf import ChrfMetric
-from creamtea_workers.metrics.ter import TerMetric
-from creamtea_workers.steps.agreement import common_ngrams
+from creamtea_workers.metrics.sacrebleu_metrics import BleuMetric, ChrfMetric, TerMetric, bleu_from_sums
+from creamtea_workers.steps.scores import common_ngrams
 
 GERMAN = Languages(source="en", target="de")
 WORDS = ["ein", "Hund", "läuft", "über", "die", "Straße", ",", "und", "sieht", "eine", "Katze", "."]
@@ -189,7 +187,7 @@ def test_a_tokenizer_that_is_not_installed_is_unavailable_with_its_remedy(
     def missing(**_: object) -> None:
         raise RuntimeError("Please install the MeCab package")
 
-    monkeypatch.setattr("creamtea_workers.metrics.bleu.BLEU", missing)
+    monkeypatch.setattr("creamtea_workers.metrics.sacrebleu_metrics.BLEU", missing)
     with pytest.raises(StepUnavailable, match=r"'ja-mecab' is unavailable .*install sacrebleu\[ja\]"):
         BleuMetric(Bleu(kind="bleu", tokenize="ja-mecab"), Languages(source="en", target="ja"))
 

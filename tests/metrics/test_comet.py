@@ -20,10 +20,9 @@ from creamtea.methods.metrics import Comet
 from creamtea.settings import Settings
 from creamtea.steps.systems import DECODE, SCORE
 from creamtea_workers.metrics.base import Texts
-from creamtea_workers.metrics.comet import CometMetric
-from creamtea_workers.metrics.scorer import PinnedModel, Progress
+from creamtea_workers.metrics.scorer import CometMetric, PinnedModel, Progress
 from creamtea_workers.search.base import Hypothesis
-from creamtea_workers.search.rerank import Candidates, RerankSearch
+from creamtea_workers.search.candidates import Candidates, RerankSearch
 
 NAMED = PinnedModel("a/b", "a/b")
 TWO = Texts([0, 1], ["one", "two"], ["eins", ""], ["eins", "zwei"])

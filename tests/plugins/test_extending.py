@@ -204,5 +204,7 @@ class Params(StepParams):
 class Twice(OfVariants):
     kind: Literal["twice"]
     title: ClassVar[str] = "Twice"
-    step: ClassVar[StepKind[Params]] = StepKind("repetitions", 1, "count twice", Params, inputs={})
+    step: ClassVar[StepKind[Params]] = StepKind(
+        "repetitions", 1, "count twice", Params, inputs={}, worker="other_lab"
+    )
 """

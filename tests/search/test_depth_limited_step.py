@@ -14,7 +14,7 @@ from creamtea_workers.search.base import length_limit
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.exact import SearchBudget
 from creamtea_workers.search.translator import TrainedModel
-from creamtea_workers.steps import depth_limited
+from creamtea_workers.steps import search
 
 LENGTHS = [1, 2, 3]
 ENOUGH = SearchBudget(100_000, only_first=True)
@@ -22,9 +22,9 @@ ENOUGH = SearchBudget(100_000, only_first=True)
 
 def judge(
     model: TableModel, objective: str, numbers: list[int], budget: SearchBudget
-) -> list[depth_limited.Verdict]:
+) -> list[search.Verdict]:
     trained = TrainedModel(model, OBJECTIVES[objective], step_files.model_config(5), "fp32")
-    return depth_limited.judge(trained, [[n] for n in numbers], 2, LENGTHS, budget, lambda: None)
+    return search.judge(trained, [[n] for n in numbers], 2, LENGTHS, budget, lambda: None)
 
 
 @pytest.mark.slow
@@ -86,8 +86,8 @@ def test_rows_rise_with_the_length(folders: dict[str, list[Path]]) -> None:
 
 
 def test_a_stopped_step_goes_on(folders: dict[str, list[Path]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(depth_limited, "SAVE_EVERY", -1.0)
-    monkeypatch.setattr(depth_limited, "_BATCH", 3)
+    monkeypatch.setattr(search, "SAVE_EVERY", -1.0)
+    monkeypatch.setattr(search, "_DEPTH_BATCH", 3)
 
     class Stopped(Context):
         def progress(self, done: float, total: float, message: str = "") -> None:

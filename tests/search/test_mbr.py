@@ -14,13 +14,13 @@ from toy_models import OBJECTIVES, TableModel, batch_of
 
 from creamtea.methods.searches import Mbr
 from creamtea.steps.systems import DECODE
+from creamtea_workers.metrics.sacrebleu_metrics import ngram_matches
 from creamtea_workers.search import build_search
 from creamtea_workers.search.base import Hypothesis
-from creamtea_workers.search.mbr import (
+from creamtea_workers.search.candidates import (
     MbrSearch,
     Utility,
     expected_utilities,
-    ngram_matches,
     pairwise_utilities,
 )
 from creamtea_workers.search.sample import Sampler
@@ -55,7 +55,8 @@ def test_repeated_ngrams_match_as_often_as_both_have_them() -> None:
 def test_features_in_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ["a cat sat on a mat", "the cat sat", "on the mat a cat sat", ""]
     whole = pairwise_utilities(rows, "chrf")
-    monkeypatch.setattr("creamtea_workers.search.mbr._CELLS", 12)
+    monkeypatch.setattr("creamtea_workers.search.candidates._CELLS", 12)
+    monkeypatch.setattr("creamtea_workers.metrics.sacrebleu_metrics._CELLS", 12)
     np.testing.assert_array_equal(pairwise_utilities(rows, "chrf"), whole)
 
 

@@ -24,7 +24,7 @@ from creamtea_workers.analysis.origins import Investigation
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.search.base import Hypothesis
 from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.rerank import Candidates
+from creamtea_workers.search.candidates import Candidates
 from creamtea_workers.search.sample import Sampler, SampleSearch
 from creamtea_workers.search.translator import TrainedModel, Translator, hypothesis
 from creamtea_workers.selection.full import FullSelector

@@ -15,8 +15,8 @@ from creamtea.steps.systems import DECODE
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.search.base import length_limit
-from creamtea_workers.steps import search_errors
-from creamtea_workers.steps.search_errors import SearchedOutputs
+from creamtea_workers.steps import search
+from creamtea_workers.steps.search import SearchedOutputs
 
 SOURCES = ["the cat sat on the mat", "a dog", "she took the cake in the park", "cats ran"]
 BLEU = {"metric": {"kind": "bleu"}, "languages": {"source": "de", "target": "en"}}
@@ -74,7 +74,7 @@ def row(result: StepResult, name: str, subject: str = "") -> MetricRow:
 def test_errors_are_what_rounding_does_not_explain() -> None:
     exact = SearchedOutputs([-1.0, -1.0, -1.0, -math.inf, -2.0], [9, 9, 0, 30, 4])
     beam = SearchedOutputs([-1.0009, -1.0011, -1.0002, -math.inf, -math.inf], [9, 9, 0, 30, 30])
-    assert search_errors.search_errors(beam, exact) == [False, True, True, False, True]
+    assert search.search_errors(beam, exact) == [False, True, True, False, True]
 
 
 def test_shares_and_probabilities(folders: dict[str, list[Path]], tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_an_output_without_an_end_has_no_score(folders: dict[str, list[Path]], t
     folder = written(tmp_path / "beam1", [-0.5, -0.5], [cut, cut - 1])
     subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
     test_set = EncodedTestSet(subwords, [{"index": 0}, {"index": 1}], [[4, 5, 6], [4, 5, 6]])
-    assert search_errors.read_outputs(folder, test_set).scores == [-math.inf, -0.5]
+    assert search.read_outputs(folder, test_set).scores == [-math.inf, -0.5]
 
 
 def test_a_real_search(folders: dict[str, list[Path]], tmp_path: Path) -> None:
@@ -145,6 +145,6 @@ def test_decodings_of_another_test_set(folders: dict[str, list[Path]], tmp_path:
 
 
 def test_a_sentence_without_a_finished_translation_has_no_gap() -> None:
-    rows = search_errors.probability_rows([-1.0, -math.inf], [-3.0, -2.0], 1)
+    rows = search.probability_rows([-1.0, -math.inf], [-3.0, -2.0], 1)
     (gap,) = [row for row in rows if row.name == "log_prob_gap"]
     assert gap.value == 2.0

@@ -21,7 +21,7 @@ from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection import recall
 from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.recall import Largest, Reference
-from creamtea_workers.steps.recall_at_size import threshold_for
+from creamtea_workers.steps.selections import threshold_for
 
 KS = [1, 2, 9]
 SEGMENTS: list[dict[str, Any]] = [

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from creamtea_workers.metrics.bleu import bleu_from_sums
+from creamtea_workers.metrics.sacrebleu_metrics import bleu_from_sums
 
 Array = NDArray[np.float64]
 WORDS = [

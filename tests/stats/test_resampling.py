@@ -23,7 +23,7 @@ from creamtea.stats.resampling import (
     randomization_of_pairs,
     resampled_sums,
 )
-from creamtea_workers.metrics.chrf import chrf_from_sums
+from creamtea_workers.metrics.sacrebleu_metrics import chrf_from_sums
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from creamtea.bundle.packing import (
 )
 from creamtea.contract.step import StepResult, step_key
 from creamtea.document.strict_json import digest
-from creamtea.engine.runner import load_module
+from creamtea.engine.runner import load_step
 from creamtea.engine.state import task_of
 from creamtea.engine.task import StepTask
 from creamtea.engine.try_out import opened
@@ -265,7 +265,7 @@ def _metric_of(task: StepTask) -> Metric:
 def _run(task: StepTask, store: ArtefactStore) -> tuple[StepResult, Texts]:
     """Run the step; return its result, and the rows of its text files."""
     with opened(task, store) as context:
-        result = load_module(STEP_KINDS[task.kind].module, context.cpus).run(context)
+        result = load_step(STEP_KINDS[task.kind], context.cpus)(context)
         made = {}
         for file in sorted(context.output.iterdir()):
             if file.name in TEXT_FILES:

@@ -228,11 +228,16 @@ class StepKind(Generic[P]):
     # limits of an attempt, unless the study sets others: of all its time, and of the time between reports
     timeout_minutes: float = 3 * 24 * 60
     silent_minutes: float = 2 * 60
-    worker: str = ""  # the module that holds `run(context) -> StepResult`
+    # "module:function" of the workers, `function(context) -> StepResult`; `run`, unless a function is named
+    worker: str = field(kw_only=True)
 
     @property
     def module(self) -> str:
-        return self.worker or f"creamtea_workers.steps.{self.name}"
+        return self.worker.partition(":")[0]
+
+    @property
+    def function(self) -> str:
+        return self.worker.partition(":")[2] or "run"
 
     def undeclared(self, params: P, result: StepResult, files: list[str]) -> list[str]:
         """Return the outputs of a step that neither its kind nor the methods among its parameters declare."""

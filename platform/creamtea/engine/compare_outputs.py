@@ -16,8 +16,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from creamtea.contract.step import Resources, StepResult, step_key
-from creamtea.engine.runner import load_module
+from creamtea.contract.step import Resources, step_key
+from creamtea.engine.runner import load_step
 from creamtea.engine.task import StepTask
 from creamtea.engine.try_out import opened
 from creamtea.errors import CreamteaError
@@ -63,7 +63,7 @@ def compared(
         artefacts=store.root,
     )
     with opened(task, store) as context:
-        result: StepResult = load_module(COMPARE.module, context.cpus).run(context)
+        result = load_step(COMPARE, context.cpus)(context)
         return asdict(result.metrics[0])
 
 

@@ -30,6 +30,7 @@ from creamtea.contract.step import (
     GaveWay,
     LiveView,
     StepCancelled,
+    StepContext,
     StepKind,
     StepParams,
     StepResult,
@@ -228,18 +229,17 @@ def _attempt(
     clear_abandoned()
     with scratch_folder("step") as folder:
         kind = _kind(task)
-        module = load_module(kind.module, task.resources.cpus)
+        run = load_step(kind, task.resources.cpus)
         params = kind.params.model_validate(task.params)
         first = rank == 0
         context = Context(task, params, store, Path(folder), cancelled, reports=first, log=log, verify=first)
-        result = module.run(context)
+        result = run(context)
         if not isinstance(result, StepResult):
-            raise StepError(f"{module.__name__}.run returned a {type(result).__name__}, not a StepResult")
+            raise StepError(f"{kind.worker} returned a {type(result).__name__}, not a StepResult")
         files = store.put_folder(context.output) if rank == 0 else []
         if undeclared := kind.undeclared(context.params, result, [file.name for file in files]):
             raise StepError(
-                f"{module.__name__}.run left what steps of kind {kind.name} do not declare: "
-                f"{', '.join(undeclared)}"
+                f"{kind.worker} left what steps of kind {kind.name} do not declare: {', '.join(undeclared)}"
             )
     seconds = time.monotonic() - started
     log.line(f"done in {seconds:.1f} s")
@@ -268,6 +268,14 @@ def load_module(name: str, cpus: int) -> ModuleType:
     if "torch" in sys.modules:  # loaded by the module, or by an earlier step of this process
         sys.modules["torch"].set_num_threads(cpus)
     return module
+
+
+def load_step(kind: StepKind[Any], cpus: int) -> Callable[[StepContext[Any]], StepResult]:
+    """Import the function that does steps of this kind."""
+    function: Callable[[StepContext[Any]], StepResult] = getattr(
+        load_module(kind.module, cpus), kind.function
+    )
+    return function
 
 
 class Context:

@@ -173,6 +173,7 @@ DIFFERENCES: StepKind[DifferencesParams] = StepKind(
     1,
     "compare rows of an analysis",
     DifferencesParams,
+    worker="creamtea_workers.steps.scores:compare_rows",
     inputs={
         "system": "steps of an analysis, of each seed",
         "baseline": "likewise, of what it is compared with; none for settings of one system",

@@ -135,6 +135,7 @@ IBM3 = StepKind(
     1,
     "count IBM-3 tables",
     Ibm3Params,
+    worker="creamtea_workers.steps.align:count_ibm3",
     inputs={"encode": "the text whose alignment is counted, as tokens", "subwords": "its subwords"},
     files={"ibm3.npz": "counts (creamtea_workers.corpora.ibm3)"},
     metrics={

@@ -115,7 +115,7 @@ class Bleu(Metric):
     title: ClassVar[str] = "BLEU"
     several_references: ClassVar[bool] = True
     of_strings: ClassVar[bool] = True
-    worker: ClassVar[str] = "creamtea_workers.metrics.bleu"
+    worker: ClassVar[str] = "creamtea_workers.metrics.sacrebleu_metrics"
     counts_length: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, str]] = {
         "bleu": "0 to 100, bootstrap interval over segments; detail.signature",
@@ -149,7 +149,7 @@ class Chrf(Metric):
     title: ClassVar[str] = "chrF"
     several_references: ClassVar[bool] = True
     of_strings: ClassVar[bool] = True
-    worker: ClassVar[str] = "creamtea_workers.metrics.chrf"
+    worker: ClassVar[str] = "creamtea_workers.metrics.sacrebleu_metrics"
     metrics: ClassVar[Mapping[str, str]] = {
         "chrf": "0 to 100, bootstrap interval over segments; detail.signature"
     }
@@ -176,7 +176,7 @@ class Ter(Metric):
     better: ClassVar[str] = "lower"
     several_references: ClassVar[bool] = True
     of_strings: ClassVar[bool] = True
-    worker: ClassVar[str] = "creamtea_workers.metrics.ter"
+    worker: ClassVar[str] = "creamtea_workers.metrics.sacrebleu_metrics"
     metrics: ClassVar[Mapping[str, str]] = {
         "ter": "0 and more, bootstrap interval over segments; detail.signature"
     }
@@ -210,7 +210,7 @@ class Comet(Metric):
     # the model needs no references; known of models whose names have "kiwi" or "-qe-"
     reference_free: ReferenceFree = False
     title: ClassVar[str] = "COMET"
-    worker: ClassVar[str] = "creamtea_workers.metrics.comet"
+    worker: ClassVar[str] = "creamtea_workers.metrics.scorer"
     digits: ClassVar[int] = 4
     compares: ClassVar[Literal["outputs", "segment scores"]] = "segment scores"
     metrics: ClassVar[Mapping[str, str]] = {
@@ -260,7 +260,7 @@ class Command(Metric):
         False  # it needs no references, as this machine's file of scorers says, too
     )
     title: ClassVar[str] = "a scorer of this machine"
-    worker: ClassVar[str] = "creamtea_workers.metrics.command"
+    worker: ClassVar[str] = "creamtea_workers.metrics.scorer"
     compares: ClassVar[Literal["outputs", "segment scores"]] = "segment scores"
     metrics: ClassVar[Mapping[str, str]] = {
         "command": "mean of the segments' scores, bootstrap interval over segments; detail.signature"

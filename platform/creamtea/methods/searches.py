@@ -237,7 +237,7 @@ class Mbr(Sampling):
     samples: Annotated[int, Field(ge=2, le=1000)] = 32  # [samples] drawn per sentence
     utility: Literal["chrf", "bleu"] = "chrf"  # sentence metric by which samples are compared
     title: ClassVar[str] = "minimum Bayes risk decoding"
-    worker: ClassVar[str] = "creamtea_workers.search.mbr"
+    worker: ClassVar[str] = "creamtea_workers.search.candidates"
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
@@ -264,7 +264,7 @@ class Rerank(Sampling):
     # what finds the candidates: samples, or a beam that is as wide (score / length)
     found_by: Literal["samples", "beam"] = "samples"
     title: ClassVar[str] = "reranking by a metric"
-    worker: ClassVar[str] = "creamtea_workers.search.rerank"
+    worker: ClassVar[str] = "creamtea_workers.search.candidates"
     settles: ClassVar[bool] = True
     within_vocabulary: ClassVar[tuple[str, ...]] = ("top_k",)
     metrics: ClassVar[Mapping[str, str]] = {

@@ -36,6 +36,7 @@ IMPORT_MODEL = StepKind(
     2,  # 1 gave Marian's own files the positions of transformers
     "import a model",
     ImportModelParams,
+    worker="creamtea_workers.steps.train:import_model",
     inputs={},
     files={
         "model.safetensors": "weights",
@@ -65,6 +66,7 @@ TRAIN = StepKind(
     4,
     "train a variant",
     TrainParams,
+    worker="creamtea_workers.steps.train",
     timeout_minutes=30 * 24 * 60,
     inputs={
         "corpus": "development text",
@@ -120,6 +122,7 @@ DECODE = StepKind(
     2,
     "translate a test set",
     DecodeParams,
+    worker="creamtea_workers.steps.decode",
     inputs={
         "test_set": "segments",
         "subwords": "subwords",
@@ -155,6 +158,7 @@ OUTPUTS = StepKind(
     2,
     "read outputs",
     OutputsParams,
+    worker="creamtea_workers.steps.scores:copy_outputs",
     inputs={"test_set": "segments"},
     files={"hypotheses.jsonl": "index, text; score, length and selected_size are null"},
     metrics={"empty": "share of outputs without text"},
@@ -182,6 +186,7 @@ SCORE = StepKind(
     2,
     "score with a metric",
     ScoreParams,
+    worker="creamtea_workers.steps.scores:score",
     silent_minutes=24 * 60,  # scoring programs have their own time limit (docs/scorers.md)
     inputs={"test_set": "segments", "decode": "translations"},
     files={
@@ -203,6 +208,7 @@ COMPARE = StepKind(
     2,
     "compare with the baseline",
     CompareParams,
+    worker="creamtea_workers.steps.scores:compare",
     inputs={
         "test_set": "segments",
         "baseline": "translations of each seed, or their segment scores for a neural metric",
@@ -227,6 +233,7 @@ PAIRS = StepKind(
     1,
     "compare every two systems",
     PairsParams,
+    worker="creamtea_workers.steps.scores:compare_pairs",
     inputs={
         "test_set": "segments",
         "systems": "translations of each system and seed, or their segment scores for a neural metric",
@@ -248,6 +255,7 @@ AGREEMENT = StepKind(
     1,
     "compare outputs with each other",
     AgreementParams,
+    worker="creamtea_workers.steps.scores:measure_agreement",
     inputs={"test_set": "segments", "systems": "outputs of each system's first seed"},
     metrics={
         "agreement": "chrF2, mean of both directions; subject: the positions of two systems (0/2), or of one "
@@ -271,6 +279,7 @@ RECALL = StepKind(
     7,
     "recall of the selected vocabulary",
     RecallParams,
+    worker="creamtea_workers.steps.selections:measure_recall",
     inputs={
         "test_set": "segments",
         "subwords": "subwords",
@@ -315,6 +324,7 @@ LATENCY = StepKind(
     2,
     "measure latency",
     LatencyParams,
+    worker="creamtea_workers.steps.latency",
     inputs={
         "test_set": "segments",
         "subwords": "subwords",

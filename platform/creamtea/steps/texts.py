@@ -37,6 +37,7 @@ CORPUS = StepKind(
     1,
     "prepare corpus",
     CorpusParams,
+    worker="creamtea_workers.steps.texts:prepare_corpus",
     inputs={"corpus, subwords, ibm3": "of a corpus of kind `ibm3`: what its sentences are sampled from"},
     files={
         "train.src": "source side of the training text, a sentence per line",
@@ -68,6 +69,7 @@ TEST_SET = StepKind(
     2,
     "prepare test set",
     TestSetParams,
+    worker="creamtea_workers.steps.texts:prepare_test_set",
     inputs={
         "corpus": "with `itds`: what words are aligned in",
         "subwords, ibm3": "of a test set of kind `ibm3`: what references are sampled from",
@@ -91,6 +93,7 @@ OVERLAP = StepKind(
     2,
     "look for test and development sentences in the training text",
     OverlapParams,
+    worker="creamtea_workers.steps.texts:measure_overlap",
     inputs={"corpus": "training text", "test_sets": "of text files, in the order of the label `test_sets`"},
     metrics={
         "seen_sources": "segments whose source is a line of train.src; subject: the position of the test "
@@ -111,6 +114,7 @@ SUBWORDS = StepKind(
     1,
     "train subwords",
     SubwordsParams,
+    worker="creamtea_workers.steps.texts:make_subwords",
     inputs={"corpus": "training text"},
     files={
         "subwords.model": "SentencePiece model; pad 0, unk 1, bos 2, eos 3",
@@ -133,6 +137,7 @@ ENCODE = StepKind(
     1,
     "encode text",
     EncodeParams,
+    worker="creamtea_workers.steps.texts:encode_texts",
     inputs={"corpus": "training and development text", "subwords": "subwords"},
     files={
         f"{split}.{side}.{part}.npy": what
@@ -159,6 +164,7 @@ ALIGN = StepKind(
     1,
     "align and build the lexicon",
     AlignParams,
+    worker="creamtea_workers.steps.align:align",
     inputs={"encode": "training text as tokens", "subwords": "subwords"},
     files={"lexicon.npz": "the most probable target subwords of each source subword"},
     metrics={
@@ -180,6 +186,7 @@ SHORTLIST = StepKind(
     1,
     "add the most frequent subwords to the lexicon",
     ShortlistParams,
+    worker="creamtea_workers.steps.align:make_shortlist",
     inputs={"align": "the lexicon", "encode": "training text as tokens", "subwords": "subwords"},
     files={"lexicon.npz": "the lexicon, and the subwords of the training targets, the most frequent first"},
     metrics={"frequent": "distinct subwords of the training targets"},

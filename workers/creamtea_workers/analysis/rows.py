@@ -15,7 +15,7 @@ from creamtea.methods.analysis import STATISTICS_FILE
 from creamtea.stats.estimate import wilson_interval
 from creamtea.stats.resampling import SAMPLES, SEED, Array, ScoreFunction, bootstrap_interval
 from creamtea_workers.metrics.base import mean_statistics, ratio, read_texts
-from creamtea_workers.metrics.bleu import BleuMetric
+from creamtea_workers.metrics.sacrebleu_metrics import BleuMetric
 
 NO_DETAIL: Mapping[str, Any] = {}
 BOOTSTRAP = {"samples": SAMPLES, "seed": SEED}
@@ -76,7 +76,7 @@ class Measured(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    score: Score  # of the sums: `creamtea_workers.steps.differences.SCORES`
+    score: Score  # of the sums: `creamtea_workers.steps.scores.SCORES`
     values: Array  # (segments, F)
 
 

@@ -27,7 +27,10 @@ from creamtea.contract.step import StepContext
 from creamtea.error_spans import read_error_spans
 from creamtea.errors import InputError, StepError, StepUnavailable
 from creamtea.files import scratch_folder
-from creamtea.scorers import content_digest
+from creamtea.methods.metrics import Comet, Command
+from creamtea.methods.texts import Languages
+from creamtea.scorers import MODEL, Scorer, ScorerPins, UnknownScorer, content_digest, find_scorer
+from creamtea.settings import Settings
 from creamtea.steps.systems import DecodeParams, ScoreParams
 from creamtea.wording import counted
 from creamtea_workers.metrics.base import Array, Texts, mean_statistics, ratio
@@ -37,6 +40,8 @@ FIELDS = ("index", "source", "hypothesis", "reference")  # of a segment
 MAX_LINE = 1_000_000  # characters of a line of output
 MAX_TEXT = 600  # characters that are kept of what a program says
 TAIL_LINES, MAX_TAIL = 5, 1_000_000  # of standard error; bytes
+COMET_SCRIPT = Path(__file__).with_name("comet_script.py")
+COMET_TIMEOUT = 3600.0  # fetching a model of some GB prints nothing
 LAST_SECONDS = 60.0  # for the program to end after its output
 SECRETS = ("TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "KEY")  # in names of variables
 Progress = Callable[[float, float, str], None]
@@ -429,3 +434,113 @@ class PinnedModel:
                 f"the model {self.name} has changed since the study was planned: submit it again, so that it "
                 "is planned with the new model"
             )
+
+
+class CometMetric(ScorerMetric):
+    """COMET (Rei et al. 2020). Its pins exclude those of the rest, so `Settings.comet_python` runs it."""
+
+    def __init__(
+        self,
+        spec: Comet,
+        python: Path,
+        model: PinnedModel,
+        progress: Progress,
+        cpus: int = 1,
+        gpus: float = 0.0,
+    ) -> None:
+        """Prepare the command.
+
+        The place of `model` is a name that COMET knows, or the path of a checkpoint.
+        """
+        super().__init__("comet", progress, model)
+        self._spec = spec
+        self._python = python
+        # -I: neither this folder (whose comet.py would be imported) nor PYTHONPATH reaches the script
+        self._command = [str(python), "-I", str(COMET_SCRIPT), "--model", model.place]
+        self._command += ["--batch-size", str(spec.batch_size), "--gpus", "1" if gpus > 0 else "0"]
+        self._cpus = cpus
+
+    def program(self) -> Program:
+        if not (self._python.is_file() and os.access(self._python, os.X_OK)):
+            raise StepUnavailable(
+                f"COMET's environment is missing: {self._python} is not a Python interpreter; run "
+                "`make install-comet`, or set CREAMTEA_COMET_PYTHON to the python of an environment with "
+                "unbabel-comet"
+            )
+        threads = {"OMP_NUM_THREADS": str(self._cpus), "TOKENIZERS_PARALLELISM": "false"}
+        return Program("COMET", self._command, COMET_TIMEOUT, threads)
+
+    def signature(self) -> str:
+        return "|".join(filter(None, [f"model:{self._spec.model}", self.own_signature]))
+
+
+class CommandMetric(ScorerMetric):
+    """A scorer of this machine: a program that the file of CREAMTEA_SCORERS names (`creamtea.scorers`)."""
+
+    def __init__(self, spec: Command, context: StepContext[Any]) -> None:
+        super().__init__("command", context.progress, PinnedModel.of(spec.model, context))
+        self._spec = spec
+        self._context = context
+        params = context.params
+        # a comparison reads stored scores, and pins nothing itself
+        pinned = isinstance(params, ScoreParams | DecodeParams)
+        self._pins: ScorerPins | None = params.scorer if pinned else None
+
+    def program(self) -> Program:
+        scorer = self._scorer()
+        environment = {
+            "OMP_NUM_THREADS": str(self._context.cpus),
+            **({} if self._context.gpus else {"CUDA_VISIBLE_DEVICES": ""}),
+            **scorer.environment,
+        }
+        command = [word.replace(MODEL, self.model.place) for word in scorer.command]
+        return Program(f"the scorer {self._spec.scorer}", command, scorer.timeout_minutes * 60.0, environment)
+
+    def _scorer(self) -> Scorer:
+        """Find this machine's scorer, and check that it is the one that the study was planned with."""
+        name = self._spec.scorer
+        try:
+            scorer = find_scorer(name, with_model=self._spec.model is not None)
+            pins = scorer.pins()
+        except UnknownScorer as error:
+            raise StepUnavailable(f"the worker lacks the scorer: {error}") from None
+        except InputError:  # its text may quote the file, and this error is stored
+            raise StepUnavailable(
+                f"the worker cannot use its scorer {name}: `creamtea validate` there says what is wrong with "
+                "its CREAMTEA_SCORERS"
+            ) from None
+        if pins != self._pins:
+            planned = self._pins.version if self._pins else "none"
+            raise StepUnavailable(
+                f"the study was planned with another scorer {name} than the worker's (version {planned} "
+                f"there, {pins.version} here; arguments or files may differ): make them the same and run it "
+                "again"
+            )
+        return scorer
+
+    def signature(self) -> str:
+        spec, pins = self._spec, self._pins
+        parts = {
+            "scorer": spec.scorer,
+            "version": pins.version if pins else "",
+            "digest": pins.digest[:12] if pins else "",
+            "model": spec.model,
+            "model-digest": self.model.digest[:12],
+        }
+        named = [f"{name}:{value}" for name, value in parts.items() if value]
+        return "|".join([*named, *filter(None, [self.own_signature])])
+
+
+def build(
+    spec: Comet | Command, languages: Languages, context: StepContext[Any]
+) -> CometMetric | CommandMetric:
+    if isinstance(spec, Command):
+        return CommandMetric(spec, context)
+    return CometMetric(
+        spec,
+        python=Settings.load().comet_python,
+        model=PinnedModel.of(spec.model, context),
+        progress=context.progress,
+        cpus=context.cpus,
+        gpus=context.gpus,
+    )

@@ -40,10 +40,10 @@ from creamtea_workers.search.base import (
     Translation,
     length_limit,
 )
+from creamtea_workers.search.candidates import Candidates
 from creamtea_workers.search.exact import ExactHypothesis
 from creamtea_workers.search.fixed import encode_fixed
 from creamtea_workers.search.output import output_layer
-from creamtea_workers.search.rerank import Candidates
 from creamtea_workers.search.shipped import ShippedModel, ShippedTranslator
 from creamtea_workers.selection import build_selector
 from creamtea_workers.selection.base import LimitedSelector, SelectionResources, Selector

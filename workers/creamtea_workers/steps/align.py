@@ -1,21 +1,42 @@
-"""Step `align`: word alignment of the training text and the lexicon for vocabulary selection."""
+"""Steps that align the training text: `align`, `shortlist` and `ibm3`."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.errors import StepError
+from creamtea.methods.corpora import Ibm3Params
 from creamtea.methods.texts import Alignment
-from creamtea.steps.texts import AlignParams
-from creamtea_workers.corpora.subwords import load_text_model, subword_texts, vocabulary_sizes
+from creamtea.steps.texts import AlignParams, ShortlistParams
+from creamtea_workers.corpora.ibm3 import count
+from creamtea_workers.corpora.subwords import (
+    SubwordModel,
+    load_text_model,
+    subword_texts,
+    vocabulary_sizes,
+)
 from creamtea_workers.corpora.text import UserFile
 from creamtea_workers.corpora.tokens import Rows, Shards
-from creamtea_workers.selection.aligner import Aligner, Lexicon, TranslationTable, train_aligner
+from creamtea_workers.models.interface import BOS, EOS, PAD, UNK
+from creamtea_workers.objectives.base import unigram_frequencies
+from creamtea_workers.selection.aligner import (
+    MAX_CELLS,
+    Aligner,
+    Lexicon,
+    TranslationTable,
+    train_aligner,
+    viterbi,
+)
 from creamtea_workers.selection.external_aligners import align_with_eflomal, coverage, read_table
 
 
-def run(context: StepContext[AlignParams]) -> StepResult:
+def align(context: StepContext[AlignParams]) -> StepResult:
+    """Align the words of the training text and write the lexicon for vocabulary selection."""
     spec = context.params.alignment
     if spec.aligner == "table":
         table, result = read_in_step(context, spec)
@@ -68,3 +89,46 @@ def read_in_step(context: StepContext[AlignParams], spec: Alignment) -> tuple[Tr
         MetricRow("source_coverage", coverage(imported.table, sources, file)),
     ]
     return imported.table, StepResult(metrics=metrics)
+
+
+def make_shortlist(context: StepContext[ShortlistParams]) -> StepResult:
+    """Add the most frequent target subwords to the lexicon, as in Marian's shortlists.
+
+    Sort the subwords of the training targets by frequency. Equally frequent ones are in order of id.
+    """
+    context.progress(0, 1, "counting subwords")
+    targets = Rows.load(context.input("encode"), "train", "tgt")
+    frequencies = unigram_frequencies(targets, load_text_model(context).size).numpy()
+    frequencies[[PAD, BOS, EOS, UNK]] = 0.0
+    order = np.argsort(-frequencies, kind="stable")
+    frequent = order[frequencies[order] > 0].astype(np.int32)
+    lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
+    replace(lexicon, frequent=frequent).save(context.output / "lexicon.npz")
+    return StepResult(metrics=[MetricRow("frequent", len(frequent))])
+
+
+def count_ibm3(context: StepContext[Ibm3Params]) -> StepResult:
+    """Count IBM-3's tables in the most probable alignment of every pair, by the built-in aligner."""
+    size = SubwordModel.of_step(context).size
+    shards = Shards(context.input("encode"), without=UNK)
+    try:
+        aligner, result = train_in_step(context, shards, size, context.params.iterations)
+        aligned = (
+            (source.tolist(), target.tolist(), alignment.tolist())
+            for shard in shards
+            for source, target, alignment in zip(*shard, viterbi(aligner, shard), strict=True)
+            if len(source) * len(target) <= MAX_CELLS  # longer ones are not aligned
+        )
+        counts = count(aligned, size, context.params.max_fertility)
+    except ValueError as error:
+        raise StepError(f"IBM-3 cannot be counted in this corpus: {error}") from error
+    counts.save(context.output / "ibm3.npz")
+    metrics = {
+        "mean_fertility": counts.mean_fertility,
+        "p1": counts.p1,
+        "entries": len(counts.links),
+        "entropy": counts.entropy,
+    }
+    result.metrics.extend(MetricRow(name, value) for name, value in metrics.items())
+    result.facts["pairs"] = shards.pairs
+    return result

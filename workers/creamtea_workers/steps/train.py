@@ -1,8 +1,9 @@
-"""Step `train`: train a variant with one seed, from random weights or from another variant's model."""
+"""Steps that make a model: `train` and `import_model`, which leave the same files."""
 
 from __future__ import annotations
 
 import math
+import shutil
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,13 +14,18 @@ import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
+from creamtea.marian import UnusableModel
+from creamtea.marian_files import read_marian
 from creamtea.methods.training import Training
-from creamtea.steps.systems import TrainParams
+from creamtea.shipped import ShippedFolder, read_shipped
+from creamtea.steps.systems import ImportModelParams, TrainParams
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.corpora.subwords import SubwordModel, TextModel, load_text_model
+from creamtea_workers.corpora.marian_subwords import MarianSubwords
+from creamtea_workers.corpora.subwords import MARIAN_FILE, SubwordModel, TextModel, load_text_model
 from creamtea_workers.corpora.text import iterate_lines, read_lines
 from creamtea_workers.corpora.tokens import Ids, Rows
 from creamtea_workers.models.build import save_model
+from creamtea_workers.models.marian import load_marian
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.translator import device_name, step_device
 from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development
@@ -31,6 +37,7 @@ EXAMPLES = 4  # sentences whose translations a page shows while the training run
 
 
 def run(context: StepContext[TrainParams]) -> StepResult:
+    """Train a variant with one seed, from random weights or from another variant's model."""
     prepare_torch(context.cpus, context.params.training.is_deterministic(context.gpus > 0))
     device = step_device(context.gpus)
     encoded = context.input("encode")
@@ -143,3 +150,43 @@ def facts_of(outcome: TrainingResult, device: torch.device) -> dict[str, Any]:
         "training_seconds": round(position.seconds, 1),
         **({} if share is None else {"replayed": round(share, 3)}),
     }
+
+
+def import_model(context: StepContext[ImportModelParams]) -> StepResult:
+    """Import a model.
+
+    Raises StepError if its folder is unusable or has changed since the study was planned.
+    """
+    params = context.params
+    place = Path(context.locations[params.path])
+    try:
+        found = read_shipped(place) if params.ctranslate2 else read_marian(place)
+    except UnusableModel as error:
+        raise StepError(f"{params.path}: {error}") from None
+    if found.digest != params.digest:
+        raise StepError(f"{params.path} has changed since the study was submitted: submit it again")
+    if isinstance(found, ShippedFolder):
+        note, subwords, parameters = "", _copy(found, context.output), found.parameters
+    else:
+        note = found.note
+        model, config, subwords = load_marian(found)
+        save_model(context.output, model, config)
+        parameters = sum(weight.numel() for weight in model.parameters())
+    subwords.save(context.output / MARIAN_FILE)
+    sizes = {"parameters": parameters, "vocabulary_size": subwords.size}
+    facts = {
+        "name": found.name,
+        "digest": found.digest,
+        "licence": found.licence or "not stated",
+        "note": note,
+    }
+    return StepResult([MetricRow(name, size) for name, size in sizes.items()], facts=facts)
+
+
+def _copy(shipped: ShippedFolder, output: Path) -> MarianSubwords:
+    """Copy what CTranslate2 reads; return the subwords of its names."""
+    for name in shipped.files:
+        shutil.copyfile(shipped.folder / name, output / name)
+    models = [(shipped.folder / name).read_bytes() for name in shipped.spm]
+    source = None if shipped.source == shipped.target else shipped.source
+    return MarianSubwords(models, source, shipped.target)

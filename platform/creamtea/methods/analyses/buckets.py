@@ -79,6 +79,7 @@ class Buckets(Analysis):
         2,
         "score buckets of a test set",
         BucketsParams,
+        worker="creamtea_workers.steps.buckets",
         inputs={
             "test_set": "segments",
             "decode": "the system's translations",

@@ -41,6 +41,7 @@ class Calibration(OfFirstSentences):
         3,
         "analyse calibration",
         CalibrationParams,
+        worker="creamtea_workers.steps.probabilities:measure_calibration",
         inputs=MODEL_INPUTS,
         files=STATISTICS,
         metrics={
@@ -96,6 +97,7 @@ class SupportDensity(OfFirstSentences):
         2,
         "analyse the support's density",
         SupportDensityParams,
+        worker="creamtea_workers.steps.probabilities:measure_support",
         inputs=MODEL_INPUTS,
         files=STATISTICS,
         metrics={

@@ -104,6 +104,7 @@ class BeamSizes(OverBeams):
         2,
         "analyse beam sizes",
         OutputParams,
+        worker="creamtea_workers.steps.search:compare_beam_sizes",
         inputs={**MODEL_INPUTS, "decode": "translations, one step for each width"},
         files=STATISTICS,
         metrics=OUTPUT_METRICS,
@@ -185,6 +186,7 @@ class SearchErrors(OverBeams):
         3,
         "analyse search errors",
         OutputParams,
+        worker="creamtea_workers.steps.search:count_search_errors",
         inputs={
             **MODEL_INPUTS,
             "decode": "translations, one step for each width",
@@ -272,6 +274,7 @@ class DepthLimited(OfFirstSentences):
         3,
         "analyse short hypotheses",
         DepthLimitedParams,
+        worker="creamtea_workers.steps.search:compare_depths",
         inputs=MODEL_INPUTS,
         files=STATISTICS,
         metrics={
@@ -331,6 +334,7 @@ class EmptyString(Analysis):
         3,
         "analyse the empty string",
         EmptyStringParams,
+        worker="creamtea_workers.steps.search:measure_empty_string",
         inputs={**MODEL_INPUTS, "decode": "the system's translations"},
         files={
             "empty_string.jsonl": "index, output and empty: log-probabilities; null: minus infinity",

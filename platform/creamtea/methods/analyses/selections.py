@@ -54,6 +54,7 @@ class RecallAtSize(OfVariants):
         5,
         "analyse recall at equal size",
         RecallAtSizeParams,
+        worker="creamtea_workers.steps.selections:compare_recall",
         inputs={**MODEL_INPUTS, "align": "the lexicon"},
         metrics={
             "selected_size_lexicon": "subject k=200; mean per sentence",
@@ -147,6 +148,7 @@ class NvsContext(OfVariants):
         5,
         "analyse NVS without context",
         NvsContextParams,
+        worker="creamtea_workers.steps.selections:compare_contexts",
         inputs=MODEL_INPUTS,
         metrics={
             "all_words_selected": "all subwords of the idioms' translations; subjects 0.9/sentence, /word, "

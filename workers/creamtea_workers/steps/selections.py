@@ -1,0 +1,448 @@
+"""Steps that measure vocabulary selections: `recall`, and the analyses `recall_at_size` and `nvs_context`.
+
+`recall`: how much of the references a selection reaches, and with how many subwords. `recall_at_size`: NVS
+against the lexicon where both select equally many subwords (NVS paper, Figure 3, which draws the curves of
+both). `nvs_context`: what NVS selects from whole sentences and from their words alone (NVS paper, Figure 5
+and Table 6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.methods.analyses.selections import NvsContextParams, RecallAtSizeParams
+from creamtea.methods.family import implementation
+from creamtea.methods.selections import NvsSelection, SweepPoint
+from creamtea.stats.estimate import clustered_interval
+from creamtea.steps.systems import RecallParams
+from creamtea_workers.analysis.rows import ratio_row
+from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
+from creamtea_workers.corpora.subwords import SubwordTexts, subword_texts, word_starts
+from creamtea_workers.models.interface import EOS, TranslationModel
+from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.search.translator import TrainedModel
+from creamtea_workers.selection.aligner import Lexicon
+from creamtea_workers.selection.nvs import Logits, WordVotes, counts_above, logit, nvs_logits, wanted_of
+from creamtea_workers.selection.recall import (
+    NOTHING,
+    Counted,
+    Counts,
+    Ids,
+    Largest,
+    RecallInputs,
+    RecallTask,
+    Reference,
+    clusters_of,
+    count_reached,
+    most_first,
+    unique,
+)
+
+# name and subject of the metric of each scope
+ROWS = {
+    "sentence": ("recall", "sentence"),
+    "idiom": ("recall", "idiom"),
+    "idiom_macro": ("recall_macro", "idiom"),
+    "idiom_words": ("recall", "idiom_words"),
+    "idiom_words_macro": ("recall_macro", "idiom_words"),
+}
+CURVES = ("sentence", "idiom", "idiom_words")
+
+
+class Measured(NamedTuple):
+    """A test set with the counts of its sentences and idioms at every setting."""
+
+    task: RecallTask
+    counts: list[list[Counts]]
+    shared: list[Counts]  # of the sentences with what a batch shares; empty: not asked for
+    missed: dict[str, Any]  # at the system's own setting
+
+
+def measure_recall(context: StepContext[RecallParams]) -> StepResult:
+    """Recall of unique reference subwords (`creamtea_workers.selection.recall` defines it and its scopes).
+
+    Metrics are at the system's own setting, with intervals over segments, of idioms over distinct idioms;
+    points at every setting of the sweep, over the mean size of the sentences' sets, and likewise with what
+    all sentences of a batch select.
+    """
+    prepare_torch(context.cpus)
+    selection = context.params.selection
+    settings = selection.sweep(context.params.sweep)  # the system's own first
+    values = [value for _, value in settings]
+    task, count = RecallTask.load(context), implementation(selection).count
+    counts = [count(selection, context, values, inputs) if len(inputs) else [] for inputs in task]
+    batch = context.params.sweep.batch if len(settings) > 1 else None
+    shared = count(selection, context, values, task.sentences, batch) if batch else []
+    measured = Measured(task, counts, shared, missed(context, values[0]) if len(task.idioms) else {})
+    return StepResult(recall_rows(settings[0], measured), sweep_points(settings, measured))
+
+
+def sizes(counts: Sequence[Counts], place: int) -> NDArray[np.int64]:
+    """Return the selected size of each sentence (n,) at the setting in this place."""
+    return np.array([of_segment[place, 0] for of_segment in counts])
+
+
+def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
+    """List the distinct idioms with the subwords of their translations that their words do not select.
+
+    The subwords are in order. Each is counted as if it were an idiom: so any selection tells which it
+    reaches.
+    """
+    test_set = EncodedTestSet.of_step(context)
+    subwords, selection = subword_texts(test_set.subwords), context.params.selection
+    in_segments = (idiom for segment in test_set.segments for idiom in idiom_words(segment))
+    words = list(dict.fromkeys((idiom.source, idiom.target) for idiom in in_segments))
+    targets = subwords.encode_targets([target for _, target in words])
+    single = [Reference(unique(ids), {str(id_): unique([id_]) for id_ in ids}) for ids in targets]
+    inputs = RecallInputs(subwords, subwords.encode_lines([source for source, _ in words]), single)
+    counts = implementation(selection).count(selection, context, [own], inputs)
+    idioms = []
+    for (source, target), ids, reached in zip(words, targets, counts, strict=True):
+        absent = [id_ for id_, hit in zip(dict.fromkeys(ids), reached[0, 3:], strict=True) if not hit]
+        idiom = {"source": source, "target": target, "subwords": subwords.pieces(ids)}
+        idioms.append({**idiom, "missed": subwords.pieces(absent)})
+    return most_first("missed", idioms)
+
+
+def recall_rows(own: SweepPoint, measured: Measured) -> list[MetricRow]:
+    """Return the recall at the system's own setting."""
+    setting = {"setting": own[0]}
+    own_sizes = sizes(measured.counts[0], 0)
+    rows = [
+        ratio_row("selected_size", np.stack([own_sizes, np.ones_like(own_sizes)], axis=1), detail=setting)
+    ]
+    for scope, counted in measured.task.scopes(measured.counts, 0).items():
+        name, subject = ROWS[scope]
+        if not len(counted.rows):
+            rows.append(MetricRow(name, None, subject=subject, note=NOTHING[scope]))
+            continue
+        detail: dict[str, object] = {**setting, "average": "macro"}
+        if name == "recall":
+            detail |= {"average": "micro", "unique_subwords": int(counted.rows[:, 1].sum())}
+        if scope == "idiom_words":
+            detail["missed"] = measured.missed
+        if scope != "sentence":
+            detail["idioms"] = measured.task.distinct(scope)
+        rows.append(counted.metric(name, subject, detail))
+    return rows
+
+
+def sweep_points(settings: Sequence[SweepPoint], measured: Measured) -> list[PointRow]:
+    """Return the points of the sweep for each scope, in order of size; the first setting is the system's own,
+    which the sweep repeats."""
+    curves: dict[str, list[tuple[float, float, str]]] = {scope: [] for scope in (*CURVES, "batch")}
+    for place, (label, _) in enumerate(settings[1:], start=1):
+        statistics, size = measured.task.scopes(measured.counts, place), sizes(measured.counts[0], place)
+        for scope in CURVES:
+            if len(statistics[scope].rows):
+                curves[scope].append((float(size.mean()), statistics[scope].value, label))
+        if measured.shared and len(statistics["sentence"].rows):
+            counted = measured.task.scopes([measured.shared, measured.counts[1]], place)["sentence"]
+            curves["batch"].append((float(sizes(measured.shared, place).mean()), counted.value, label))
+    return [
+        PointRow(f"recall_{scope}", x, y, label)
+        for scope, curve in curves.items()
+        for x, y, label in sorted(curve, key=lambda point: point[0])
+    ]
+
+
+# ---------------------------------------------------------------- NVS and the lexicon at the same size
+
+
+RECALLS = ("recall_lexicon", "recall_nvs", "recall_difference")
+BothCounts = list[list[Counts]]  # of the sentences and of the idioms by themselves, at each size
+
+
+@dataclass(frozen=True)
+class Matched:
+    """A lexicon's k and the NVS threshold that selects as much."""
+
+    k: int
+    lexicon_size: float  # mean per sentence, </s> counted
+    nvs_size: float
+    logit: float  # the threshold; -inf selects everything
+
+    @property
+    def threshold(self) -> float:
+        """The threshold as a probability."""
+        return 1 / (1 + math.exp(-self.logit)) if self.logit > -700 else 0.0
+
+
+def compare_recall(context: StepContext[RecallAtSizeParams]) -> StepResult:
+    """Compare the recall of NVS and lexicon selection at the same mean size.
+
+    For each k the NVS threshold is the one whose mean selected size over this test set is the closest that
+    does not exceed the lexicon's; </s> is always selected. It is found in the sorted logits of all sentences,
+    so nothing lies between the two sizes but equal logits.
+
+    Metrics, subject `k=200`: `selected_size_lexicon`, `selected_size_nvs`, `threshold` (a probability; its
+    logit in the detail). Subjects `k=200/sentence`, `k=200/idiom` and so on (the scopes of
+    `creamtea_workers.selection.recall`): `recall_lexicon`, `recall_nvs` with intervals over segments, of
+    idioms over distinct idioms, and `recall_difference` (NVS less lexicon) with a paired one and its
+    two-sided p. The threshold stays where it is in the resamples, and is that of the sentences for idioms by
+    themselves, too. Points `recall_lexicon_sentence`, `recall_nvs_sentence` and the same of the other scopes:
+    recall over mean size of the sentences' sets, labelled by k.
+    """
+    prepare_torch(context.cpus)
+    ks = sorted(set(context.params.k))
+    task, trained = RecallTask.load(context), TrainedModel.of_step(context)
+    trained.require(NvsSelection)
+    lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
+    result = StepResult()
+    matches, of_lexicon, of_nvs = match(trained.model, lexicon, task, ks, context)
+    for place, pair in enumerate(matches):
+        result.metrics.extend(matched_sizes(pair))
+        compare_scopes(pair, task, task.scopes(of_lexicon, place), task.scopes(of_nvs, place), result)
+    return result
+
+
+def match(
+    model: TranslationModel,
+    lexicon: Lexicon,
+    task: RecallTask,
+    ks: Sequence[int],
+    context: StepContext[RecallAtSizeParams],
+) -> tuple[list[Matched], BothCounts, BothCounts]:
+    """Return the thresholds, and what the lexicon and NVS select."""
+    n = len(task.sentences)
+    of_lexicon = [
+        [
+            count_reached([lexicon.select(source, k) for k in ks], reference)
+            for source, reference in zip(inputs.sources, inputs.references, strict=True)
+        ]
+        for inputs in task
+    ]
+    totals = [int(total) for total in np.sum([of_segment[:, 0] for of_segment in of_lexicon[0]], axis=0)]
+    pool = Largest(max(totals) - n + 1)
+    wanted: list[dict[int, list[Logits]]] = [{}, {}]  # of each row, the logits of each scope
+    for own, inputs, before in zip(wanted, task, (0, n), strict=True):
+
+        def progress(done: int, before: int = before) -> None:
+            context.progress(before + done, sum(map(len, task)), "sentences and idioms")
+
+        for position, logits in nvs_logits(model, inputs.sources, progress=progress):
+            own[position] = [
+                logits[:0],
+                *wanted_of(logits, inputs.references[position]),
+            ]  # `thresholds` have the sizes
+            if inputs is task.sentences:
+                logits[EOS] = -np.inf  # selected beside the threshold
+                pool.add(logits)
+    descending = pool.descending()
+    thresholds = [threshold_for(descending, total - n) for total in totals]
+    least = [logit for logit, _ in thresholds]
+    of_nvs = [[counts_above(least, own[position]) for position in range(len(own))] for own in wanted]
+    matches = [
+        Matched(k, lexicon_size=total / n, nvs_size=(selected + n) / n, logit=logit)
+        for k, total, (logit, selected) in zip(ks, totals, thresholds, strict=True)
+    ]
+    return matches, of_lexicon, of_nvs
+
+
+def threshold_for(descending: Logits, budget: int) -> tuple[float, int]:
+    """Return the lowest of the logits that at most `budget` logits exceed, and how many do.
+
+    `descending`: at least the `budget` + 1 largest of all.
+    """
+    least = descending[budget]
+    return float(least), int(np.searchsorted(-descending, -least, side="left"))
+
+
+def matched_sizes(pair: Matched) -> list[MetricRow]:
+    subject = f"k={pair.k}"
+    detail = {"logit": pair.logit if math.isfinite(pair.logit) else None}
+    return [
+        MetricRow("selected_size_lexicon", pair.lexicon_size, subject=subject),
+        MetricRow("selected_size_nvs", pair.nvs_size, subject=subject),
+        MetricRow("threshold", pair.threshold, subject=subject, detail=detail),
+    ]
+
+
+def compare_scopes(
+    pair: Matched,
+    task: RecallTask,
+    lexicon: Mapping[str, Counted],
+    nvs: Mapping[str, Counted],
+    result: StepResult,
+) -> None:
+    """Add the metrics and points of every scope."""
+    for scope, of_lexicon in lexicon.items():
+        subject = f"k={pair.k}/{scope}"
+        of_nvs = nvs[scope]
+        if not len(of_lexicon.rows):
+            result.metrics.extend(
+                MetricRow(name, None, subject=subject, note=NOTHING[scope]) for name in RECALLS
+            )
+            continue
+        detail: dict[str, object] = {"lexicon": f"k={pair.k}", "nvs": pair.threshold}
+        if scope != "sentence":
+            detail["idioms"] = task.distinct(scope)
+        result.metrics.append(of_lexicon.metric("recall_lexicon", subject, detail))
+        result.metrics.append(of_nvs.metric("recall_nvs", subject, detail))
+        result.metrics.append(of_nvs.less(of_lexicon, "recall_difference", subject, detail))
+        of_both = (("lexicon", pair.lexicon_size, of_lexicon), ("nvs", pair.nvs_size, of_nvs))
+        for name, size, recall in of_both:
+            result.points.append(PointRow(f"recall_{name}_{scope}", size, recall.value, f"k={pair.k}"))
+
+
+# ---------------------------------------------------------------- NVS with and without context
+
+
+CONTEXTS = ("sentence", "word")
+SHARES = (*CONTEXTS, "only_sentence", "only_word")
+WORDS = "all_words_selected"
+NO_IDIOMS = "no segment of this test set has an annotated idiom"
+# by context and sentence, (thresholds, wanted ids): whether each is selected
+Selected = list[list[NDArray[np.bool_]]]
+
+
+def compare_contexts(context: StepContext[NvsContextParams]) -> StepResult:
+    """Compare what NVS selects from whole sentences and from their words alone.
+
+    Only segments with an idiom count, at each threshold: `all_words_selected` is the share of segments of
+    which all subwords of the idioms' translations are selected (those of the metadata, where the test set has
+    them), `all_selected` that of segments of which all subwords of the idioms' part of the reference are.
+    Subjects: `0.9/sentence` (with context), `0.9/word` (each word alone, united), `0.9/only_sentence`,
+    `0.9/only_word` (in that way and not in the other: "All excl" of Table 6). The detail of
+    `all_words_selected`, `0.9/only_sentence` lists the subwords of translations that only the context selects
+    (Figure 5). Sizes and points are means over the segments of `all_selected`.
+    """
+    prepare_torch(context.cpus)
+    thresholds = list(dict.fromkeys(context.params.thresholds))
+    wanted = Wanted.of(EncodedTestSet.of_step(context))
+    sizes, selected = count(context, wanted, thresholds)
+    result = StepResult()
+    for name, ids in wanted.ids.items():
+        there = [len(of_segment) > 0 for of_segment in ids]
+        cluster = clusters_of([names for names, known in zip(wanted.names, there, strict=True) if known])
+        everything = np.array([[hits.all(axis=1) for hits in of_context] for of_context in selected[name]])
+        for place, threshold in enumerate(thresholds):
+            if not any(there):
+                result.metrics.extend(nothing(name, f"{threshold:g}"))
+                continue
+            hits = everything[:, there, place]
+            listed = only_in_context(wanted, selected[name], place) if name == WORDS else {}
+            result.metrics.extend(shares(name, f"{threshold:g}", hits, cluster, listed))
+            if name == "all_selected":
+                add_sizes(result, f"{threshold:g}", sizes[:, there, place], hits)
+    return result
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The sentences with an idiom, and by metric the subwords that should be selected from each; none of a
+    sentence whose idiom the metric does not know."""
+
+    subwords: SubwordTexts
+    sources: list[list[int]]
+    ids: dict[str, list[Ids]]
+    idioms: list[dict[str, Any]]  # of each sentence: its segment's index, their words, their translations
+    names: list[list[str]]  # of the idioms of each sentence
+
+    @classmethod
+    def of(cls, test_set: EncodedTestSet) -> Wanted:
+        subwords = subword_texts(test_set.subwords)
+        sources: list[list[int]] = []
+        ids: dict[str, list[Ids]] = {WORDS: [], "all_selected": []}
+        listed: list[dict[str, Any]] = []
+        names: list[list[str]] = []
+        for source, segment in zip(test_set.sources, test_set.segments, strict=True):
+            idioms = idiom_words(segment)
+            targets = subwords.encode_targets([idiom.target for idiom in idioms])
+            in_order = dict.fromkeys(id_ for ids_of in targets for id_ in ids_of)
+            words = np.fromiter(in_order, dtype=np.int64)
+            reference = Reference.of(subwords, segment["reference"], segment["idioms"])
+            if len(words) or len(reference.idiom):
+                sides = {side: "; ".join(getattr(i, side) for i in idioms) for side in ("source", "target")}
+                sources.append(source)
+                ids[WORDS].append(words)
+                ids["all_selected"].append(reference.idiom)
+                listed.append({"segment": segment["index"], **sides})
+                names.append([idiom["name"] for idiom in segment["idioms"]])
+        return cls(subwords, sources, ids, listed, names)
+
+
+def nothing(name: str, threshold: str) -> list[MetricRow]:
+    names = [(name, share) for share in SHARES]
+    names += [("selected_size", context) for context in CONTEXTS if name == "all_selected"]
+    return [MetricRow(name, None, subject=f"{threshold}/{kind}", note=NO_IDIOMS) for name, kind in names]
+
+
+def count(
+    context: StepContext[NvsContextParams], wanted: Wanted, thresholds: Sequence[float]
+) -> tuple[NDArray[np.int64], dict[str, Selected]]:
+    """Count the selected ids (contexts, segments, thresholds), and list by metric which wanted ones are."""
+    trained = TrainedModel.of_step(context)
+    trained.require(NvsSelection)
+    alone = WordVotes(trained.model, word_starts(wanted.subwords))
+    n = len(wanted.sources)
+    least = np.array([logit(threshold) for threshold in thresholds])[:, None]
+    sizes = np.zeros((len(CONTEXTS), n, len(thresholds)), dtype=np.int64)
+    none = np.zeros((len(thresholds), 0), dtype=np.bool_)  # until its sentence is done
+    selected: dict[str, Selected] = {name: [[none] * n for _ in CONTEXTS] for name in wanted.ids}
+    for place, words in enumerate((None, alone)):
+
+        def progress(done: int, before: int = place * n) -> None:
+            context.progress(before + done, len(CONTEXTS) * n, "sentences")
+
+        for position, row in nvs_logits(trained.model, wanted.sources, words, progress):
+            sizes[place, position] = (row > least).sum(axis=1)
+            for name, ids in wanted.ids.items():
+                selected[name][place][position] = row[ids[position]] > least
+    return sizes, selected
+
+
+def add_sizes(
+    result: StepResult, threshold: str, sizes: NDArray[np.int64], everything: NDArray[np.bool_]
+) -> None:
+    """Add sizes, and whether everything is selected, to the result; both are (contexts, segments)."""
+    for name, own, hits in zip(CONTEXTS, sizes, everything, strict=True):
+        size = float(own.mean())
+        result.metrics.append(MetricRow("selected_size", size, subject=f"{threshold}/{name}"))
+        point = PointRow(f"all_selected_{name}", size, float(hits.mean()), f"threshold={threshold}")
+        result.points.append(point)
+
+
+def only_in_context(wanted: Wanted, selected: Selected, place: int) -> dict[str, Any]:
+    """List the sentences with subwords that are selected from the sentence and from none of its words alone.
+
+    `place`: that of the threshold.
+    """
+    sentence, word = selected
+    idioms = []
+    for idiom, ids, inside, alone in zip(wanted.idioms, wanted.ids[WORDS], sentence, word, strict=True):
+        if len(ids):
+            only = ids[inside[place] & ~alone[place]]
+            idioms.append({**idiom, "only_in_context": wanted.subwords.pieces(only.tolist())})
+    return {"only_in_context": most_first("only_in_context", idioms)}
+
+
+def shares(
+    name: str,
+    threshold: str,
+    everything: NDArray[np.bool_],
+    cluster: Sequence[int],
+    listed: dict[str, Any],
+) -> list[MetricRow]:
+    """Return the shares of segments all of whose wanted subwords are selected.
+
+    `everything` (contexts, segments) is True for these. Segments of one idiom are one `cluster` of the
+    interval. `listed` is of the detail of those in context only.
+    """
+    sentence, word = everything
+    sizes = np.bincount(cluster)
+    rows = []
+    for kind, hits in zip(SHARES, (sentence, word, sentence & ~word, word & ~sentence), strict=True):
+        low, high = clustered_interval(np.bincount(cluster, weights=hits), sizes)
+        count, segments = int(hits.sum()), len(hits)
+        detail = {"count": count, "of": segments, "clusters": len(sizes), "interval": "over idioms"}
+        detail |= {"segments": segments} | (listed if kind == "only_sentence" else {})
+        rows.append(MetricRow(name, count / segments, low, high, f"{threshold}/{kind}", detail=detail))
+    return rows
