@@ -43,9 +43,8 @@ from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator, device_name
 from creamtea_workers.selection import Selector
-from creamtea_workers.selection.alignment import LexiconSelector
-from creamtea_workers.selection.full import FullSelector
 from creamtea_workers.selection.nvs import NvsSelector
+from creamtea_workers.selection.tables import FullSelector, LexiconSelector
 
 LENGTH_RATIO = 0.6  # target subwords: that times the source's, and 10 more: 25 of 25
 PERCENTILES = (50, 90, 99)

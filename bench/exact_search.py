@@ -25,14 +25,14 @@ from rich.console import Console
 from rich.table import Table
 
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.models.build import ModelConfig, build_model, load_model
 from creamtea_workers.models.interface import EOS, TranslationModel
+from creamtea_workers.models.model import ModelConfig, build_model, load_model
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Hypothesis
 from creamtea_workers.search.exact import ExactHypothesis, ExactSearch, SearchBudget
 from creamtea_workers.search.translator import Translator, device_name
-from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.selection.tables import FullSelector
 
 LENGTH = 16  # subwords of a random source
 LIKELY = 3

@@ -43,13 +43,11 @@ from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search, fixed
 from creamtea_workers.search.base import length_limit
 from creamtea_workers.search.translator import Translator, device_name
-from creamtea_workers.selection.alignment import LexiconSelector
 from creamtea_workers.selection.base import Selector
-from creamtea_workers.selection.full import FullSelector
 from creamtea_workers.selection.nvs import NvsSelector
+from creamtea_workers.selection.tables import FullSelector, LexiconSelector
 from creamtea_workers.training.evaluate import Development
-from creamtea_workers.training.packing import can_pack
-from creamtea_workers.training.trainer import Trainer
+from creamtea_workers.training.trainer import Trainer, can_pack
 
 CPU = torch.device("cpu")
 SMALL: dict[str, dict[str, Any]] = {

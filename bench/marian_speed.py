@@ -54,7 +54,7 @@ def own_entrants(
     """Return creamtea and CTranslate2 by name, the subwords, and the file's ids of ours."""
     from creamtea.marian import order, read_folder
     from creamtea.methods.searches import Beam, Greedy
-    from creamtea_workers.export import to_ctranslate2
+    from creamtea_workers.export import save_ctranslate2
     from creamtea_workers.models.inference import prepare
     from creamtea_workers.models.marian import load_marian
     from creamtea_workers.objectives import build_objective
@@ -63,7 +63,7 @@ def own_entrants(
     from creamtea_workers.search.base import length_limit
     from creamtea_workers.search.shipped import COMPUTE_TYPES, Library, token_names
     from creamtea_workers.search.translator import Translator
-    from creamtea_workers.selection.full import FullSelector
+    from creamtea_workers.selection.tables import FullSelector
 
     prepare_torch(1)
     marian = read_folder(folder)
@@ -73,7 +73,7 @@ def own_entrants(
         model, config, subwords = load_marian(marian)
         names = token_names(subwords)
         with TemporaryDirectory() as place:
-            to_ctranslate2.save(model, names, Path(place), None if precision == "fp32" else precision)
+            save_ctranslate2(model, names, Path(place), None if precision == "fp32" else precision)
             library = Library(Path(place), names, 1, COMPUTE_TYPES[precision])
         objective = build_objective(config.objective)
         ours = Translator(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import EOS
+from creamtea_workers.models.model import ModelConfig, build_model
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection.aligner import Lexicon

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from creamtea.marian import SPM, read_folder
-from creamtea_workers.export import to_ctranslate2
+from creamtea_workers.export import save_ctranslate2, save_map
 from creamtea_workers.models.marian import load_marian
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search.shipped import token_names
 from creamtea_workers.selection.aligner import Lexicon
-from creamtea_workers.selection.alignment import LexiconSelector
+from creamtea_workers.selection.tables import LexiconSelector
 
 
 def random_selector(sources: int, targets: int) -> LexiconSelector:
@@ -27,9 +27,9 @@ def make_shipped(folder: Path, marian: Path, quantization: str | None = None) ->
     assert isinstance(model, Transformer)
     names = token_names(subwords)
     folder.mkdir()
-    to_ctranslate2.save(model, names, folder, quantization)
+    save_ctranslate2(model, names, folder, quantization)
     selector = random_selector(len(names[0]), len(names[1]))
-    to_ctranslate2.save_map(selector, names, folder)
+    save_map(selector, names, folder)
     for name in SPM:
         shutil.copyfile(marian / name, folder / name)
     return selector

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import ctranslate2
 
-from creamtea_workers.export import to_ctranslate2
+from creamtea_workers.export import save_ctranslate2
 from creamtea_workers.models.transformer import Transformer
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
@@ -30,7 +30,7 @@ class Peer:
         """`precision`: fp32 or int8."""
         names = [*SPECIAL, *(f"w{id_}" for id_ in range(len(SPECIAL), model.vocabulary_size))]
         with tempfile.TemporaryDirectory() as folder:
-            to_ctranslate2.save(model, (names, names), Path(folder), QUANTIZATIONS[precision])
+            save_ctranslate2(model, (names, names), Path(folder), QUANTIZATIONS[precision])
             opened = ctranslate2.Translator(
                 folder, compute_type=COMPUTE_TYPES[precision], inter_threads=1, intra_threads=threads
             )

@@ -14,8 +14,8 @@ from creamtea.contract.step import MetricRow, StepKind, StepResult
 from creamtea.methods.analyses.probabilities import Calibration, SupportDensity
 from creamtea_workers.analysis.rows import SegmentStatistics, ratio_row
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.models.build import load_model
 from creamtea_workers.models.interface import BOS, EOS, output_logits
+from creamtea_workers.models.model import load_model
 from creamtea_workers.steps import probabilities
 
 PAIRS = [

@@ -14,7 +14,7 @@ from creamtea.errors import StepError
 from creamtea.methods.texts import WordLine
 from creamtea.steps.texts import CORPUS, TEST_SET
 from creamtea.words import normalise
-from creamtea_workers.corpora.inflection import hallucinate, stems
+from creamtea_workers.corpora.words import hallucinate, stems
 
 LANGUAGES = {"source": "mul", "target": "mul"}
 FILES = {

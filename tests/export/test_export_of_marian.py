@@ -15,7 +15,7 @@ from creamtea.marian import read_folder
 from creamtea.steps.systems import DECODE, IMPORT_MODEL
 from creamtea.steps.texts import ALIGN, ENCODE, SHORTLIST
 from creamtea_workers.corpora.text import write_lines
-from creamtea_workers.export.exporting import export
+from creamtea_workers.export import export
 from creamtea_workers.search.translator import OpenSystem
 
 APART = {"share_encoder_decoder_embeddings": False}

@@ -1,5 +1,6 @@
 import builtins
 import json
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,9 @@ from step_context import Context
 from creamtea.contract.export import ExportFacts
 from creamtea.errors import InputError
 from creamtea.steps.systems import DECODE
-from creamtea_workers.export import load, weights
-from creamtea_workers.export.exporting import export
-from creamtea_workers.export.to_ctranslate2 import POSITIONS
-from creamtea_workers.models.build import build_model, load_model, save_model
+from creamtea_workers.export import POSITIONS, ExportedModel, export, load
 from creamtea_workers.models.interface import EOS
+from creamtea_workers.models.model import WEIGHTS, build_model, load_model, save_model
 
 LINES = ["the cat sat on the mat", "", "a dog", "zzz ☃ unseen", "she took the cake in the park " * 3] * 3
 OBJECTIVES = {
@@ -147,8 +146,12 @@ def test_a_difference_is_found_with_its_place(
     spoilt = tmp_path / "spoilt"
     spoilt.mkdir()
     save_model(spoilt, other, config)
-    save = weights.save
-    monkeypatch.setattr(weights, "save", lambda trained, *rest: save(spoilt, *rest))
+
+    def load_spoilt(folder: Path, **options: Any) -> ExportedModel:
+        shutil.copyfile(spoilt / WEIGHTS, folder / WEIGHTS)
+        return load(folder, **options)
+
+    monkeypatch.setattr("creamtea_workers.export.load", load_spoilt)
     proof = exported(step(tmp_path, subwords, [model]), "safetensors", tmp_path / "out").proof
     assert 0 < len(proof.differences) == proof.sentences - proof.identical
     assert all(0 < difference.gap < 9.01 for difference in proof.differences)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from creamtea_workers.models.int8 import Int8Linear, Int8Matrix
+from creamtea_workers.models.inference import Int8Linear, Int8Matrix
 
 
 def relative_errors(draw: Callable[..., Tensor]) -> tuple[float, float]:

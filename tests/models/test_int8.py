@@ -21,11 +21,17 @@ from torch.nn import functional as F
 
 from creamtea.errors import StepError
 from creamtea.methods.objectives import Softmax
-from creamtea_workers.models import inference, int8
-from creamtea_workers.models.build import ModelConfig, build_model
-from creamtea_workers.models.inference import ROW_THREADS, Int8Projection, PackedLinear, prepare
-from creamtea_workers.models.int8 import Int8Linear, Int8Matrix
+from creamtea_workers.models import inference
+from creamtea_workers.models.inference import (
+    ROW_THREADS,
+    Int8Linear,
+    Int8Matrix,
+    Int8Projection,
+    PackedLinear,
+    prepare,
+)
 from creamtea_workers.models.interface import BOS, EOS, output_logits
+from creamtea_workers.models.model import ModelConfig, build_model
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search.base import SearchMethod
@@ -33,8 +39,8 @@ from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator, source_batch
 from creamtea_workers.selection import Selector
-from creamtea_workers.selection.full import FullSelector
 from creamtea_workers.selection.nvs import NvsSelector, nvs_logits
+from creamtea_workers.selection.tables import FullSelector
 
 V = 60
 SIZES = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 4, "feed_forward": 64}
@@ -71,7 +77,7 @@ def sentences(count: int = 12) -> list[list[int]]:
 def by_hand(weight: Tensor, bias: Tensor, x: Tensor) -> np.ndarray:
     """Rounded weights and activations, their products summed as integers, everything else in float64."""
     w, v = weight.double().numpy(), x.double().numpy()
-    per_row = np.maximum(np.abs(w).max(1), 1e-30) / int8.largest_weight()
+    per_row = np.maximum(np.abs(w).max(1), 1e-30) / inference.largest_weight()
     largest = np.maximum(np.abs(v).max(1), 1e-30)
     integers = np.rint(w / per_row[:, None]).astype(int) @ np.rint(127 * v / largest[:, None]).astype(int).T
     return integers.T * per_row * largest[:, None] / 127 + bias.double().numpy()
@@ -112,14 +118,14 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(size: int) -> None:
 
 def test_a_layer_errs_by_one_per_cent() -> None:
     apart, between = relative_errors(torch.randn)
-    assert apart < (0.012 if int8.largest_weight() == 127 else 0.02)
+    assert apart < (0.012 if inference.largest_weight() == 127 else 0.02)
     assert between < 1e-5
 
 
 IN_A_PROCESS = """
 import torch
 from layer_errors import relative_errors
-from creamtea_workers.models.int8 import largest_weight
+from creamtea_workers.models.inference import largest_weight
 
 print(largest_weight(), *relative_errors(torch.randn), *relative_errors(torch.rand))
 """
@@ -275,7 +281,7 @@ def test_another_device_asked_for_int8_is_refused_with_the_remedy() -> None:
 
 
 def test_a_processor_without_the_kernels_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(int8, "ENGINE", "of another processor")
+    monkeypatch.setattr(inference, "ENGINE", "of another processor")
     with pytest.raises(StepError, match="needs an x86 processor"):
         prepare(plain_model(), "int8")
 

@@ -19,16 +19,16 @@ from torch import Tensor
 
 from creamtea.marian import MAX_HEADER, UnusableModel, order, read_folder
 from creamtea.settings import Settings
-from creamtea_workers.corpora.marian_subwords import MarianSubwords
-from creamtea_workers.models.base import Model
+from creamtea_workers.corpora.subwords import MarianSubwords
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import BOS, EOS, PAD, UNK, output_logits
 from creamtea_workers.models.marian import load_marian
+from creamtea_workers.models.model import Model
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator
-from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.selection.tables import FullSelector
 
 APART = {"share_encoder_decoder_embeddings": False}
 KINDS: dict[str, dict[str, Any]] = {

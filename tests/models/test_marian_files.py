@@ -28,13 +28,13 @@ from creamtea.marian import UnusableModel, order, read_folder
 from creamtea.marian_files import read_marian
 from creamtea.steps.systems import IMPORT_MODEL
 from creamtea.words import normalise
-from creamtea_workers.corpora.marian_subwords import MarianSubwords
+from creamtea_workers.corpora.subwords import MarianSubwords
 from creamtea_workers.models.interface import BOS, EOS, PAD, output_logits
 from creamtea_workers.models.marian import load_marian
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator
-from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.selection.tables import FullSelector
 
 APART = {"share_encoder_decoder_embeddings": False}
 KINDS: dict[str, dict[str, Any]] = {

@@ -15,7 +15,7 @@ from creamtea_workers.models.interface import BOS, EOS, PAD, SourceVocabulary
 from creamtea_workers.models.nvs import NvsHead
 from creamtea_workers.models.packed import Lengths, Spans
 from creamtea_workers.models.transformer import Transformer
-from creamtea_workers.training.packing import PackedPasses, can_pack, unpacked
+from creamtea_workers.training.trainer import PackedPasses, can_pack, unpacked
 
 CPU = torch.device("cpu")
 VOCABULARY = 40
@@ -94,7 +94,7 @@ def test_the_head_of_nvs_has_the_votes_of_padded_sentences() -> None:
 
 @pytest.mark.parametrize("changes", [{"width": 24, "heads": 4}, {"kind": "ssru"}, {"attention": "entmax"}])
 def test_shapes_without_kernels_are_padded(changes: dict[str, Any]) -> None:
-    from creamtea_workers.models.build import ModelConfig, build_model
+    from creamtea_workers.models.model import ModelConfig, build_model
 
     config = {"objective": {"kind": "softmax"}, "nvs": None, "vocabulary_size": VOCABULARY}
     architecture = {"kind": "transformer", **SIZE, **changes}

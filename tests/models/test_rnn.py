@@ -12,16 +12,16 @@ from torch import Tensor
 
 from creamtea.errors import StepError
 from creamtea.methods.architectures import RnnArchitecture
-from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import BOS, EOS, UNK
+from creamtea_workers.models.model import ModelConfig, build_model
 from creamtea_workers.models.rnn import Rnn, RnnMemory, moved_up
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.exact import ExactSearch, SearchBudget
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator, source_batch
-from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.selection.tables import FullSelector
 
 SMALL = {"kind": "rnn", "layers": 2, "width": 6, "embedding": 5, "language_embedding": 2, "dropout": 0.0}
 # ids 4, 5, 6 are a language and two tags; letters begin at 7

@@ -9,9 +9,8 @@ from torch import Tensor
 from creamtea.methods.architectures import SsruArchitecture
 from creamtea.methods.objectives import Softmax
 from creamtea_workers.models.interface import BOS
-from creamtea_workers.models.ssru import Recurrence, Ssru
 from creamtea_workers.models.state import RecurrentState
-from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.models.transformer import Recurrence, Ssru, Transformer
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search.base import SearchInput
 from creamtea_workers.search.beam import BeamSearch

@@ -11,9 +11,9 @@ from torch import Tensor
 from creamtea.errors import StepError
 from creamtea.methods.architectures import Layered, Nvs, SsruArchitecture, TransformerArchitecture
 from creamtea.methods.objectives import Scones, Softmax
-from creamtea_workers.models.build import ModelConfig, build_model, load_model, save_model
 from creamtea_workers.models.interface import BOS, EOS, PAD, AttentiveState, output_logits
 from creamtea_workers.models.layers import CrossAttention, Dropout, PositionTable
+from creamtea_workers.models.model import ModelConfig, build_model, load_model, save_model
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
 

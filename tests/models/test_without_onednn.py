@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from creamtea_workers import models
-from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import output_logits
+from creamtea_workers.models.model import ModelConfig, build_model
 
 
 class NoOperators:

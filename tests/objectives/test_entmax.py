@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from creamtea.methods.objectives import Entmax
-from creamtea_workers.objectives import build_objective, threshold
-from creamtea_workers.objectives.threshold import Candidates, bisection, newton
+from creamtea_workers.objectives import build_objective
+from creamtea_workers.objectives.entmax import MARGIN, Candidates, bisection, block_maxima, newton, threshold
 
 LARGE_ALPHAS = [2.3, 3.0, 8.0, 20.0, 50.0]
 ALPHAS = [1.000001, 1.005, 1.05, 1.3, 1.5, 1.8, 2.0, 2.3, 3.0, 8.0]
@@ -134,7 +134,7 @@ def test_gathering_candidates_changes_nothing(alpha: float, monkeypatch: pytest.
     logits = torch.cat([torch.randn(6, 190) * scale for scale in (0.1, 3.0, 30.0)])
     results = []
     for share in (0.0, 1.0):  # never gathered, always gathered
-        monkeypatch.setattr(threshold, "MAX_CANDIDATES", share)
+        monkeypatch.setattr("creamtea_workers.objectives.entmax.MAX_CANDIDATES", share)
         results.append((objective(alpha).log_scores(logits), entmax(logits.double(), alpha)))
     torch.testing.assert_close(results[0][0].exp(), results[1][0].exp(), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(results[0][1], results[1][1])
@@ -145,8 +145,8 @@ def test_the_block_maxima_bound_the_threshold(seed: int, size: int, alpha: float
     scores = torch.randn(4, size, generator=torch.Generator().manual_seed(seed)) * scale
     scores -= scores.amax(1, keepdim=True)
     start = torch.full((4, 1), -1.0)
-    bound = threshold.threshold(threshold.block_maxima(scores), alpha, start)
-    assert (bound - threshold.MARGIN < threshold.threshold(scores, alpha, start)).all()
+    bound = threshold(block_maxima(scores), alpha, start)
+    assert (bound - MARGIN < threshold(scores, alpha, start)).all()
 
 
 def test_candidates_are_padded_below_the_support() -> None:

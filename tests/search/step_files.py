@@ -9,8 +9,8 @@ import torch
 
 from creamtea.methods.texts import Subwords
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
-from creamtea_workers.models.build import ModelConfig, build_model, save_model
 from creamtea_workers.models.interface import EOS
+from creamtea_workers.models.model import ModelConfig, build_model, save_model
 from creamtea_workers.selection.aligner import Lexicon
 
 TEXT = ["the cat sat on the mat", "a dog ran in the park", "she took the cake", "it rains cats and dogs"] * 5

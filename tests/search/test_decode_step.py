@@ -11,7 +11,7 @@ from creamtea.contract.step import GaveWay, StepCancelled, StepResult
 from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea.steps.systems import DECODE
 from creamtea_workers.corpora.subwords import VOCABULARIES_FILE, Vocabularies, Vocabulary
-from creamtea_workers.models.build import load_model, save_model
+from creamtea_workers.models.model import load_model, save_model
 from creamtea_workers.search.translator import OpenSystem
 from creamtea_workers.steps import decode
 from creamtea_workers.training import checkpoint

@@ -14,9 +14,9 @@ from step_context import Context
 from toy_models import OBJECTIVES, TableModel
 
 from creamtea.steps.systems import DECODE
-from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.ensemble import Ensemble, EnsembleObjective
 from creamtea_workers.models.interface import BOS, EOS
+from creamtea_workers.models.model import ModelConfig, build_model
 from creamtea_workers.search.base import SearchInput, SearchMethod
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.exact import ExactSearch, SearchBudget

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 from toy_models import OBJECTIVES, Slow, TableModel, batch_of
 
-from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import BOS, EOS, Memory, TranslationModel
+from creamtea_workers.models.model import ModelConfig, build_model
 from creamtea_workers.search.base import Hypothesis
 from creamtea_workers.search.exact import ExactHypothesis, ExactSearch, SearchBudget, outscores
 from creamtea_workers.search.translator import Translator, source_batch
-from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.selection.tables import FullSelector
 
 FULL = list(range(5))
 VOCABULARIES = [[0, 1, 2, 3, 4], [3, 4], [1, 3], [0, 2, 3, 4], [3]]  # one a sentence; EOS is 3

@@ -16,10 +16,9 @@ from property_tests import FIXTURES_ARE_SHARED
 from torch import Tensor
 
 from creamtea.methods.objectives import Entmax, Objective, Scones, Softmax
-from creamtea_workers.models.base import Model
-from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.graphs import Graphs, bucket
 from creamtea_workers.models.interface import EOS, Memory
+from creamtea_workers.models.model import Model, ModelConfig, build_model
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search import fixed
 from creamtea_workers.search.base import Hypothesis, SearchMethod, top_by_key

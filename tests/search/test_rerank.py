@@ -27,7 +27,7 @@ from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.candidates import Candidates
 from creamtea_workers.search.sample import Sampler, SampleSearch
 from creamtea_workers.search.translator import TrainedModel, Translator, hypothesis
-from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.selection.tables import FullSelector
 
 SOURCES = ["the cat sat on the mat", "", "a dog", "it rains", "she took the cake in the park"]
 SAMPLES = 6

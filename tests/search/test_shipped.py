@@ -20,11 +20,11 @@ from creamtea.errors import StepError, StepUnavailable
 from creamtea.marian import SPM, UnusableModel, read_folder
 from creamtea.shipped import MAP, read_shipped
 from creamtea.steps.systems import DECODE, IMPORT_MODEL, LATENCY, RECALL
-from creamtea_workers.corpora.marian_subwords import MarianSubwords
+from creamtea_workers.corpora.subwords import MarianSubwords
 from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.search.shipped import ShippedModel, token_names
 from creamtea_workers.search.translator import OpenSystem, TrainedModel
-from creamtea_workers.selection.vmap import VocabularyMap
+from creamtea_workers.selection.tables import VocabularyMap
 
 APART = {"share_encoder_decoder_embeddings": False}
 KINDS: dict[str, dict[str, Any]] = {

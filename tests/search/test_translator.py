@@ -13,8 +13,8 @@ from toy_models import OBJECTIVES
 from creamtea.methods.searches import Beam, Greedy, Precision, Search
 from creamtea.methods.selections import FullVocabulary, LexiconSelection, NvsSelection, Selection
 from creamtea_workers.models import inference
-from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import EOS, Memory, output_logits
+from creamtea_workers.models.model import ModelConfig, build_model
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search import build_search
 from creamtea_workers.search import translator as translating
@@ -22,7 +22,7 @@ from creamtea_workers.search.base import Hypothesis
 from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection import SelectionResources, build_selector
 from creamtea_workers.selection.aligner import Lexicon
-from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.selection.tables import FullSelector
 
 VOCABULARY = 1500
 TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 4, "feed_forward": 64}

@@ -16,20 +16,20 @@ from torch import Tensor
 from creamtea.marian import read_folder
 from creamtea.steps.systems import DECODE, IMPORT_MODEL, RECALL, TRAIN
 from creamtea.steps.texts import ALIGN, ENCODE
-from creamtea_workers.corpora.marian_subwords import MarianSubwords
 from creamtea_workers.corpora.subwords import (
     BLANK,
     UNK,
+    MarianSubwords,
     SubwordTexts,
     load_text_model_of,
     vocabulary_sizes,
     word_starts,
 )
 from creamtea_workers.corpora.text import normalise, read_jsonl, write_jsonl, write_lines
-from creamtea_workers.models.build import load_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import BOS, EOS, PAD, Memory, output_logits
 from creamtea_workers.models.marian import load_marian
+from creamtea_workers.models.model import load_model
 from creamtea_workers.search import fixed
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.greedy import GreedySearch

@@ -15,7 +15,7 @@ from creamtea.methods.analyses.selections import NvsContext
 from creamtea.methods.selections import NvsSelection
 from creamtea.stats.estimate import clustered_interval
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.models.build import load_model
+from creamtea_workers.models.model import load_model
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection import SelectionResources, build_selector
 from creamtea_workers.selection.recall import Reference

@@ -18,9 +18,9 @@ from creamtea.contract.step import MetricRow, StepResult
 from creamtea.methods.selections import LexiconSelection, NvsSelection
 from creamtea.steps.systems import DECODE, RECALL
 from creamtea_workers.corpora.subwords import SubwordModel, word_starts
-from creamtea_workers.models.build import load_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS
+from creamtea_workers.models.model import load_model
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection import SelectionResources, build_selector
 from creamtea_workers.selection.aligner import Lexicon

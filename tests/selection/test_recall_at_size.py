@@ -15,8 +15,8 @@ from step_context import Context
 from creamtea.contract.step import MetricRow, StepResult
 from creamtea.methods.analyses.selections import RecallAtSize
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.models.build import load_model
 from creamtea_workers.models.interface import EOS
+from creamtea_workers.models.model import load_model
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection import recall
 from creamtea_workers.selection.aligner import Lexicon

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from creamtea.methods.selections import FullVocabulary, LexiconSelection, NvsSelection, Selection
 from creamtea_workers.corpora.subwords import BLANK, SubwordModel, word_starts
-from creamtea_workers.models.build import build_model
 from creamtea_workers.models.interface import EOS
+from creamtea_workers.models.model import build_model
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection import SelectionResources, Selector, build_selector, nvs

@@ -12,8 +12,8 @@ from small_trainings import parameters, reversals, trained_twice, trainer
 
 from creamtea.errors import StepError
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.models.build import save_model
 from creamtea_workers.models.interface import output_logits
+from creamtea_workers.models.model import save_model
 from creamtea_workers.training import trainer as trainer_module
 from creamtea_workers.training.trainer import TrainingResult
 

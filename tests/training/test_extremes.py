@@ -17,7 +17,7 @@ from creamtea.methods.training import Training
 from creamtea_workers.corpora.ibm3 import temper
 from creamtea_workers.search import build_search
 from creamtea_workers.search.translator import Translator
-from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.selection.tables import FullSelector
 
 SIZES = {"layers", "encoder_layers", "decoder_layers", "width", "heads", "feed_forward", "embedding"}
 SIZES |= {"language_embedding"}  # what they cost is memory

@@ -17,7 +17,7 @@ from creamtea.steps.texts import ENCODE
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.corpora.subwords import EOS, SUBWORDS_FILE, UNK, SubwordModel, train_subwords
 from creamtea_workers.corpora.text import write_lines
-from creamtea_workers.models.build import load_model
+from creamtea_workers.models.model import load_model
 from creamtea_workers.steps.train import sampled_pairs
 from creamtea_workers.training import evaluate, trainer
 from creamtea_workers.training.evaluate import Development

@@ -300,7 +300,7 @@ def export(
         folder.parent.mkdir(parents=True, exist_ok=True)
         place = Path(stack.enter_context(TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-")))
         with opened(step.task, store) as context:
-            exporting = load_module("creamtea_workers.export.exporting", context.cpus)
+            exporting = load_module("creamtea_workers.export", context.cpus)
             made: ExportFacts = exporting.export(context, to, place, sentences, quantize)
         proved_on = f"test set {step.node.labels['test_set']}" if proof is None else f"the file {proof.name}"
         done = Export(to, step.node, proved_on, made)

@@ -265,7 +265,7 @@ class G2pCorpus(WordCorpus):
     noun: ClassVar[str] = "a corpus of pronunciations"
     has_tags: ClassVar[bool] = False
     lines: ClassVar[WordLines | None] = PRONUNCIATIONS
-    worker: ClassVar[str] = "creamtea_workers.corpora.g2p"
+    worker: ClassVar[str] = "creamtea_workers.corpora.words"
 
     def named_files(self) -> Iterator[File]:
         for key, path in (("train", self.train), ("dev", self.dev)):
@@ -307,7 +307,7 @@ class InflectionCorpus(WordCorpus):
     noun: ClassVar[str] = "a corpus of inflected forms"
     has_shared_tokens: ClassVar[bool] = False
     lines: ClassVar[WordLines | None] = INFLECTIONS
-    worker: ClassVar[str] = "creamtea_workers.corpora.inflection"
+    worker: ClassVar[str] = "creamtea_workers.corpora.words"
 
     def named_files(self) -> Iterator[File]:
         for key, path in (("high", self.high), ("low", self.low), ("dev", self.dev)):

@@ -35,7 +35,7 @@ class Method(Strict):
 
     family: ClassVar[Family[Any]]
     title: ClassVar[str] = ""  # in lists: "label-smoothed cross-entropy"
-    worker: ClassVar[str]  # "creamtea_workers.objectives.softmax"
+    worker: ClassVar[str]  # "creamtea_workers.objectives.linear"
     # files and metrics that the method adds to the step that has it as a parameter
     files: ClassVar[Mapping[str, str]] = {}
     metrics: ClassVar[Mapping[str, str]] = {}

@@ -62,7 +62,7 @@ class Softmax(FenchelYoung):
 
     kind: Literal["softmax"]
     title: ClassVar[str] = "softmax cross-entropy"
-    worker: ClassVar[str] = "creamtea_workers.objectives.softmax"
+    worker: ClassVar[str] = "creamtea_workers.objectives.linear"
 
     def describe(self) -> str:
         return f"softmax{self.smoothing_words()}"
@@ -78,7 +78,7 @@ class Scones(Objective):
     alpha: Factor = 0.5  # weight of the negative labels
     label_smoothing: BelowOne = 0.0  # of each binary label
     title: ClassVar[str] = "single-label contrastive objective for non-exclusive sequences"
-    worker: ClassVar[str] = "creamtea_workers.objectives.scones"
+    worker: ClassVar[str] = "creamtea_workers.objectives.linear"
     confidence_note: ClassVar[str] = (
         "of the largest σ, which SCONES trains as the probability of one binary question: a different "
         "quantity from the largest probability of a distribution"
@@ -90,7 +90,7 @@ class Scones(Objective):
         return f"SCONES α={self.alpha:g}{smoothing}"
 
 
-MIN_ALPHA, MAX_ALPHA = 1.000001, 50.0  # the range of fp64 (creamtea_workers.objectives.threshold)
+MIN_ALPHA, MAX_ALPHA = 1.000001, 50.0  # the range of fp64 (creamtea_workers.objectives.entmax)
 
 
 class Entmax(FenchelYoung):

@@ -49,7 +49,7 @@ class FullVocabulary(Selection):
 
     kind: Literal["full"] = "full"
     title: ClassVar[str] = "full vocabulary"
-    worker: ClassVar[str] = "creamtea_workers.selection.full"
+    worker: ClassVar[str] = "creamtea_workers.selection.tables"
     selects: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
 
@@ -71,7 +71,7 @@ class LexiconSelection(Selection):
     # [subwords] that every sentence may use: the most frequent ones of the training targets
     frequent: Annotated[int, Field(ge=0, le=10**9, exclude_if=lambda number: number == 0)] = 0
     title: ClassVar[str] = "alignment lexicon"
-    worker: ClassVar[str] = "creamtea_workers.selection.alignment"
+    worker: ClassVar[str] = "creamtea_workers.selection.tables"
     needs_lexicon: ClassVar[bool] = True
     needs_model: ClassVar[bool] = False
 
@@ -149,7 +149,7 @@ class MapSelection(Selection):
 
     kind: Literal["vmap"]
     title: ClassVar[str] = "vocabulary map"
-    worker: ClassVar[str] = "creamtea_workers.selection.vmap"
+    worker: ClassVar[str] = "creamtea_workers.selection.tables"
 
     def describe(self) -> str:
         return "vmap.txt"

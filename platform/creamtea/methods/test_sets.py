@@ -246,7 +246,7 @@ class G2pTestSet(WordTestSet):
     languages: LanguageList  # codes, which stand for {language} in the path
     lines: ClassVar[WordLines | None] = PRONUNCIATIONS
     title: ClassVar[str] = "grapheme to phoneme"
-    worker: ClassVar[str] = "creamtea_workers.corpora.g2p"
+    worker: ClassVar[str] = "creamtea_workers.corpora.words"
 
     def parts(self) -> list[dict[str, str]]:
         return [{"language": language} for language in self.languages]
@@ -266,7 +266,7 @@ class InflectionTestSet(WordTestSet):
     pairs: Pairs  # of languages, as in the corpus
     lines: ClassVar[WordLines | None] = INFLECTIONS
     title: ClassVar[str] = "morphological inflection"
-    worker: ClassVar[str] = "creamtea_workers.corpora.inflection"
+    worker: ClassVar[str] = "creamtea_workers.corpora.words"
 
     def parts(self) -> list[dict[str, str]]:
         return [pair_parts(pair) for pair in self.pairs]

@@ -15,8 +15,7 @@ from torch.nn import functional as F
 
 from creamtea.errors import StepError
 from creamtea_workers.models.packed import Lengths, Spans
-from creamtea_workers.models.state import AttentionState
-from creamtea_workers.models.tree import TreeStep
+from creamtea_workers.models.state import AttentionState, TreeStep
 
 
 class Dropout(nn.Module):

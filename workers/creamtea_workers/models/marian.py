@@ -18,10 +18,9 @@ from creamtea.errors import StepError
 from creamtea.marian import BIAS, WEIGHTS, MarianFolder, embedding_names, order
 from creamtea.marian_files import load_array
 from creamtea.methods.objectives import Softmax
-from creamtea_workers.corpora.marian_subwords import MarianSubwords
-from creamtea_workers.models.base import Model
-from creamtea_workers.models.build import ModelConfig, build_model
+from creamtea_workers.corpora.subwords import MarianSubwords
 from creamtea_workers.models.interface import BOS, PAD, SourceVocabulary
+from creamtea_workers.models.model import Model, ModelConfig, build_model
 
 NEVER = -1e4  # a logit that has no mass under any objective; finite in fp16
 Read = Callable[[str], Tensor]

@@ -23,15 +23,13 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from creamtea.errors import StepError
 from creamtea.methods.architectures import Nvs, RnnArchitecture
-from creamtea_workers.models.base import Model
-from creamtea_workers.models.fixed import FixedRnnState, FixedState
-from creamtea_workers.models.graphs import New
+from creamtea_workers.models.graphs import FixedRnnState, FixedState, New
 from creamtea_workers.models.interface import EOS, PAD, UNK, Memory, SourceVocabulary, State, Tree
 from creamtea_workers.models.layers import MASKED, WEIGHTS, Dropout
+from creamtea_workers.models.model import Model
 from creamtea_workers.models.nvs import NvsHead
 from creamtea_workers.models.recorded import Recorder
-from creamtea_workers.models.state import RnnState, Source
-from creamtea_workers.models.tree import RnnTree
+from creamtea_workers.models.state import RnnState, RnnTree, Source
 
 FIRST_BRACKETED = 4  # languages and tags have the first ids after the special ones
 # a recording serves lengths up to a multiple of these: source and target positions

@@ -20,8 +20,8 @@ import triton.language as tl
 from torch import Tensor
 
 from creamtea_workers.objectives.base import LabelSmoothing
-from creamtea_workers.objectives.threshold import MARGIN as BELOW
-from creamtea_workers.objectives.threshold import MAX_ITERATIONS, NEAR_SOFTMAX
+from creamtea_workers.objectives.entmax import MARGIN as BELOW
+from creamtea_workers.objectives.entmax import MAX_ITERATIONS, NEAR_SOFTMAX
 
 MAX_BLOCK = 4096  # words of a row that a program holds at a time
 WORDS_PER_WARP = 256

@@ -1,4 +1,4 @@
-"""Output layer and loss in one autograd function, a few tokens at a time.
+"""Softmax, SCONES, and what all objectives share: output layer and loss in one autograd function.
 
 Every objective computes the loss of given logits and replaces the logits by their gradient. Here the output
 layer is applied to a chunk of tokens, the objective is called, and the gradients of hidden states, weight and
@@ -11,11 +11,17 @@ CPU the loss processes it in tiles that fit into the cache; on a GPU one kernel 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+from creamtea.methods.objectives import Scones, Softmax
+from creamtea_workers.objectives.base import LabelSmoothing
 
 
 class Sizes(NamedTuple):
@@ -134,3 +140,85 @@ def add_product_(total: Tensor, gradient: Tensor, rows: Tensor, tile: int) -> No
 def uses_kernels(tensor: Tensor) -> bool:
     """Return True if Triton's kernels process `tensor`, False for PyTorch's operations."""
     return tensor.is_cuda
+
+
+@dataclass(frozen=True)
+class SoftmaxObjective(LinearObjective):
+    """Cross-entropy over the softmax.
+
+    L = -Σ_w q_w log softmax(z)_w + Σ_w q_w log q_w, with q = (1 - ε) e_y + ε r.
+
+    That is the cross-entropy of the papers and of `F.cross_entropy`, and the constant Ω(q) of the
+    Fenchel-Young loss Ω*(z) + Ω(q) - z·q, with Ω(p) = Σ p log p and Ω*(z) = log Σ exp z: losses at different
+    ε can be compared, and zero is the minimum. Without smoothing Ω(q) is 0. The gradient is softmax(z) - q.
+    """
+
+    smoothing: LabelSmoothing
+
+    def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        gold = targets[:, None]
+        wanted = self.smoothing.expected(logits, gold)
+        p = torch.softmax(logits, 1)
+        partition = logits.amax(1) - p.amax(1).log()  # log Σ exp z, without a second pass of exponentials
+        value = (partition - wanted).add_(self.smoothing.log_sum(gold, logits))
+        return value.sum(), self.smoothing.subtract_from_(p, gold)
+
+    def fused_(self, product: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+        from creamtea_workers.objectives import kernels  # needs Triton, which PyTorch for CPUs does not bring
+
+        constant = self.smoothing.log_sum(targets[:, None], bias.expand_as(product))
+        return kernels.softmax_(product, bias, targets, self.smoothing).add_(constant)
+
+    def log_scores(self, logits: Tensor) -> Tensor:
+        return torch.log_softmax(logits.float(), -1)
+
+
+@dataclass(frozen=True)
+class SconesObjective(LinearObjective):
+    """SCONES (Stahlberg and Kumar 2022): a binary classifier for each word of the vocabulary.
+
+    Eqs. 6-8: L = -log σ(z_y) - α Σ_{w ≠ y} log(1 - σ(z_w)).
+
+    With 1 - σ(z) = σ(-z) this is softplus(-z_y) + α (Σ_w softplus(z_w) - softplus(z_y)), exact for every
+    logit; the listing in the paper's Appendix C takes the logarithm of a rounded, clipped difference
+    (-69.08 in place of -20.0 at z = 20, with no gradient).
+
+    Label smoothing λ is that of each binary label (Eqs. 11 and 12): the gold word's term becomes
+    (1 - λ) softplus(-z_y) + λ softplus(z_y) = softplus(-z_y) + λ z_y, any other's softplus(z_w) - λ z_w.
+    """
+
+    alpha: float = 0.5
+    label_smoothing: float = 0.0
+
+    def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        gold = targets[:, None]
+        chosen = logits.gather(1, gold)
+        # the gold term is left out of the sum, not subtracted: a large one would swallow the others' digits
+        negative = F.softplus(logits).scatter_(1, gold, 0.0).sum(1)
+        value = F.softplus(-chosen).sum() + self.alpha * negative.sum()
+        if self.label_smoothing:
+            others = (logits.sum() - chosen.sum()) * self.alpha
+            value = value + self.label_smoothing * (chosen.sum() - others)
+        gradient = logits.sigmoid_().sub_(self.label_smoothing).mul_(self.alpha)
+        return value, gradient.scatter_(1, gold, self.label_smoothing - (-chosen).sigmoid())
+
+    def fused_(self, product: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+        from creamtea_workers.objectives import kernels  # needs Triton, which PyTorch for CPUs does not bring
+
+        return kernels.scones_(product, bias, targets, self.alpha, self.label_smoothing)
+
+    def log_scores(self, logits: Tensor) -> Tensor:
+        return F.logsigmoid(logits.float())
+
+    def initial_bias(self, vocabulary_size: int) -> float:
+        """Return -log V: every word starts at about probability 1/V.
+
+        At 0 the negative terms would sum to α V log 2, three orders of magnitude above where training ends.
+        """
+        return -math.log(vocabulary_size)
+
+
+def build(spec: Softmax | Scones, unigram: Tensor | None) -> SoftmaxObjective | SconesObjective:
+    if isinstance(spec, Softmax):
+        return SoftmaxObjective(LabelSmoothing(spec.label_smoothing, spec.smoothing, unigram))
+    return SconesObjective(spec.alpha, spec.label_smoothing)

@@ -17,9 +17,9 @@ from collections.abc import Callable, Hashable, Sequence
 import torch
 from torch import Tensor
 
-from creamtea_workers.models.base import Model
 from creamtea_workers.models.graphs import Graphs, New, Program, bucket
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
+from creamtea_workers.models.model import Model
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Hypothesis, SearchInput
 from creamtea_workers.search.output import OutputLayer

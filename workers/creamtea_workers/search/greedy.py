@@ -1,21 +1,165 @@
-"""Greedy search: the most likely token at every step."""
+"""Greedy search, and the loop that sampling shares: hypotheses that each grow by one chosen token per step.
+
+Shapes: B sentences, k hypotheses of each, L most tokens of one; n × R decoder rows, the sentences and
+hypotheses that are still decoded.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from creamtea.methods.searches import Greedy
+from creamtea_workers.models.graphs import New
+from creamtea_workers.models.interface import BOS, EOS
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, SearchMethod
-from creamtea_workers.search.columns import Choice, decode_columns
+from creamtea_workers.search.fixed import Running, decode_fixed
 from creamtea_workers.search.output import OutputLayer
+
+# Complete rows leave the computation together, once a quarter of the rows is complete: dropping any copies
+# the caches and the selected weights of those that stay.
+DROP_BELOW = 0.75
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a search chooses the next tokens."""
+
+    key: Hashable  # tells it from others
+    # hidden (n, R, D), uniform numbers (n, R) if there are any → positions of the next tokens (n, R), and
+    # their log-scores if `scored`
+    choose: Callable[[Objective, OutputLayer, Tensor, Any], tuple[Tensor, Tensor | None]]
+    draw: Callable[[SearchInput], Tensor] | None = None  # the uniform numbers (B, k, L) of a batch
+    scored: bool = True  # False: the scores of hypotheses are NaN
+
+
+def decode_columns(batch: SearchInput, count: int, choice: Choice) -> list[list[Hypothesis]]:
+    """Decode `count` hypotheses per sentence. One that reaches its limit is not finished."""
+    make = partial(Columns, choice, count)
+    if (found := decode_fixed(batch, count, (choice.key, count), make)) is not None:
+        return found
+    limits, output, device = batch.limits, batch.output, batch.memory.hidden.device
+    tokens: list[list[int]] = [[] for _ in range(len(limits) * count)]
+    scores = [0.0 if choice.scored else math.nan] * len(tokens)
+    numbers = None if choice.draw is None else choice.draw(batch).to(device).flatten(0, 1)  # (B · k, L)
+    rows = list(range(len(tokens)))  # the hypothesis of each decoder row
+    live = list(rows)  # the rows whose hypothesis is not complete
+    last = torch.full((len(limits), count), BOS, device=device)  # (n, R)
+    state = batch.model.start(batch.memory, max(limits))
+    if count > 1:
+        state.reorder(torch.arange(len(limits), device=device).repeat_interleave(count))
+    for step in range(max(limits)):
+        hidden = batch.model.step(last.view(-1), state).view(*last.shape, -1)
+        uniforms = None if numbers is None else numbers[rows, step].view_as(last)
+        positions, gains = choice.choose(batch.objective, output, hidden, uniforms)
+        last = output.ids(positions)
+        chosen = last.view(-1).tolist()
+        for n in live:
+            tokens[rows[n]].append(chosen[n])
+        if gains is not None:
+            values = gains.view(-1).tolist()
+            for n in live:
+                scores[rows[n]] += values[n]
+        live = [n for n in live if chosen[n] != EOS and step + 1 < limits[rows[n] // count]]
+        if not live:
+            break
+        if len(live) <= DROP_BELOW * len(rows) and (kept := _worth_dropping(live, last.shape)):
+            sentences, picked = kept
+            output = output.keep(torch.tensor(sentences, device=device))
+            index = torch.tensor(picked, device=device)
+            state.reorder(index)
+            last = last.take(index).view(len(sentences), -1)
+            rows, going_on = [rows[n] for n in picked], set(live)
+            live = [place for place, n in enumerate(picked) if n in going_on]
+    hypotheses = [_hypothesis(*pair) for pair in zip(tokens, scores, strict=True)]
+    return [hypotheses[n : n + count] for n in range(0, len(hypotheses), count)]
+
+
+def _worth_dropping(live: Sequence[int], shape: Sequence[int]) -> tuple[list[int], list[int]] | None:
+    """`live`: the running ones of (n, R) decoder rows. The sentences that have any and, of each of them, as
+    many rows as the most of a sentence, running ones first. None where that saves less than a quarter."""
+    width = shape[1]
+    counts = Counter(n // width for n in live)
+    most = max(counts.values())
+    if len(counts) * most > DROP_BELOW * shape[0] * width:
+        return None
+    running = set(live)
+    picked = [
+        n
+        for sentence in sorted(counts)
+        for n in sorted(range(sentence * width, (sentence + 1) * width), key=lambda n: n not in running)[
+            :most
+        ]
+    ]
+    return sorted(counts), picked
+
+
+def _hypothesis(tokens: list[int], score: float) -> Hypothesis:
+    finished = tokens[-1] == EOS
+    return Hypothesis(tokens[:-1] if finished else tokens, score, finished)
+
+
+class Columns(Running):
+    """Hypotheses of fixed shape."""
+
+    def __init__(self, choice: Choice, count: int, new: New, sentences: int, length: int) -> None:
+        shape = (sentences, count)
+        self.choice = choice
+        self.position = new((1,), torch.long)
+        self.limits = new((sentences, 1), torch.long)
+        self.tokens = new((*shape, length), torch.long)
+        self.scores = new(shape, torch.float64)
+        self.lengths = new(shape, torch.long)  # tokens, </s> included
+        self.running = new(shape, torch.bool)
+        self.last = new(shape, torch.long)
+        self.numbers = new((*shape, length), torch.float64) if choice.draw else None
+
+    def load(self, batch: SearchInput) -> None:
+        super().load(batch)
+        if self.choice.draw is not None and self.numbers is not None:
+            drawn = self.choice.draw(batch)
+            self.numbers[: len(drawn), :, : drawn.shape[2]].copy_(drawn)
+
+    def begin(self, output: OutputLayer) -> None:
+        self.running.copy_(self.limits > 0)
+        self.last.fill_(BOS)
+        self.scores.fill_(0.0 if self.choice.scored else math.nan)
+        self.position.zero_()
+        self.lengths.zero_()
+
+    def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> None:
+        uniforms = None if self.numbers is None else self.numbers.index_select(2, self.position).squeeze(2)
+        positions, gains = self.choice.choose(objective, output, hidden, uniforms)
+        self.last.copy_(output.ids(positions))
+        self.tokens.index_copy_(2, self.position, self.last.unsqueeze(2))
+        if gains is not None:
+            self.scores.add_(gains.masked_fill(~self.running, 0.0))
+        self.lengths.add_(self.running)
+        self.position.add_(1)
+        self.running.logical_and_(self.last != EOS).logical_and_(self.limits > self.position)
+
+    def results(self, sentences: int) -> list[list[Hypothesis]]:
+        rows = (tensor[:sentences].tolist() for tensor in (self.tokens, self.scores, self.lengths))
+        return [
+            [_hypothesis(tokens[:length], score) for tokens, score, length in zip(*own, strict=True)]
+            for own in zip(*rows, strict=True)
+        ]
+
+
+# ---------------------------------------------------------------- greedy search
 
 
 @dataclass(frozen=True)
 class GreedySearch(SearchMethod):
-    """The arg max of the logits; of equal ones the lowest id.
+    """Choose the most likely token at every step: the arg max of the logits, of equal ones the lowest id.
 
     Every objective is monotone in the logits, so that the decision needs no activation (SCONES,
     footnote 7); the hypotheses are the same with `with_scores` and without.

@@ -21,8 +21,7 @@ from torch import Tensor
 
 from creamtea_workers.models.ensemble import Ensemble, log_mean
 from creamtea_workers.models.graphs import New
-from creamtea_workers.models.inference import Int8Projection
-from creamtea_workers.models.int8 import Int8Matrix
+from creamtea_workers.models.inference import Int8Matrix, Int8Projection
 from creamtea_workers.models.interface import EOS, PAD, TranslationModel, output_logits, raw_logits
 from creamtea_workers.objectives.base import Objective
 

@@ -27,7 +27,7 @@ from creamtea.errors import StepError
 from creamtea.methods.searches import Sample, Sampling
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, SearchMethod, keep_top
-from creamtea_workers.search.columns import Choice, decode_columns
+from creamtea_workers.search.greedy import Choice, decode_columns
 from creamtea_workers.search.output import OutputLayer
 
 _CELLS = 1 << 22  # cumulative probabilities held at once: 32 MB

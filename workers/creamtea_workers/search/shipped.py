@@ -31,7 +31,7 @@ from creamtea_workers.corpora.subwords import (
 )
 from creamtea_workers.search import build_search
 from creamtea_workers.search.base import Hypothesis, SearchMethod, Sources, Translation, length_limit
-from creamtea_workers.selection.vmap import VocabularyMap
+from creamtea_workers.selection.tables import VocabularyMap
 
 if TYPE_CHECKING:
     import ctranslate2

@@ -24,11 +24,10 @@ from creamtea_workers.corpora.segments import encode_sources
 from creamtea_workers.corpora.subwords import UNK, SubwordTexts, TextModel, load_text_model
 from creamtea_workers.corpora.text import normalise, read_jsonl
 from creamtea_workers.corpora.tokens import Rows
-from creamtea_workers.models.base import Model
-from creamtea_workers.models.build import ModelConfig, load_model
 from creamtea_workers.models.ensemble import Ensemble, EnsembleObjective
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
+from creamtea_workers.models.model import Model, ModelConfig, load_model
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search

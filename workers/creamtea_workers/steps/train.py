@@ -20,12 +20,17 @@ from creamtea.methods.training import Training
 from creamtea.shipped import ShippedFolder, read_shipped
 from creamtea.steps.systems import ImportModelParams, TrainParams
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.corpora.marian_subwords import MarianSubwords
-from creamtea_workers.corpora.subwords import MARIAN_FILE, SubwordModel, TextModel, load_text_model
+from creamtea_workers.corpora.subwords import (
+    MARIAN_FILE,
+    MarianSubwords,
+    SubwordModel,
+    TextModel,
+    load_text_model,
+)
 from creamtea_workers.corpora.text import iterate_lines, read_lines
 from creamtea_workers.corpora.tokens import Ids, Rows
-from creamtea_workers.models.build import save_model
 from creamtea_workers.models.marian import load_marian
+from creamtea_workers.models.model import save_model
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.translator import device_name, step_device
 from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development

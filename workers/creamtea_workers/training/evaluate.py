@@ -19,13 +19,13 @@ from creamtea_workers.corpora.batches import Pairs, plan_in_order
 from creamtea_workers.corpora.subwords import TextModel
 from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.words import COUNTS, WordMetric
-from creamtea_workers.models.base import Model
 from creamtea_workers.models.interface import TranslationModel, output_logits
+from creamtea_workers.models.model import Model
 from creamtea_workers.models.nvs import nvs_loss
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator, translate_all
-from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.selection.tables import FullSelector
 from creamtea_workers.training.checkpoint import Position
 
 BATCH_TOKENS = 4096

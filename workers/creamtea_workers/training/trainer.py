@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -13,17 +14,18 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from creamtea.contract.step import Checkpoints, GaveWay, LiveView
 from creamtea.errors import DamagedCheckpoint, StepError
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Batch, PackedBatch, Pairs, plan_epoch
-from creamtea_workers.models.base import Model
-from creamtea_workers.models.build import ModelConfig, build_model, load_initial
-from creamtea_workers.models.interface import Memory
-from creamtea_workers.models.nvs import nvs_loss
+from creamtea_workers.models.interface import PAD, Memory
+from creamtea_workers.models.model import Model, ModelConfig, build_model, load_initial
+from creamtea_workers.models.nvs import NvsHead, nvs_loss
+from creamtea_workers.models.packed import Lengths, Packing
+from creamtea_workers.models.recorded import Recorder
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.base import unigram_frequencies
@@ -46,8 +48,9 @@ from creamtea_workers.training.evaluate import (
 )
 from creamtea_workers.training.group import Exchange, Group, TreeSum, batch_seed, block, gradient_of
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
-from creamtea_workers.training.packing import PackedPasses, can_pack, unpacked
 
+RECORD_AT, RECORDINGS = 2, 256  # from a shape's second batch on; of the shape base each takes some 60 MB
+HEADS_WIDTH = 8  # the attention kernels take multiples of it, up to 256
 REPORT_EVERY = 20  # updates between readings of the loss, each of which waits for a GPU
 
 
@@ -457,3 +460,86 @@ def attention_kernels(device: torch.device, deterministic: bool) -> AbstractCont
     """Choose plain matrix products on a CPU, where the backward pass of the fused kernel takes seven times as
     long (bf16, sentences of 17 subwords), and where fused kernels are not deterministic."""
     return sdpa_kernel(SDPBackend.MATH) if deterministic or device.type == "cpu" else nullcontext()
+
+
+# ---------------------------------------------------------------- packed batches
+
+
+def can_pack(model: Model) -> bool:
+    """Return True if packed batches have kernels for this architecture."""
+    if not isinstance(model, Transformer) or model.recurrent:
+        return False
+    if model.size.attention != "softmax":
+        return False
+    if model.size.norm == "post" or model.size.positions == "learned":
+        return False  # the residual stream would be in bf16; a gradient would have to reach the table
+    if isinstance(model.nvs, NvsHead) and not model.nvs.detach:
+        return False  # recorded passes give the encoder's output without a gradient
+    width = model.output_weight.shape[1] // model.heads
+    return width % HEADS_WIDTH == 0 and width <= 256
+
+
+class PackedPasses:
+    """Runs a Transformer on packed batches, as a GPU trains it, with matrices in `dtype`.
+
+    In bf16 the layers' matrices are copies, which are made once per update (`refresh`) instead of for each
+    product. Their gradients are moved to the model's own fp32 weights (`collect`), which the optimiser
+    changes. All other weights are the model's own.
+    """
+
+    def __init__(self, model: Transformer, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self.own: list[Tensor] = []  # weights of the model that have a copy
+        if dtype != torch.float32:
+            layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
+            self.own = [weight for layer in layers for weight in layer.parameters()]
+        copies = {id(w): nn.Parameter(w.detach().to(dtype), w.requires_grad) for w in self.own}
+        shared = {id(weight): weight for weight in model.parameters()}
+        self.copies: list[Tensor] = list(copies.values())
+        self.model = copy.deepcopy(model, {**shared, **copies}).train()
+        unused = {id(model.output_bias), *(id(w) for name, w in model.named_parameters() if "nvs." in name)}
+        if model.output_embedding is not None:
+            unused.add(id(model.output_weight))
+        self.weights = [weight for weight in self.model.parameters() if id(weight) not in unused]
+        self.recorder = model.recorder = Recorder(RECORD_AT, RECORDINGS)
+
+    def __call__(self, batch: PackedBatch) -> tuple[Tensor, Tensor]:
+        """Return the encoder's output (N_s, D), without a gradient, and the decoder's (N, D) at targets."""
+
+        def run(*tensors: Tensor) -> tuple[Tensor, Tensor]:
+            source, target_in, places, *starts, seed, table = tensors
+            sides = zip(starts, batch.longest, strict=True)
+            of_source, of_target = (Lengths(starts.int(), longest) for starts, longest in sides)
+            packing = Packing(of_source, of_target, self.dtype, seed)
+            memory, hidden = self.model.run_packed(source, target_in, places, table, packing)
+            return memory.detach(), hidden
+
+        places = batch.places, batch.source_starts, batch.target_starts
+        table = self.model.positions(0, max(batch.longest))
+        arguments = (batch.source, batch.target_in, *places, batch.seed, table)
+        if batch.source.is_cuda:
+            memory, hidden = self.recorder(run, self.weights, *arguments, key=batch.longest)
+        else:
+            memory, hidden = run(*arguments)
+        return memory, hidden[: len(batch.targets)]
+
+    def collect(self) -> None:
+        """Move the gradients of the copies to the model's own weights, in fp32."""
+        if self.own:
+            gradients = [torch.empty_like(weight) for weight in self.own]
+            torch._foreach_copy_(gradients, [gradient_of(weight) for weight in self.copies])
+            for weight, twin, gradient in zip(self.own, self.copies, gradients, strict=True):
+                weight.grad, twin.grad = gradient, None
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Copy the model's own weights, which have changed."""
+        if self.own:
+            torch._foreach_copy_(self.copies, self.own)
+
+
+def unpacked(rows: Tensor, source: Tensor) -> Memory:
+    """Return the encoder's output with padding, which has any vectors. `source` (B, S): its ids."""
+    mask = source != PAD
+    places = (mask.flatten().cumsum(0) - 1).clamp_(min=0)
+    return Memory(rows[places].view(*source.shape, -1), mask)

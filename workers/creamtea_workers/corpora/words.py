@@ -1,4 +1,6 @@
-"""Lemmas and inflected forms: SIGMORPHON 2019, task 1 (Peters and Martins 2021, section 4.2)."""
+"""Words and their phones, lemmas and inflected forms: task 1 of SIGMORPHON 2020 and of 2019 (Peters and
+Martins 2021, sections 4.1 and 4.2).
+"""
 
 from __future__ import annotations
 
@@ -9,22 +11,53 @@ from rapidfuzz.distance import Levenshtein
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
-from creamtea.methods.corpora import InflectionCorpus, filled, pair_parts
-from creamtea.methods.test_sets import InflectionTestSet
-from creamtea.methods.texts import INFLECTIONS, WordLine
+from creamtea.methods.corpora import G2pCorpus, InflectionCorpus, filled, pair_parts
+from creamtea.methods.test_sets import G2pTestSet, InflectionTestSet
+from creamtea.methods.texts import INFLECTIONS, PRONUNCIATIONS, WordLine, WordLines
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea.words import normalise
 from creamtea_workers.corpora.files import Files, FilteredCorpus, Pair
-from creamtea_workers.corpora.g2p import of_groups, pair_of, read_words
-from creamtea_workers.corpora.segments import Prepared
+from creamtea_workers.corpora.segments import Prepared, Segment
 
 
-def prepare_corpus(spec: InflectionCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
-    """Put the words of each pair of languages after each other.
+def read_words(files: Files, name: str, lines: WordLines) -> Iterator[WordLine]:
+    """Read the words of a file.
 
-    Those of the second are there `repeat` times, and then the words that are hallucinated from them.
+    StepError names a line that is not as `lines` are, which the plan of a new study has found already.
+    """
+    number = 0
+    for number, line in enumerate(files.lines(name), start=1):
+        try:
+            yield lines.read(line)
+        except ValueError as error:
+            raise StepError(f"{name}, line {number}: {error}; a line is {lines.wanted}") from None
+    if not number:
+        raise StepError(f"{name} is empty: it needs at least one line")
+
+
+def pair_of(language: str, line: WordLine) -> Pair:
+    """Make a pair, with the language and each tag as one symbol: "<zulu>hamba<V><PST>"."""
+    tags = "".join(f"<{tag}>" for tag in line.tags)
+    return Pair(f"<{language}>{line.word}{tags}", line.target)
+
+
+def prepare_corpus(spec: G2pCorpus | InflectionCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
+    """Put the words of each language, or of each pair of languages, after each other.
+
+    The words of a pair's second language are there `repeat` times, followed by words hallucinated from them.
     """
     files = Files.of(context)
+    if isinstance(spec, G2pCorpus):
+        spoken = [pair for language in spec.languages for pair in _pairs(files, spec.train, language)]
+        held_out = {language: _pairs(files, spec.dev, language) for language in spec.languages}
+        return FilteredCorpus(
+            spoken,
+            dev=[pair for pairs in held_out.values() for pair in pairs],
+            train_read=len(spoken),
+            dev_read=sum(map(len, held_out.values())),
+            dropped={},
+            dev_groups=[language for language, pairs in held_out.items() for _ in pairs],
+        )
     train: list[Pair] = []
     dev_pairs: list[Pair] = []
     corpus = FilteredCorpus(train, dev_pairs, train_read=0, dev_read=0, dropped={})
@@ -43,14 +76,22 @@ def prepare_corpus(spec: InflectionCorpus, context: StepContext[CorpusParams]) -
     return corpus
 
 
-def prepare_test_set(spec: InflectionTestSet, context: StepContext[TestSetParams]) -> Prepared:
+def prepare_test_set(spec: G2pTestSet | InflectionTestSet, context: StepContext[TestSetParams]) -> Prepared:
     files = Files.of(context)
-    words = [
-        (parts["low"], [pair_of(parts["low"], word) for word in _words(files, filled(spec.file, parts))])
-        for parts in spec.parts()
-    ]
-    words = [(language, pairs[: spec.limit]) for language, pairs in words]
-    return of_groups(words)
+    if isinstance(spec, G2pTestSet):
+        words = [(language, _pairs(files, spec.file, language)) for language in spec.languages]
+    else:
+        words = [
+            (parts["low"], [pair_of(parts["low"], word) for word in _words(files, filled(spec.file, parts))])
+            for parts in spec.parts()
+        ]
+    grouped = [(Segment(*pair, []), language) for language, pairs in words for pair in pairs[: spec.limit]]
+    return Prepared([segment for segment, _ in grouped], groups=[language for _, language in grouped])
+
+
+def _pairs(files: Files, path: str, language: str) -> list[Pair]:
+    name = filled(path, {"language": language})
+    return [pair_of(language, line) for line in read_words(files, name, PRONUNCIATIONS)]
 
 
 def _words(files: Files, name: str) -> list[WordLine]:

@@ -1,4 +1,13 @@
-"""Write the model of a step that translates into a folder, and prove that it is the same model."""
+"""Write the model of a step that translates into a folder, and prove that it is the same model.
+
+Other programs load the folder: a CTranslate2 model, or weights that `load` reads.
+
+| file for `load` | content |
+|---|---|
+| `model.safetensors` | weights by name, fp32 |
+| `config.json` | objective, architecture, nvs, vocabulary_size: what rebuilds the module |
+| `subwords.model` or `vocabularies.json` | text to ids and back |
+"""
 
 from __future__ import annotations
 
@@ -7,34 +16,44 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from creamtea.contract.export import BeamProof, Difference, ExportFacts, MapProof, Proof
 from creamtea.contract.step import StepContext
 from creamtea.errors import InputError
 from creamtea.methods.searches import Beam, Greedy, Search
 from creamtea.methods.selections import LexiconSelection
+from creamtea.shipped import MAP
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.batches import parts
-from creamtea_workers.corpora.marian_subwords import MarianSubwords
 from creamtea_workers.corpora.segments import EncodedTestSet
-from creamtea_workers.corpora.subwords import SubwordTexts, TextModel, load_text_model, text_model_file
-from creamtea_workers.export import to_ctranslate2, weights
-from creamtea_workers.models.base import Model
-from creamtea_workers.models.build import load_model
+from creamtea_workers.corpora.subwords import (
+    MarianSubwords,
+    SubwordTexts,
+    TextModel,
+    load_text_model,
+    load_text_model_of,
+    text_model_file,
+)
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import BOS, EOS, TranslationModel, output_logits
+from creamtea_workers.models.model import CONFIG, WEIGHTS, Model, load_model
 from creamtea_workers.models.transformer import Transformer
-from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.runtime import prepare_torch, use_tf32
 from creamtea_workers.search import build_search
 from creamtea_workers.search.base import Sources, length_limit
-from creamtea_workers.search.shipped import Library, require_ctranslate2, token_names
+from creamtea_workers.search.shipped import Library, Names, require_ctranslate2, token_names
 from creamtea_workers.search.translator import Translator, lexicon_file, source_batch, translate_all
-from creamtea_workers.selection.alignment import LexiconSelector, build
 from creamtea_workers.selection.base import SelectionResources, Selector
-from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.selection.tables import FullSelector, LexiconSelector, build
 
+EXPORTED_CONFIG = "config.json"  # by which other programs know a folder with a model
+POSITIONS = 2048  # of sources and of hypotheses that an exported model can read
 BATCH = 64  # sentences of `in_batches`
 FULL = FullSelector()
 Ids = Sequence[int]
@@ -94,6 +113,7 @@ def export(
     selection, lexicon = context.params.selection, None
     if isinstance(selection, LexiconSelection) and to == "ctranslate2":
         lexicon = build(selection, SelectionResources(model, lexicon_file(context)))
+        assert isinstance(lexicon, LexiconSelector)
     source = _Source(model, trained, subwords, subwords_file, lexicon, ratio, context.cpus, quantization)
     theirs = write(source, folder)
 
@@ -133,19 +153,19 @@ def _only_model(context: StepContext[DecodeParams]) -> Path:
 def _to_ctranslate2(source: _Source, folder: Path) -> _Exported:
     require_ctranslate2(", or export `--to safetensors`, which needs nothing more")
     model, subwords = source.model, source.subwords
-    if reason := to_ctranslate2.obstacle(model, subwords):
+    if reason := obstacle(model, subwords):
         raise InputError(f"CTranslate2 cannot express this model: {reason}; export it `--to safetensors`")
     assert isinstance(model, Transformer)
     assert isinstance(subwords, SubwordTexts)
     names = token_names(subwords)
-    to_ctranslate2.save(model, names, folder, source.quantization)
+    save_ctranslate2(model, names, folder, source.quantization)
     files: tuple[str, ...] = (source.subwords_file.name,) * 2
     if isinstance(subwords, MarianSubwords):
         files = tuple(subwords.write_models(folder))
     else:
         shutil.copyfile(source.subwords_file, folder / source.subwords_file.name)
     if source.lexicon is not None:
-        to_ctranslate2.save_map(source.lexicon, names, folder)
+        save_map(source.lexicon, names, folder)
     library = Library(folder, names, source.threads, source.quantization or "float32")
 
     def translate(sources: Sources, search: Beam | None = None, mapped: bool = False) -> list[list[int]]:
@@ -156,15 +176,17 @@ def _to_ctranslate2(source: _Source, folder: Path) -> _Exported:
         return partial(in_batches, partial(translate, search=search))
 
     def fits(length: int) -> bool:
-        return length > 0 and max(length + 1, length_limit(source.ratio, length)) <= to_ctranslate2.POSITIONS
+        return length > 0 and max(length + 1, length_limit(source.ratio, length)) <= POSITIONS
 
     selected = partial(translate, mapped=True) if source.lexicon else None
     return _Exported(partial(in_batches, translate), fits, files, beam, selected)
 
 
 def _to_safetensors(source: _Source, folder: Path) -> _Exported:
-    weights.save(source.folder, source.subwords_file, folder)
-    loaded = weights.load(folder, max_length_ratio=source.ratio)
+    shutil.copyfile(source.subwords_file, folder / source.subwords_file.name)
+    shutil.copyfile(source.folder / WEIGHTS, folder / WEIGHTS)
+    shutil.copyfile(source.folder / CONFIG, folder / EXPORTED_CONFIG)
+    loaded = load(folder, max_length_ratio=source.ratio)
     return _Exported(partial(translate_all, loaded.translator), lambda length: True)
 
 
@@ -175,6 +197,9 @@ def in_batches(work: Translate, sources: Sources) -> list[list[int]]:
     for part in parts(sorted(range(len(sources)), key=lengths.__getitem__), lengths, BATCH):
         results.update(zip(part, work([sources[n] for n in part]), strict=True))
     return [results[n] for n in range(len(sources))]
+
+
+# ---------------------------------------------------------------- the proof
 
 
 # ---------------------------------------------------------------- the proof
@@ -211,3 +236,154 @@ def _difference(model: TranslationModel, line: int, source: Ids, own: Ids, other
     prefix = torch.tensor([[BOS, *own[:position]]], device=device)
     logits = output_logits(model, model.decode(memory, prefix)[0, -1])  # (V,)
     return Difference(line, position, float(logits[first[position]] - logits[second[position]]))
+
+
+if TYPE_CHECKING:
+    from ctranslate2.specs import TransformerSpec
+
+# ---------------------------------------------------------------- CTranslate2
+
+
+# The written model has the same weights under other names. Its arg max is of the logits, like ours: the
+# objective that a model was trained with affects only scores. An empty source is not shown to the model,
+# whereas ours is translated as </s>.
+
+
+def obstacle(model: Model, subwords: TextModel) -> str:
+    """Return why CTranslate2 cannot express the model, as a clause; "" if it can."""
+    if not isinstance(model, Transformer):
+        return "its architecture is not a Transformer, and CTranslate2 has no counterpart"
+    if model.recurrent:
+        return "its decoder has SSRUs, which CTranslate2 does not have"
+    if not isinstance(subwords, SubwordTexts):
+        return "its vocabularies are not of SentencePiece, and this conversion writes no others"
+    if model.size.attention != "softmax":
+        return f"it has {model.size.attention} attention, and CTranslate2 softmax alone"
+    if model.size.positions == "learned":
+        return "its positions are learned, which this conversion does not write"
+    return ""
+
+
+def save_ctranslate2(model: Transformer, names: Names, folder: Path, quantization: str | None = None) -> None:
+    """Write the model into an existing folder. `quantization` as CTranslate2 knows it; None: fp32."""
+    spec = specification(model, names)
+    spec.validate()
+    spec.optimize(quantization)
+    spec.save(str(folder))
+
+
+def save_map(selector: LexiconSelector, names: Names, folder: Path) -> None:
+    """Write CTranslate2's vocabulary map: a line of target subwords for each source subword.
+
+    The line with an empty name has the subwords of every sentence; CTranslate2 adds the special ones.
+    """
+
+    def row(source: str, ids: list[int], frequent: int = 0) -> str:
+        targets = selector.lexicon.select(ids, selector.k, frequent).tolist()
+        return f"{source}\t{' '.join(names[1][id_] for id_ in targets)}\n"
+
+    rows = (row(source, [id_]) for id_, source in enumerate(names[0]))
+    (folder / MAP).write_text("".join([row("", [], selector.frequent), *rows]), encoding="utf-8")
+
+
+def specification(model: Transformer, names: Names) -> TransformerSpec:
+    """Convert the model to CTranslate2's specification, with sinusoidal positions as a table."""
+    from ctranslate2.specs import TransformerSpec
+    from ctranslate2.specs.common_spec import Activation
+
+    activations = {"relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SWISH}
+    spec = TransformerSpec.from_config(
+        (len(model.encoder), len(model.decoder)),
+        model.heads,
+        pre_norm=model.size.norm == "pre",
+        activation=activations[model.size.activation],
+    )
+    spec.register_source_vocabulary(names[0])
+    spec.register_target_vocabulary(names[1])
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = names[1][1:4]
+    spec.config.decoder_start_token = names[1][BOS]
+    spec.config.add_source_eos = True
+    for side, layers, norm, table in (
+        (spec.encoder, model.encoder, model.encoder_norm, model.source_embedding or model.embedding),
+        (spec.decoder, model.decoder, model.decoder_norm, model.embedding),
+    ):
+        embeddings = side.embeddings[0] if isinstance(side.embeddings, list) else side.embeddings
+        embeddings.weight = _array(table.weight)
+        side.scale_embeddings = model.size.scale_embeddings
+        side.position_encodings.encodings = _array(model.positions(0, POSITIONS))
+        if norm is not None:
+            _fill_norm(side.layer_norm, norm)
+        for target, layer in zip(side.layer, layers, strict=True):
+            _fill_layer(target, layer)
+    spec.decoder.projection.weight = _array(model.output_weight)
+    spec.decoder.projection.bias = _array(model.output_bias)
+    return spec
+
+
+def _fill_layer(target: Any, layer: Any) -> None:
+    _fill_norm(target.self_attention.layer_norm, layer.attention_norm)
+    _fill_linear(target.self_attention.linear[0], layer.attention.qkv)
+    _fill_linear(target.self_attention.linear[1], layer.attention.out)
+    if hasattr(layer, "cross"):
+        _fill_norm(target.attention.layer_norm, layer.cross_norm)
+        for linear, ours in zip(
+            target.attention.linear, (layer.cross.query, layer.cross.kv, layer.cross.out), strict=True
+        ):
+            _fill_linear(linear, ours)
+    _fill_norm(target.ffn.layer_norm, layer.feed_norm)
+    _fill_linear(target.ffn.linear_0, layer.feed.inner)
+    _fill_linear(target.ffn.linear_1, layer.feed.out)
+
+
+def _fill_norm(target: Any, norm: nn.Module) -> None:
+    target.gamma, target.beta = _array(norm.weight), _array(norm.bias)
+
+
+def _fill_linear(target: Any, linear: nn.Module) -> None:
+    target.weight, target.bias = _array(linear.weight), _array(linear.bias)
+
+
+def _array(values: Any) -> NDArray[np.float32]:
+    assert isinstance(values, Tensor)
+    return values.detach().numpy().copy()  # quantising works in place
+
+
+# ---------------------------------------------------------------- safetensors
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """A model with its subwords, on a device: full vocabulary, fp32."""
+
+    translator: Translator
+    subwords: TextModel
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """Return one translation per line, in their order."""
+        sources = self.subwords.encode_lines(list(lines))
+        return [self.subwords.decode(tokens) for tokens in translate_all(self.translator, sources)]
+
+
+def load(
+    folder: str | Path, *, beam: int = 1, max_length_ratio: float = 2.0, device: str = "cpu"
+) -> ExportedModel:
+    """Load a model that `creamtea export --to safetensors` wrote, ready to translate.
+
+    It translates by greedy search, or by a beam of this width. Outputs have at most `max_length_ratio` times
+    the source's subwords, plus 10. From then on nothing in this process uses TF32 on a GPU. InputError if the
+    folder has no such model.
+    """
+    folder = Path(folder)
+    missing = [name for name in (EXPORTED_CONFIG, WEIGHTS) if not (folder / name).is_file()]
+    if missing:
+        raise InputError(
+            f"{folder}: no {' and no '.join(missing)} in it; give a folder that `creamtea export --to "
+            "safetensors` wrote"
+        )
+    use_tf32(False)
+    model, objective, _ = load_model(folder, torch.device(device), EXPORTED_CONFIG)
+    search: Search = Greedy(max_length_ratio=max_length_ratio)
+    if beam != 1:
+        search = Beam(kind="beam", width=beam, max_length_ratio=max_length_ratio)
+    translator = Translator(prepare(model, "fp32"), objective, FullSelector(), build_search(search))
+    return ExportedModel(translator, load_text_model_of(folder))
