@@ -25,9 +25,8 @@ from sqlalchemy import event
 
 from creamtea.contract.step import StepResult
 from creamtea.engine.controller import Controller
-from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need, StepOutcome, StepTask
 from creamtea.engine.state import has_ended
-from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.orders.submission import Submission, submit
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database

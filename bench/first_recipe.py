@@ -18,8 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from creamtea.engine.executors.base import StepTask
 from creamtea.engine.runner import execute
-from creamtea.engine.task import StepTask
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.study.first_study import Pair
 from creamtea.study.loader import load_study

@@ -71,8 +71,8 @@ def small_texts(folder: Path) -> None:
 
 @contextmanager
 def first_steps() -> Iterator[Callable[[random.Random], str]]:
+    from creamtea.engine.executors.base import StepTask
     from creamtea.engine.runner import execute
-    from creamtea.engine.task import StepTask
     from creamtea.errors import InputError
     from creamtea.store.artefacts import ArtefactStore
     from creamtea.study.loader import load_study

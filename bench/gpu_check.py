@@ -246,7 +246,7 @@ def bf16_error(device: torch.device) -> str:
 
 def recordings(device: torch.device) -> Iterator[Row]:
     """Compare weights after some updates with dropout, of which each shape's first makes a recording
-    (`creamtea_workers.models.recorded`), with those of a training without recordings."""
+    (`creamtea_workers.models.packed`), with those of a training without recordings."""
     rnn, transformer = {**SMALL["rnn"], "layers": 2}, SMALL.get("transformer", {})
     for name, architecture, autocast in (
         ("rnn, softmax", rnn, "none"),

@@ -33,7 +33,12 @@ from creamtea.stats.estimate import (
     cluster_mean,
     clustered_interval,
     mean_estimate,
+    one_against_several,
+    p_with_seeds,
     positive_estimate,
+    spread_of_difference,
+    spread_of_mean,
+    widened,
     wilson_interval,
 )
 from creamtea.stats.paired import compare_paired, crossed_comparisons
@@ -44,13 +49,6 @@ from creamtea.stats.resampling import (
     paired_bootstrap,
     paired_randomization,
     pooled_median,
-)
-from creamtea.stats.seeds import (
-    one_against_several,
-    p_with_seeds,
-    spread_of_difference,
-    spread_of_mean,
-    widened,
 )
 from creamtea.stats.verdict import Outcome, judge
 from creamtea.stats.wmt import wmt_ranking

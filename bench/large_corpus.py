@@ -32,7 +32,7 @@ from typing import Any
 from creamtea.contract.step import LiveView
 from creamtea.settings import processor_name
 from creamtea.steps.catalogue import STEP_KINDS
-from creamtea.store.files import digest_of
+from creamtea.store.artefacts import digest_of
 
 NOISE = 0.1
 DEV = 100  # pairs

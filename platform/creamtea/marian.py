@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from creamtea.document.mistakes import shown
-from creamtea.document.strict_json import digest
+from creamtea.document.values import digest
 from creamtea.errors import InputError
 from creamtea.files import open_regular, read_text
 from creamtea.methods.architectures import Layered, TransformerArchitecture

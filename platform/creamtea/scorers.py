@@ -17,8 +17,7 @@ from pydantic import Field
 
 from creamtea.document.document import read_checked
 from creamtea.document.mistakes import one_of, shown
-from creamtea.document.strict_json import digest
-from creamtea.document.values import Above0, Name, Strict
+from creamtea.document.values import Above0, Name, Strict, digest
 from creamtea.errors import InputError
 from creamtea.files import open_regular
 from creamtea.settings import Settings

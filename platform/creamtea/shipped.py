@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from creamtea.document.mistakes import shown
-from creamtea.document.strict_json import digest
+from creamtea.document.values import digest
 from creamtea.files import open_regular
 from creamtea.marian import (
     CONFIG,

@@ -23,7 +23,7 @@ from creamtea.bundle import archive
 from creamtea.bundle.archive import LEFT_OUT, MANIFEST, TABLES, columns_of, json_bytes, sha256, write_archive
 from creamtea.bundle.packing import pack
 from creamtea.bundle.verifying import NOTHING, Verification, count_numbers, differences, verify
-from creamtea.document.strict_json import digest
+from creamtea.document.values import digest
 from creamtea.errors import InputError
 from creamtea.human.making.settings import CampaignSettings
 from creamtea.report.build import build_report

@@ -31,9 +31,9 @@ from typer.testing import CliRunner
 
 import creamtea
 from creamtea.cli.main import app
-from creamtea.reference.environment import SECTIONS
+from creamtea.reference.pages import SECTIONS
 from creamtea.study import first_study
-from creamtea_workers.training import speed
+from creamtea_workers.training import trainer
 
 SMALLER = {
     "architecture.width": 32,
@@ -141,7 +141,7 @@ class Reader:
             return b""
         with (
             patch.dict(os.environ, environment, clear=True),
-            patch.object(speed, "MAX_UPDATES", 2),
+            patch.object(trainer, "MAX_UPDATES", 2),
             patch.object(
                 first_study, "MAX_CPUS", 1
             ),  # two threads would wait for each other beside other tests

@@ -14,9 +14,7 @@ from creamtea.cli.main import app
 from creamtea.document.mistakes import fields_by_key
 from creamtea.document.values import Strict, descriptions
 from creamtea.human.making.settings import CampaignDocument
-from creamtea.reference.environment import SECTIONS
-from creamtea.reference.pages import PAGES, commands
-from creamtea.reference.tables import parts_of
+from creamtea.reference.pages import PAGES, SECTIONS, commands, parts_of
 from creamtea.study.spec import Study
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +29,12 @@ def test_the_page_is_what_the_code_declares(name: str) -> None:
 
 @pytest.mark.parametrize(
     "program",
-    ["creamtea.reference", "creamtea.steps.table", "creamtea.papers.page", "creamtea.report.papers.claims"],
+    [
+        "creamtea.reference.pages",
+        "creamtea.steps.catalogue",
+        "creamtea.papers.catalogue",
+        "creamtea.report.papers.claims",
+    ],
 )
 @pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["/no/such/folder", "more"], 2)])
 def test_the_programs_say_how_they_are_called(

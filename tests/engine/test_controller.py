@@ -27,9 +27,8 @@ from creamtea.engine.events import (
     StepStopped,
     StepSucceeded,
 )
-from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, StepOutcome, StepTask
 from creamtea.engine.executors.inline import InlineExecutor
-from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError
 from creamtea.orders import controllers
 from creamtea.orders.submission import cancel

@@ -3,7 +3,7 @@
 import pytest
 from toy_gang import ALONE, LARGER, WRONG, outcomes_elsewhere
 
-from creamtea.engine.task import GAVE_WAY
+from creamtea.engine.executors.base import GAVE_WAY
 
 
 @pytest.fixture(scope="module")

@@ -19,10 +19,9 @@ from toy_study import happenings
 
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, StepStopped
-from creamtea.engine.executors.base import Executor, FinishedAttempt
+from creamtea.engine.executors.base import Executor, FinishedAttempt, StepTask
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.executors.ray import RayExecutor
-from creamtea.engine.task import StepTask
 from creamtea.orders.submission import submit
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database

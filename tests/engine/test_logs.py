@@ -15,8 +15,8 @@ from limits import wait_until
 
 from creamtea.contract.step import Resources
 from creamtea.engine import runner
+from creamtea.engine.executors.base import StepTask
 from creamtea.engine.runner import execute
-from creamtea.engine.task import StepTask
 from creamtea.store.areas import (
     LOG_HEAD,
     LOG_LIMIT,
@@ -81,7 +81,7 @@ def test_output_of_libraries_and_programs_is_in_the_log_of_a_process_of_its_own(
     code = (
         "import os, sys\n"
         "from creamtea.engine.runner import captured\n"
-        "from creamtea.engine.task import StepTask\n"
+        "from creamtea.engine.executors.base import StepTask\n"
         "from creamtea.contract.step import Resources\n"
         "from creamtea.store.artefacts import ArtefactStore\n"
         f"store = ArtefactStore({store.root!r})\n"

@@ -23,8 +23,15 @@ from toy_study import ToyStudy, happenings, study_state
 from creamtea.engine import state
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, Notice, StepRetried, StepStopped
-from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
-from creamtea.engine.task import GAVE_WAY, StepOutcome, StepTask
+from creamtea.engine.executors.base import (
+    GAVE_WAY,
+    Amounts,
+    Capacity,
+    FinishedAttempt,
+    Need,
+    StepOutcome,
+    StepTask,
+)
 from creamtea.errors import InfrastructureError
 from creamtea.orders.rows import lock_steps
 from creamtea.store.artefacts import ArtefactStore

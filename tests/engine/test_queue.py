@@ -15,9 +15,8 @@ from toy_study import ToyStudy, study_state
 from creamtea.contract.step import Resources, StepResult
 from creamtea.engine import lease as leases
 from creamtea.engine import state
-from creamtea.engine.executors.base import Amounts, Capacity, Names, Need
+from creamtea.engine.executors.base import Amounts, Capacity, Names, Need, StepOutcome
 from creamtea.engine.queue import Choice, Queue, QueuedStep, larger_group
-from creamtea.engine.task import StepOutcome
 from creamtea.orders import rows
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database

@@ -9,10 +9,9 @@ import toy_catalogue
 from limits import ANSWER
 
 from creamtea.contract.step import Resources, StepCancelled
-from creamtea.engine.executors.base import Amounts, Capacity, Need
+from creamtea.engine.executors.base import Amounts, Capacity, Need, StepTask
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.runner import Context, describe, execute
-from creamtea.engine.task import StepTask
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 

@@ -14,9 +14,8 @@ from toy_study import ToyStudy, happenings, study_state
 from creamtea.contract.step import Resources, StepResult
 from creamtea.engine import lease as leases
 from creamtea.engine import state
-from creamtea.engine.executors.base import NOTHING, Capacity, Need
+from creamtea.engine.executors.base import NOTHING, Capacity, Need, StepOutcome
 from creamtea.engine.lease import Lease
-from creamtea.engine.task import StepOutcome
 from creamtea.errors import InputError
 from creamtea.orders.submission import cancel, requeue
 from creamtea.steps.catalogue import STEP_KINDS

@@ -8,7 +8,7 @@ import pytest
 
 from creamtea.contract.step import Resources
 from creamtea.engine import try_out
-from creamtea.engine.task import StepTask
+from creamtea.engine.executors.base import StepTask
 from creamtea.engine.try_out import LoadedSystems
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 

@@ -10,7 +10,7 @@ import step_files
 import torch
 from step_context import Context
 
-from creamtea.contract.export import ExportFacts
+from creamtea.contract.step import ExportFacts
 from creamtea.errors import InputError
 from creamtea.steps.systems import DECODE
 from creamtea_workers.export import POSITIONS, ExportedModel, export, load

@@ -7,7 +7,7 @@ import pytest
 from small_campaigns import add_rater, make_campaign, rate, work_for
 from sqlalchemy import select
 
-from creamtea.access import links, sessions
+from creamtea.access import sessions
 from creamtea.errors import InputError
 from creamtea.human.rating import invitations, raters
 from creamtea.store.database import Database
@@ -134,7 +134,7 @@ def test_a_withdrawn_or_another_link_recruits_nobody(database: Database, campaig
     assert invitations.join(database, sessions.create_link(database, "reader"), PROLIFIC) is None
     with database.session() as session:
         number = session.scalars(select(AccessToken.id).where(AccessToken.campaign_id.is_not(None))).one()
-    links.revoke(database, number, "test")
+    sessions.revoke(database, number, "test")
     assert invitations.join(database, secret, PROLIFIC) is None
 
 

@@ -10,7 +10,7 @@ from ready_campaigns import PLAIN, add_rater, draft_campaign
 from sqlalchemy import select, update
 
 from creamtea.access import audit
-from creamtea.document.strict_json import digest
+from creamtea.document.values import digest
 from creamtea.errors import InputError
 from creamtea.human.formats import exchange
 from creamtea.human.formats.base import ImportFacts

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from small_campaigns import add_rater, make_campaign
 from sqlalchemy import select
 
-from creamtea.access import audit, links, sessions, sign_in
+from creamtea.access import audit, sessions, sign_in
 from creamtea.access.sign_in import NotRegistered, Person, checked_subject
 from creamtea.errors import InputError
 from creamtea.human.rating import raters
@@ -160,17 +160,17 @@ def test_withdrawing_ends_an_organisers_sessions_for_good(database: Database) ->
     sign_in.add_organiser(database, "c", "test", "dora@example.org")
     dora = person("dora@example.org")
     opened = sign_in.open_session(database, dora)
-    (link,) = links.listed(database)
+    (link,) = sessions.listed(database)
     assert (link.sign_in, link.opens, link.sessions) == ("dora@example.org", True, 1)
-    links.revoke(database, link.id, "test", "left")
+    sessions.revoke(database, link.id, "test", "left")
     assert organiser_of(database, opened) is None
     with pytest.raises(NotRegistered):
         sign_in.open_session(database, dora, mine)
-    assert links.listed(database, opening=True) == []
+    assert sessions.listed(database, opening=True) == []
     sign_in.add_organiser(database, "c", "test", "dora@example.org")
     assert organiser_of(database, sign_in.open_session(database, dora)) == mine
     assert organiser_of(database, opened) is None  # what was ended stays so
-    told = [(one.sign_in, one.opens) for one in links.listed(database)]
+    told = [(one.sign_in, one.opens) for one in sessions.listed(database)]
     assert told == [("dora@example.org", False), ("dora@example.org", True)]
 
 
@@ -185,7 +185,7 @@ def test_the_right_is_over_after_its_time_and_so_are_its_sessions(database: Data
         sign_in.open_session(database, person("ed@example.org"))
     sign_in.add_organiser(database, "over", "test", "ed@example.org")
     assert sign_in.open_session(database, person("ed@example.org")).role == "organiser"
-    told = [(one.sign_in, one.opens) for one in links.listed(database)]
+    told = [(one.sign_in, one.opens) for one in sessions.listed(database)]
     assert told == [("dora@example.org", True), ("ed@example.org", False), ("ed@example.org", True)]
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from creamtea.contract.step import StepResult
-from creamtea.document.raw import parsed
+from creamtea.document.mistakes import parsed
 from creamtea.errors import StepError, StepUnavailable
 from creamtea.methods.metrics import Command, Metric
 from creamtea.scorers import Scorer, content_digest, find_scorer, read_scorers

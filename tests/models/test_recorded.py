@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from creamtea_workers.models import recorded
-from creamtea_workers.models.recorded import RECORD_AT, Recorder
+from creamtea_workers.models import packed
+from creamtea_workers.models.packed import RECORD_AT, Recorder
 
 
 class Direct:
@@ -20,7 +20,7 @@ class Direct:
     differentiable = (True, False)
 
     def __init__(
-        self, function: recorded.Function, arguments: Sequence[Tensor], shared: recorded._Shared
+        self, function: packed.Function, arguments: Sequence[Tensor], shared: packed._Shared
     ) -> None:
         self.function, self.count, self.shared = function, len(arguments), shared
         self.made.append(tuple(tensor.shape for tensor in arguments))
@@ -38,7 +38,7 @@ class Direct:
 @pytest.fixture(autouse=True)
 def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.Size, ...]]:
     Direct.made = []
-    monkeypatch.setattr(recorded, "_Recording", Direct)
+    monkeypatch.setattr(packed, "_Recording", Direct)
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", object)
     monkeypatch.setattr(torch.cuda, "Stream", object)
     for name, value in {"mem_get_info": (5, 100), "memory_reserved": 46, "memory_allocated": 1}.items():

@@ -17,12 +17,12 @@ from creamtea.papers.catalogue import (
     exhibits,
     find_exhibit,
     find_paper,
+    markdown,
     number,
     papers,
     status_of,
     status_words,
 )
-from creamtea.papers.page import markdown
 from creamtea.study.loader import load_study
 
 ROOT = Path(__file__).resolve().parents[2]

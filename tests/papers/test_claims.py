@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from creamtea.report.papers.claims import ClaimTable, Comparison, PaperClaim, judged, markdown, read_claims
-from creamtea.report.papers.verdict import Outcome
+from creamtea.report.papers.claims import (
+    ClaimTable,
+    Comparison,
+    Outcome,
+    PaperClaim,
+    judged,
+    markdown,
+    read_claims,
+)
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 

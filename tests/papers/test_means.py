@@ -9,8 +9,8 @@ import scipy.stats
 
 from creamtea.report.cells import NO_MARK
 from creamtea.report.model import Cell, Delta
-from creamtea.report.papers.verdict import OurValue, Outcome, judge, mean_of
-from creamtea.stats.seeds import Spread
+from creamtea.report.papers.claims import OurValue, Outcome, judge, mean_of
+from creamtea.stats.estimate import Spread
 
 
 def ours(study: str, value: float, half: float, row: str = "entmax", delta: Delta | None = None) -> OurValue:

@@ -12,6 +12,7 @@ from creamtea.contract.step import Column
 from creamtea.papers.catalogue import OfAnalysis, OfSystem, exhibits, find_paper, settings_of
 from creamtea.report.model import Cell, Document, Facts, Row, Table, Warnings
 from creamtea.report.papers.build import build_exhibit, settings_apart
+from creamtea.report.papers.claims import Outcome, judge
 from creamtea.report.papers.ours import (
     Reports,
     StudyReport,
@@ -21,8 +22,7 @@ from creamtea.report.papers.ours import (
     our_values,
     selection_size,
 )
-from creamtea.report.papers.verdict import Outcome, judge
-from creamtea.stats.seeds import spread_of_mean, widened
+from creamtea.stats.estimate import spread_of_mean, widened
 from creamtea.store.database import Database
 from creamtea.store.tables import Metric, StepRow, StudyRow, StudyStep
 

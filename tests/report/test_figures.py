@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rated_campaigns import rated_campaign
 from teatime_study import fill_study
 
-from creamtea.report import drawing, text, vega
+from creamtea.report import text, vega
 from creamtea.report.build import build_report
 from creamtea.report.figures import learning_curves
 from creamtea.report.model import Choice, Document, Figure
@@ -161,7 +161,7 @@ def test_neighbouring_labels_of_an_axis_do_not_touch(updates: int) -> None:
         r'text-anchor="middle" transform="translate\(([\d.]+),[\d.]+\)"([^>]*)>([\d,]+)</text>'
     )
     shown = [
-        (float(x), text) for x, style, text in label.findall(drawing.svg(drawn)) if 'opacity="0"' not in style
+        (float(x), text) for x, style, text in label.findall(vega.svg(drawn)) if 'opacity="0"' not in style
     ]
     assert len(shown) > 2
     for (left, word), (right, other) in pairwise(shown):
@@ -295,7 +295,7 @@ def test_long_names_are_broken_not_cut() -> None:
     rows = [{"name": each, "value": float(place)} for place, each in enumerate(names)]
     encoding = {"x": vega.quantity("value", "BLEU", zero=False), "y": vega.named("name", names)}
     layer = [vega.points(encoding | vega.by_style("name", vega.styles(names)), size=30)]
-    svg = drawing.svg(vega.low(vega.figure("long", "Long names", rows, layer), names))
+    svg = vega.svg(vega.low(vega.figure("long", "Long names", rows, layer), names))
     shown = svg.replace("\n", "")
     assert shown.count(">transformer-softmax-<") == 6  # of the axis and the legend
     assert "…" not in shown

@@ -13,11 +13,11 @@ from teatime_study import fill_study
 from creamtea.errors import InputError
 from creamtea.report import text
 from creamtea.report.build import build_report
-from creamtea.report.drawing import inline_svg
 from creamtea.report.html import WIDTHS, table_styles, to_html
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Figure, Notes, Section
 from creamtea.report.outputs import drawn_outputs
+from creamtea.report.vega import inline_svg
 from creamtea.store.database import Database
 
 HOSTILE = " ".join(

@@ -6,8 +6,7 @@ import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from creamtea.stats.paired import holm
-from creamtea.stats.seeds import (
+from creamtea.stats.estimate import (
     Bounds,
     Spread,
     one_against_several,
@@ -17,6 +16,7 @@ from creamtea.stats.seeds import (
     together,
     widened,
 )
+from creamtea.stats.paired import holm
 
 Scores = dict[str, float]
 

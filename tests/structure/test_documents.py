@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from creamtea.settings import SignIn
-from creamtea.steps.table import markdown
+from creamtea.steps.catalogue import markdown
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")] if path.is_file()]

@@ -75,10 +75,7 @@ def test_the_import_arrows_hold() -> None:
 # ---------------------------------------------------------------- imports
 
 
-WITHOUT_TORCH = (
-    *("buckets", "compare", "corpus", "encode", "outputs", "overlap"),
-    *("score", "subwords", "test_set"),
-)
+WITHOUT_TORCH = ("buckets", "scores", "texts")
 MODULES = ["creamtea.report.build", *(f"creamtea_workers.steps.{step}" for step in WITHOUT_TORCH)]
 SLOW = {"alembic", "ray", "sacremoses", "scipy.special", "scipy.stats", "streamlit", "torch"}
 

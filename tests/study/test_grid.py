@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.document.raw import RawStudy
+from creamtea.document.mistakes import RawStudy
 from creamtea.study.checks import check
 from creamtea.study.grid import expand
 from creamtea.study.loader import load_study

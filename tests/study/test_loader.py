@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from creamtea.document.raw import parsed
+from creamtea.document.mistakes import parsed
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.methods.architectures import Architecture

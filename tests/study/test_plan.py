@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.contract.step import step_key
-from creamtea.document.strict_json import canonical
+from creamtea.document.values import canonical
 from creamtea.errors import InputError
 from creamtea.steps.texts import ALIGN
 from creamtea.study.loader import load_study

@@ -16,7 +16,6 @@ from step_context import FolderCheckpoints
 from creamtea.contract.step import GaveWay, LiveView
 from creamtea.errors import StepError
 from creamtea.methods.training import Keep
-from creamtea_workers.training import speed
 from creamtea_workers.training import trainer as trainer_module
 from creamtea_workers.training.checkpoint import Best, Saver, average_best, keep_best, slot_name
 from creamtea_workers.training.evaluate import MAX_LOSSES, RUNNING_LOSS, Evaluation, LiveTraining, thinned
@@ -343,11 +342,11 @@ def test_long_curves_keep_their_ends() -> None:
 
 @pytest.mark.parametrize("length", [1.0, 8.0])
 def test_updates_of_a_shape_are_timed(length: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speed, "SECONDS", 0.05)
+    monkeypatch.setattr(trainer_module, "SECONDS", 0.05)
     architecture = {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 4, "feed_forward": 64}
-    speeds = speed.tokens_per_second(architecture, 100, 64, length, threads=1)
+    speeds = trainer_module.tokens_per_second(architecture, 100, 64, length, threads=1)
     assert speeds.keys() == {"bf16", "none"}
-    assert all(len(rounds) == speed.ROUNDS and min(rounds) > 0 for rounds in speeds.values())
+    assert all(len(rounds) == trainer_module.ROUNDS and min(rounds) > 0 for rounds in speeds.values())
 
 
 # ---------------------------------------------------------------- waiting threads

@@ -9,7 +9,7 @@ import pytest
 from limits import ANSWER
 from starlette.testclient import TestClient
 
-from creamtea.access import links
+from creamtea.access import sessions
 from creamtea_webapp.gate import middleware
 from creamtea_webapp.gate.middleware import inline_scripts
 from creamtea_webapp.gate.routes import Limiter, Site
@@ -88,7 +88,7 @@ def test_a_withdrawn_link_ends_the_session_at_its_next_request(site, role: str) 
     cookie = cookie_of(exchange(site, link))
     assert ask(site, "GET", "/", Cookie=cookie).status == 200
     assert websocket(site, cookie).startswith("HTTP/1.1 101")
-    links.revoke(site.database, links.listed(site.database)[-1].id, "test")
+    sessions.revoke(site.database, sessions.listed(site.database)[-1].id, "test")
     for path in ("/", "/_stcore/host-config", "/media/x.png"):
         assert ask(site, "GET", path, Cookie=cookie).status == 401, path
     assert websocket(site, cookie).startswith("HTTP/1.1 401")

@@ -14,7 +14,7 @@ from oidc_provider import ID, LIES, NAMES, SECRET, FakeProvider, running_provide
 from rating_board import own_campaign
 from sqlalchemy import select
 
-from creamtea.access import audit, links, rights, sessions, sign_in
+from creamtea.access import audit, rights, sessions, sign_in
 from creamtea.access.sessions import Identity
 from creamtea.human.rating import raters
 from creamtea.store.tables import Campaign
@@ -282,8 +282,8 @@ def test_an_organiser_comes_in_to_the_campaign_and_is_out_when_withdrawn(site, p
     assert rights.may(who, rights.MANAGE_RATERS, campaign_id)
     assert not rights.may(who, rights.MANAGE_RATERS, campaign_id + 1)
     assert not rights.may(who, rights.READ_STUDIES)
-    (number,) = [one.id for one in links.listed(site.database) if one.sign_in == "dora@example.org"]
-    links.revoke(site.database, number, "test")
+    (number,) = [one.id for one in sessions.listed(site.database) if one.sign_in == "dora@example.org"]
+    sessions.revoke(site.database, number, "test")
     assert browser.identity is None
     assert browser.get(f"{site.url}/", timeout=ANSWER).status_code == 401
     assert browser.sign_in(f"?campaign={campaign_id}").status_code == 403

@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from rating_board import wait_for_size, wait_for_width
 from watched import at_rest, press
 
-from creamtea.access import links
+from creamtea.access import sessions
 from creamtea.contract.step import Column
 from creamtea.report.build import build_report
 from creamtea.report.html import part, to_html
@@ -232,7 +232,7 @@ def test_a_withdrawn_link_saves_nothing_and_ends_an_open_page(site, open_page) -
     page.get_by_text("Versions, seeds, hardware").wait_for()
     enter(page, "Page (1 to 4)", "2")
     wait_for_segments(page, range(11, 21))  # the page's own runs are over: a later one would end it
-    links.revoke(site.database, links.listed(site.database)[-1].id, "test")
+    sessions.revoke(site.database, sessions.listed(site.database)[-1].id, "test")
     downloads: list[Any] = []
     page.on("download", lambda download: downloads.append(download))
     page.get_by_role("button", name="CSV", exact=True).first.click()

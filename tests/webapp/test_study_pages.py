@@ -12,7 +12,7 @@ from organiser_app import shown as html
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
-from creamtea.access import links, sessions
+from creamtea.access import sessions
 from creamtea.access.sessions import Identity
 from creamtea.report.across_studies import common_test_sets, compared_systems
 from creamtea.report.model import Choice, Figure, Notes
@@ -212,7 +212,7 @@ def test_a_link_to_one_report_is_made_once_for_a_double_click_and_withdrawn(
         assert "quagga" in html(visit(who, **query)), "whatever else is asked for, it is the report"
 
     app = visit(study=study)
-    (link,) = [link for link in links.listed(database) if link.study_id == study]
+    (link,) = [link for link in sessions.listed(database) if link.study_id == study]
     app.button(key=f"share-withdraw-{link.id}").click().run()
     assert sessions.identify(database, opened.secret) is None
 
@@ -223,7 +223,7 @@ def test_a_deleted_study_takes_its_links_with_it(database: Database) -> None:
     with database.transaction() as writing:
         writing.delete(writing.get_one(StudyRow, study))
     assert sessions.identify(database, secret) is None
-    assert links.listed(database) == []
+    assert sessions.listed(database) == []
 
 
 # ---------------------------------------------------------------- several studies

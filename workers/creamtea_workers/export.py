@@ -23,8 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from creamtea.contract.export import BeamProof, Difference, ExportFacts, MapProof, Proof
-from creamtea.contract.step import StepContext
+from creamtea.contract.step import BeamProof, Difference, ExportFacts, MapProof, Proof, StepContext
 from creamtea.errors import InputError
 from creamtea.methods.searches import Beam, Greedy, Search
 from creamtea.methods.selections import LexiconSelection
@@ -112,8 +111,9 @@ def export(
     write = {"ctranslate2": _to_ctranslate2, "safetensors": _to_safetensors}[to]
     selection, lexicon = context.params.selection, None
     if isinstance(selection, LexiconSelection) and to == "ctranslate2":
-        lexicon = build(selection, SelectionResources(model, lexicon_file(context)))
-        assert isinstance(lexicon, LexiconSelector)
+        selector = build(selection, SelectionResources(model, lexicon_file(context)))
+        assert isinstance(selector, LexiconSelector)
+        lexicon = selector
     source = _Source(model, trained, subwords, subwords_file, lexicon, ratio, context.cpus, quantization)
     theirs = write(source, folder)
 

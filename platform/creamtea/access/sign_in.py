@@ -125,7 +125,7 @@ def add_organiser(
 ) -> None:
     """Let somebody organise this campaign, and no other, by signing in.
 
-    Withdrawing the token (access/links.py) ends the sessions, and so does the end of `lifetime`. An expired
+    Withdrawing the token (`sessions.revoke`) ends the sessions, and so does the end of `lifetime`. An expired
     token is withdrawn to make place for the new one. InputError for an unknown campaign, an invalid subject,
     and a subject of a rater or an organiser of the campaign.
     """

@@ -26,7 +26,7 @@ from creamtea.blame.labels import (
     of_system,
     of_variant,
 )
-from creamtea.document.strict_json import digest
+from creamtea.document.values import digest
 from creamtea.engine.runner import load_module
 from creamtea.engine.try_out import TranslatingStep, opened, translating_step
 from creamtea.errors import InputError

@@ -20,7 +20,7 @@ from typing import Any, Self
 from pydantic import ConfigDict, StrictInt, TypeAdapter, ValidationError
 from sqlalchemy import JSON, BigInteger, Boolean, Float, Integer, String
 
-from creamtea.document.strict_json import parse_json
+from creamtea.document.values import parse_json
 from creamtea.errors import InputError
 from creamtea.files import UNREADABLE, replacing
 from creamtea.store.rows import check_json

@@ -29,10 +29,10 @@ from creamtea.bundle.packing import (
     versions,
 )
 from creamtea.contract.step import StepResult, step_key
-from creamtea.document.strict_json import digest
+from creamtea.document.values import digest
+from creamtea.engine.executors.base import StepTask
 from creamtea.engine.runner import load_step
 from creamtea.engine.state import task_of
-from creamtea.engine.task import StepTask
 from creamtea.engine.try_out import opened
 from creamtea.errors import CreamteaError
 from creamtea.human.making.launching import changed_parts

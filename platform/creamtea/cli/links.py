@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from creamtea.access import links
-from creamtea.access.links import Link
+from creamtea.access import sessions
+from creamtea.access.sessions import Link
 from creamtea.cli.campaign.shared import ACTOR, Reason, as_json
 from creamtea.cli.printing import say
 from creamtea.cli.workplace import AsJson, existing_database
@@ -30,7 +30,7 @@ def list_links(
     shown: they are not stored.
     """
     with existing_database() as database:
-        listed = links.listed(database, opening=not every)
+        listed = sessions.listed(database, opening=not every)
     if json:
         say(as_json([dataclasses.asdict(link) for link in listed]))
         return
@@ -53,7 +53,7 @@ def revoke(
     rater, and a sign-in by OpenID Connect.
     """
     with existing_database() as database:
-        links.revoke(database, number, ACTOR, reason.strip())
+        sessions.revoke(database, number, ACTOR, reason.strip())
     say(f"link {number} withdrawn")
 
 

@@ -25,7 +25,7 @@ from creamtea.wording import counted
 from creamtea.words import MAX_LINE, count_words
 
 if TYPE_CHECKING:
-    from creamtea.contract.export import ExportFacts
+    from creamtea.contract.step import ExportFacts
     from creamtea.methods.searches import Search
 
 

@@ -122,7 +122,7 @@ def schema() -> None:
 
 def programme_schema() -> dict[str, Any]:
     """Return a campaign file's schema with directions, which may have every key of it but the name."""
-    from creamtea.study.schema import schema_of
+    from creamtea.study.spec import schema_of
 
     whole = schema_of(CampaignDocument, "creamtea programme")
     own = {key: value for key, value in whole["properties"].items() if key != "name"}

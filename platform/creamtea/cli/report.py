@@ -460,7 +460,7 @@ def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
     """
     from creamtea.cli.following import follow_shown
     from creamtea.cli.running import control
-    from creamtea.document.strict_json import digest
+    from creamtea.document.values import digest
     from creamtea.engine.lease import AnotherController
     from creamtea.orders.controllers import live_controller
     from creamtea.orders.submission import submit

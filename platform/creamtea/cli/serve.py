@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from creamtea.access import links, sessions
+from creamtea.access import sessions
 from creamtea.cli.printing import say
 from creamtea.cli.workplace import existing_database, opened_database
 from creamtea.errors import InputError
@@ -64,7 +64,7 @@ def serve(
         shown = url or f"http://{f'[{host}]' if ':' in host else host}:{bound_port}"
         terminal = sys.stdout.isatty()
         with opened_database() as database:
-            secret = links.link_at_start(database, for_person=terminal)
+            secret = sessions.link_at_start(database, for_person=terminal)
         _greet(secret, shown, host)
         if browser and terminal and secret is not None:
             webbrowser.open(link_to(shown, secret))

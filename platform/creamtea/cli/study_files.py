@@ -253,7 +253,7 @@ def schema() -> None:
 def whole_schema() -> dict[str, Any]:
     """Return the schema of a study file with that of its campaigns, which studies do not know."""
     from creamtea.human.making.settings import CampaignDocument
-    from creamtea.study.schema import schema_of, study_schema
+    from creamtea.study.spec import schema_of, study_schema
 
     schema = study_schema()
     text = json.dumps(schema_of(CampaignDocument, ""))

@@ -16,8 +16,7 @@ from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from creamtea.document.strict_json import digest
-from creamtea.document.values import Above0, Count, Positive, Strict
+from creamtea.document.values import Above0, Count, Positive, Strict, digest
 
 T = TypeVar("T")
 
@@ -414,3 +413,45 @@ class Column:
     group: str = ""  # of the columns that a wide table shows together: "recall"
     less: tuple[str, str] | None = None  # the columns of the same row whose paired difference it is
     one_of: str = ""  # groups of which one is shown at a time have this in common: "human scores"
+
+
+# What an export gives back: facts for a model card, and proofs that the written model translates alike.
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first subword in which two outputs of a source differ."""
+
+    line: int  # of the source, from 1
+    position: int  # of the subword, from 0
+    gap: float  # logit of creamtea's subword less that of the other's: nearly 0 where rounding decides
+
+
+@dataclass(frozen=True)
+class Proof:
+    sentences: int  # translated by both
+    left_out: int  # sources that the written model does not read
+    identical: int
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class BeamProof(Proof):
+    search: str  # "beam 4 / length^0.5"
+
+
+@dataclass(frozen=True)
+class MapProof(Proof):
+    selection: str  # "lexicon k=200 + 100 frequent"
+
+
+@dataclass(frozen=True)
+class ExportFacts:
+    parameters: int
+    vocabulary_size: int
+    max_length_ratio: float
+    quantization: str | None
+    subwords: tuple[str, ...]  # files of the SentencePiece models of source and target, for CTranslate2
+    proof: Proof  # by greedy search over the whole vocabulary
+    beam: BeamProof | None  # of a system with a beam search that is written for CTranslate2
+    map: MapProof | None  # of a system with a lexicon: by greedy search in its vocabulary

@@ -29,7 +29,7 @@ from creamtea.document.mistakes import (
     one_of,
     shown,
 )
-from creamtea.document.strict_json import parse_json
+from creamtea.document.values import parse_json
 from creamtea.errors import InputError
 from creamtea.files import decode, open_regular, read_text
 from creamtea.wording import file_name, key_name

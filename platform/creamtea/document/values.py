@@ -1,4 +1,5 @@
-"""The base of every model of the spec, the scalars that models share, and the descriptions of their keys.
+"""The base of every model of the spec, the scalars that models share, the descriptions of their keys, and
+strict JSON.
 
 The comments above and beside a field describe its key; JSON Schema and the reference show them. A comment may
 begin with a unit: `[updates] between checkpoints`.
@@ -7,15 +8,19 @@ begin with a unit: `[updates] between checkpoints`.
 from __future__ import annotations
 
 import ast
+import hashlib
 import inspect
 import io
+import json
 import re
 import textwrap
 import tokenize
 from functools import cache
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from creamtea.errors import InputError
 
 NAME_CHARACTERS = "A-Za-z0-9._=,+-"
 Name = Annotated[str, Field(pattern=rf"^[A-Za-z0-9][{NAME_CHARACTERS}]*$", max_length=120)]
@@ -92,3 +97,44 @@ def _described_in(model: type) -> dict[str, Description]:
                 unit = UNIT.fullmatch(comment)
                 fields[node.target.id] = Description(unit[2], unit[1]) if unit else Description(comment)
     return fields
+
+
+# ---------------------------------------------------------------- JSON
+
+
+# Read as RFC 8259 has it, and written canonically for digests. Reading refuses NaN, infinity and repeated
+# keys, of which the last would win unnoticed.
+
+
+def parse_json(text: str | bytes, place: str) -> Any:
+    """Parse a text; InputError with `place` if it is not JSON, or bytes are not UTF-8."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_repeated_keys)
+    except RecursionError:
+        raise InputError(f"{place}: not JSON: nested too deeply") from None
+    except ValueError as error:  # not JSON, or a whole number of more digits than Python converts
+        raise InputError(f"{place}: not JSON: {error}") from None
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a JSON number")
+
+
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise ValueError("a key is there twice")
+    return values
+
+
+def canonical(value: Any) -> str:
+    """Write JSON with sorted keys, no spaces, plain UTF-8 and floats by `repr`.
+
+    Equal content gives equal text on every machine. ValueError for NaN and infinity.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """Return the sha256 of the canonical JSON."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()

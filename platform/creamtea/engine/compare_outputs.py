@@ -17,8 +17,8 @@ from typing import Any
 from sqlalchemy import select
 
 from creamtea.contract.step import Resources, step_key
+from creamtea.engine.executors.base import StepTask
 from creamtea.engine.runner import load_step
-from creamtea.engine.task import StepTask
 from creamtea.engine.try_out import opened
 from creamtea.errors import CreamteaError
 from creamtea.settings import Settings

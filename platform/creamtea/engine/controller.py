@@ -15,10 +15,17 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from creamtea.engine import events, queue, state
 from creamtea.engine import lease as leases
-from creamtea.engine.executors.base import Capacity, Executor, FinishedAttempt
+from creamtea.engine.executors.base import (
+    DAMAGED,
+    GAVE_WAY,
+    Capacity,
+    Executor,
+    FinishedAttempt,
+    StepTask,
+    storable,
+)
 from creamtea.engine.queue import AbsentNodes, Choice, Queue
 from creamtea.engine.runner import describe
-from creamtea.engine.task import DAMAGED, GAVE_WAY, StepTask, storable
 from creamtea.engine.tracking import Tracking
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore, Progress

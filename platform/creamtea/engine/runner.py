@@ -35,7 +35,7 @@ from creamtea.contract.step import (
     StepParams,
     StepResult,
 )
-from creamtea.engine.task import DAMAGED, GAVE_WAY, StepOutcome, StepTask, storable
+from creamtea.engine.executors.base import DAMAGED, GAVE_WAY, StepOutcome, StepTask, storable
 from creamtea.errors import CreamteaError, DamagedArtefact, InfrastructureError, StepError, StepUnavailable
 from creamtea.files import clear_abandoned, scratch_folder
 from creamtea.methods.plugins import require

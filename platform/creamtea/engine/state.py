@@ -15,10 +15,9 @@ from sqlalchemy import Integer, Row, Select, bindparam, exists, or_, select, tup
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.contract.step import Resources
-from creamtea.engine.executors.base import Need
+from creamtea.engine.executors.base import Need, StepOutcome, StepTask
 from creamtea.engine.lease import LEASE, Lease, release_running
 from creamtea.engine.queue import Queue, QueuedStep
-from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import InfrastructureError
 from creamtea.orders.rows import (
     FRESH,

@@ -22,9 +22,9 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.engine.executors.base import StepTask
 from creamtea.engine.runner import Context, load_module
 from creamtea.engine.state import task_of
-from creamtea.engine.task import StepTask
 from creamtea.errors import CreamteaError, InputError
 from creamtea.files import clear_abandoned, scratch_folder
 from creamtea.methods.plugins import require

@@ -12,8 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from creamtea.contract.step import Column, StepKind, StepParams
-from creamtea.document.mistakes import KeyPath, Mistake, one_of
-from creamtea.document.raw import Block, RawStudy
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, one_of
 from creamtea.document.values import Name, Positive
 from creamtea.methods.family import Family, Method
 from creamtea.methods.planning import Inputs, Key, Labels, Planner

@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from creamtea.contract.step import StepKind, StepParams
-from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
-from creamtea.document.raw import Block, RawStudy, kind_of, repeated
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, kind_of, one_of, repeated, shown
 from creamtea.document.values import Copies, MadeUp, Name, Seed, Share
 from creamtea.methods.family import Family, Method
 from creamtea.methods.planning import CheckedFile, File, Inputs, Planner, TextPlan

@@ -14,8 +14,7 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from creamtea.contract.step import OWN_STEP_KINDS, StepKind
-from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy
 from creamtea.document.values import Strict
 from creamtea.plugins import Additions, additions
 

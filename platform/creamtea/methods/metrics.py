@@ -9,8 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.contract.step import Column
-from creamtea.document.mistakes import KeyPath, Mistake, shown
-from creamtea.document.raw import Block, RawStudy
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, shown
 from creamtea.document.values import BelowOne, Count, Name, Positive, Seed, Strict
 from creamtea.methods.family import Family, Method
 from creamtea.scorers import ScorerPins, UnknownScorer, find_scorer

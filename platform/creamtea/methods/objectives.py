@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from creamtea.document.mistakes import KeyPath, Mistake, shown
-from creamtea.document.raw import Block, RawStudy
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, shown
 from creamtea.document.values import BelowOne, Factor
 from creamtea.methods.family import Family, Method
 

@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import Field, model_validator
 
 from creamtea.contract.step import StepParams
-from creamtea.document.mistakes import KeyPath, Mistake, shown
-from creamtea.document.raw import Block, RawStudy, target_language
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, shown, target_language
 from creamtea.document.values import Above0, Factor, Positive, Seed
 from creamtea.methods.family import Family, Method
 from creamtea.methods.metrics import METRICS, Metric

@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy, parsed
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, parsed
 from creamtea.document.values import BelowOne, Positive
 from creamtea.methods.family import Family, Method
 from creamtea.methods.metrics import Latency, Recall

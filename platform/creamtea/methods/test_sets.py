@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy, kind_of
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, kind_of
 from creamtea.document.values import MadeUp, Name, Positive, Seed, Share, Strict
 from creamtea.methods.corpora import (
     FilesCorpus,

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from creamtea.document.mistakes import KeyPath, Mistake, shown
-from creamtea.document.raw import Block, RawStudy, parsed
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, parsed, shown
 from creamtea.document.values import Copies, Name, Positive, Strict
 from creamtea.wording import counted
 from creamtea.words import normalise

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import argparse
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from typer.main import get_command
 
 from creamtea.cli.main import NOUNS, type_of_one
 from creamtea.contract.step import Column
-from creamtea.document.values import Strict
+from creamtea.document.mistakes import fields_by_key, number
+from creamtea.document.values import FILE, NAME_CHARACTERS, Description, Strict, descriptions
 from creamtea.human.making.settings import CampaignDocument
 from creamtea.human.protocols import OWN
 from creamtea.methods.analysis import ANALYSES, EMPTY, LENGTH
@@ -20,8 +26,6 @@ from creamtea.methods.metrics import METRICS
 from creamtea.methods.plugins import FAMILIES
 from creamtea.methods.searches import PRECISIONS
 from creamtea.methods.training import SelectBy
-from creamtea.reference.environment import environment_page
-from creamtea.reference.tables import GENERATED, cell, code, fields_table, paragraphs, parts_of, table
 from creamtea.report.latency import LATENCY, SPEED
 from creamtea.report.tables import (
     PAIRS,
@@ -32,8 +36,11 @@ from creamtea.report.tables import (
     SELECTED,
     training_columns,
 )
+from creamtea.settings import CHECKPOINT_PART_MB, Serving
 from creamtea.study.grid import GRID_KEYS
 from creamtea.study.spec import Study
+
+GENERATED = "This page is generated from the code (`make docs`), and a test keeps it true."
 
 # ---------------------------------------------------------------- study.md
 
@@ -313,6 +320,317 @@ def _default(parameter: Any) -> str:
     return code(default.value if isinstance(default, Enum) else str(default))
 
 
+# ---------------------------------------------------------------- environment.md
+
+ENVIRONMENT_INTRODUCTION = f"""\
+# Environment
+
+{GENERATED}
+
+The variables of the environment that creamtea reads; it has no file of settings.
+Secrets belong here, never in a study or on a command line."""
+
+
+class Variable(NamedTuple):
+    name: str
+    default: str
+    meaning: str
+    field: str = ""  # of the settings in the code
+
+
+OIDC = "of the OpenID Connect provider with which people may sign in; set all three, or none"
+
+SECTIONS: dict[str, tuple[Variable, ...]] = {
+    "Where things are": (
+        Variable(
+            "CREAMTEA_HOME",
+            "`./creamtea-data`",
+            "folder of the SQLite database, the artefacts and the logs",
+            "Settings.home",
+        ),
+        Variable(
+            "CREAMTEA_DATABASE_URL",
+            "SQLite in `CREAMTEA_HOME`",
+            "the database: `postgresql+psycopg://USER:PASSWORD@HOST/NAME` for several machines or raters",
+            "Settings.database_url",
+        ),
+        Variable(
+            "CREAMTEA_ARTEFACTS",
+            "`artefacts` in `CREAMTEA_HOME`",
+            "folder or object store (`s3://…`) of the steps' files, which every worker must reach",
+            "Settings.artefacts",
+        ),
+    ),
+    "Running studies": (
+        Variable("RAY_ADDRESS", "this machine", "`HOST:PORT` of a Ray cluster, as `--address`"),
+        Variable(
+            "CREAMTEA_CONTROLLER",
+            "empty",
+            "`service`: a controller runs elsewhere, and `creamtea submit` never starts one",
+            "Settings.controller_is_service",
+        ),
+        Variable(
+            "CREAMTEA_CHECKPOINT_PART_MB",
+            f"{CHECKPOINT_PART_MB:,}",
+            "MB above which a checkpoint is written in parts, of at most so many, by all workers of a "
+            "training",
+        ),
+    ),
+    "Metrics of other programs": (
+        Variable(
+            "CREAMTEA_COMET_PYTHON",
+            "`.venv-comet` beside creamtea's environment",
+            "the Python of COMET's own environment",
+            "Settings.comet_python",
+        ),
+        Variable(
+            "CREAMTEA_SCORERS",
+            "none",
+            "absolute path of the file that says [which programs score](../scorers.md)",
+            "Settings.scorers",
+        ),
+    ),
+    "The web app": (
+        Variable(
+            "CREAMTEA_DATA",
+            "none: the page takes no studies",
+            "folder that studies submitted on the page may read, at the same place for every worker; nothing "
+            "outside of it is looked at",
+            "Settings.data",
+        ),
+        Variable(
+            "CREAMTEA_TRY_OUT",
+            "`on`",
+            "`off`: no box to try a sentence in on a study's page. It is there only if torch is installed "
+            "beside the web app, and the artefacts are in a folder of its machine",
+            "Settings.try_out",
+        ),
+        Variable(
+            "CREAMTEA_TRUSTED_PROXIES",
+            ", ".join(f"`{proxy}`" for proxy in Serving().trusted_proxies),
+            "comma-separated addresses and networks whose `X-Forwarded-For` and "
+            "`X-Forwarded-Proto` are trusted",
+            "Serving.trusted_proxies",
+        ),
+        Variable(
+            "CREAMTEA_MAX_CONNECTIONS",
+            f"{Serving().max_connections}",
+            "pages that may be open at once, in total; 1 to 999,999",
+            "Serving.max_connections",
+        ),
+        Variable("CREAMTEA_OIDC_ISSUER", "none", f"address, with `https://`, {OIDC}", "SignIn.issuer"),
+        Variable("CREAMTEA_OIDC_CLIENT_ID", "none", f"the app's name, {OIDC}", "SignIn.client_id"),
+        Variable("CREAMTEA_OIDC_CLIENT_SECRET", "none", f"the app's secret, {OIDC}", "SignIn.client_secret"),
+    ),
+    "Watching": (
+        Variable(
+            "CREAMTEA_METRICS_TOKEN",
+            "none",
+            "the token that Prometheus shows at `/metrics`, at least 16 characters",
+        ),
+        Variable("CREAMTEA_METRICS_TOKEN_FILE", "none", "a file with that token, which overrides it"),
+    ),
+    "Files of deploy/ and docker-compose.yml": (
+        Variable("CREAMTEA_IMAGE", "`creamtea:VERSION`", "the image that Compose runs"),
+        Variable(
+            "CREAMTEA_URL",
+            "`http://127.0.0.1:8501`",
+            "where people reach the web app, for printed links and sign-in; with `https://` cookies go by "
+            "HTTPS only. `creamtea link` has `--url` instead",
+        ),
+        Variable("CREAMTEA_RUN", "empty", "Slurm: the command before `creamtea`, `apptainer exec …` say"),
+        Variable("CREAMTEA_HEAD_SECONDS", "120", "Slurm: seconds that Ray's head may take to start"),
+        Variable(
+            "CREAMTEA_TOKENS",
+            "`~/.creamtea`",
+            "Slurm: folder of the secret that the job's Ray processes share, on a disk that all nodes see",
+        ),
+    ),
+    "Read by Ray and by object stores": (
+        Variable("RAY_AUTH_MODE", "none", "`token`: Ray's processes show each other a token"),
+        Variable("RAY_AUTH_TOKEN_PATH", "none", "file of the token; or the token, `RAY_AUTH_TOKEN`"),
+        Variable(
+            "RAY_USAGE_STATS_ENABLED",
+            "`0`, as creamtea sets it",
+            "`1`: Ray sends usage statistics to its makers",
+        ),
+        Variable("AWS_ACCESS_KEY_ID", "none", "of artefacts in `s3://…`, with `AWS_SECRET_ACCESS_KEY`"),
+        Variable("AWS_ENDPOINT_URL", "Amazon's", "address of an object store, if not Amazon's"),
+    ),
+}
+
+
+def environment_page() -> str:
+    lines = [ENVIRONMENT_INTRODUCTION]
+    for title, variables in SECTIONS.items():
+        rows = [
+            (f"`{name}`", default, meaning, f"`{field}`" if field else "")
+            for name, default, meaning, field in variables
+        ]
+        lines += ["", f"## {title}", *table(("variable", "default", "meaning", "in the code"), rows)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return a table between blank lines; nothing if there are no rows."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    if not lines:
+        return []
+    return ["", f"| {' | '.join(headings)} |", "|" + ":--|" * len(headings), *lines, ""]
+
+
+def cell(text: str) -> str:
+    return escaped(" ".join(text.split())).replace("|", "\\|")
+
+
+def escaped(text: str) -> str:
+    """Escape all Markdown of a text except `code`."""
+    parts = re.split(r"(`[^`]*`)", text)
+    parts[::2] = [re.sub(r"([*<\[\]])", r"\\\1", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def code(value: Any) -> str:
+    """Mark a value as code, written as in YAML: `true`, `0.5`, `[1, 2]`, `adam`."""
+    text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+    return f"`{text}`"
+
+
+def paragraphs(docstring: str | None) -> list[str]:
+    return escaped(inspect.cleandoc(docstring or "")).splitlines()
+
+
+# ---------------------------------------------------------------- keys of a model
+
+Schema = dict[str, Any]
+KEY_HEADINGS = ("key", "value", "default", "unit", "meaning")
+TYPES = {"integer": "whole number", "number": "number", "boolean": "`true` or `false`", "object": "block"}
+REFERENCE = "#/$defs/"
+
+
+class Part(NamedTuple):
+    """A block that has keys of its own, or a method of a family, at a place in a study."""
+
+    place: str  # "variants.NAME.training"
+    model: type[Strict]
+    family: Family[Any] | None = None
+
+    @property
+    def key(self) -> str:
+        """The last key of the place that is not a name."""
+        return [part for part in self.place.split(".") if part != "NAME"][-1]
+
+
+def fields_table(model: type[Strict], links: dict[str, str]) -> list[str]:
+    """Build a table with a row for each key of a model.
+
+    `links`: where each block and family is described, by the name of its model or of the family's base class.
+    """
+    schema = model.model_json_schema()
+    meanings, required = descriptions(model), schema.get("required", ())
+    rows = []
+    for key, value in schema.get("properties", {}).items():
+        if key != "kind" or "const" not in value:
+            meaning = meanings.get(key, Description(""))
+            default = "*required*" if key in required else default_words(schema["properties"][key])
+            words = value_words(value, schema.get("$defs", {}), links)
+            rows.append((f"`{key}`", words, default, cell(meaning.unit), cell(meaning.text)))
+    return table(KEY_HEADINGS, rows)
+
+
+def default_words(field: Schema) -> str:
+    default = field.get("default")
+    if default is None or default in ({}, []) or default == "":
+        return ""
+    if isinstance(default, dict):
+        return code(default["kind"]) if default.get("kind") else ""
+    if isinstance(default, list) and all(isinstance(entry, dict) for entry in default):
+        return ", ".join(code(entry["kind"]) for entry in default)
+    return code(default)
+
+
+def value_words(value: Schema, blocks: Schema, links: dict[str, str]) -> str:
+    """Say which values a key takes: "whole number, 1 to 4,096"."""
+    if "discriminator" in value:
+        mapping = value["discriminator"]["mapping"].values()
+        kinds = {reference.removeprefix(REFERENCE) for reference in mapping}
+        name = next(
+            family.base.__name__
+            for family in FAMILIES
+            if kinds == {method.__name__ for method in family.kinds.values()}
+        )
+        words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).strip()
+        return f"[{words}]({links[name]})"  # "TestSet": "test set"
+    if "$ref" in value:
+        name = value["$ref"].removeprefix(REFERENCE)
+        return f"[block]({links[name]})" if name in links else value_words(blocks[name], blocks, links)
+    if several := value.get("anyOf", value.get("oneOf")):
+        choices = [choice for choice in several if choice != {"type": "null"}]
+        return " or ".join(value_words(choice, blocks, links) for choice in choices)
+    if "enum" in value:
+        return ", ".join(map(code, value["enum"]))
+    if "const" in value:
+        return code(value["const"])
+    if value.get("type") == "array":
+        least, most = value.get("minItems"), value.get("maxItems")
+        count = f"{least}: " if least == most else f"at least {least}: "
+        return f"list of {count if least else ''}{value_words(value['items'], blocks, links)}"
+    if value.get("type") == "object" and ("additionalProperties" in value or "patternProperties" in value):
+        inner = value.get("additionalProperties") or next(iter(value["patternProperties"].values()))
+        if inner is True:
+            return "block"
+        return f"by name: {value_words(inner, blocks, links)}"
+    if value.get("format") == FILE:
+        return "file"
+    if value.get("type") == "string":
+        named = NAME_CHARACTERS in value.get("pattern", "")
+        return "name" if named else "text"
+    return TYPES[value["type"]] + _range(value)
+
+
+def _range(value: Schema) -> str:
+    least, most = value.get("minimum"), value.get("maximum")
+    if least is not None and most is not None:
+        return f", {number(least)} to {number(most)}"
+    words = [
+        f"{name} {number(value[key])}"
+        for key, name in (
+            ("minimum", "at least"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "at most"),
+            ("exclusiveMaximum", "below"),
+        )
+        if key in value
+    ]
+    return f", {' and '.join(words)}" if words else ""
+
+
+def parts_of(model: type[Strict], place: str = "") -> Iterator[Part]:
+    """Yield the blocks and methods below a block, depth first, once for each place where they may stand."""
+    for key, field in fields_by_key(model).items():
+        for part in _parts(field.annotation, f"{place}.{key}".lstrip(".")):
+            yield part
+            if part.family is None:
+                yield from parts_of(part.model, part.place)
+            else:
+                for method in part.family.built_in.values():
+                    yield from parts_of(method, part.place)
+
+
+def _parts(annotation: Any, place: str) -> Iterator[Part]:
+    if get_origin(annotation) is dict:
+        yield from _parts(get_args(annotation)[1], f"{place}.NAME")
+    elif get_origin(annotation) in (list, Union, UnionType, Annotated):
+        for inner in get_args(annotation):
+            yield from _parts(inner, place)
+    elif isinstance(annotation, type) and issubclass(annotation, Strict):
+        family = annotation.__dict__.get("family")
+        yield Part(place, annotation, family if family in FAMILIES else None)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "study.md": study_page,
     "campaign.md": campaign_page,
@@ -321,3 +639,15 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "environment.md": environment_page,
 }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        prog="python -m creamtea.reference.pages", description="Write the pages into a folder."
+    )
+    parser.add_argument("folder", type=Path, help="where the pages are, docs/reference say")
+    folder = parser.parse_args().folder
+    if not folder.is_dir():
+        parser.error(f"{folder}: no such folder; make it first")
+    for name, markdown in PAGES.items():
+        (folder / name).write_text(markdown(), encoding="utf-8")

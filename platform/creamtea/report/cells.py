@@ -15,12 +15,12 @@ from statistics import fmean, stdev
 from sqlalchemy.orm import Session
 
 from creamtea.document.mistakes import StudyWarning
-from creamtea.document.strict_json import digest
+from creamtea.document.values import digest
 from creamtea.methods.metrics import Bleu, Chrf, Metric
 from creamtea.report.model import ONE_SEED, SEEDS_MISSING, UNMARKED, Cell, Delta, PValue, Warnings
+from creamtea.stats.estimate import one_against_several, spread_of_difference
 from creamtea.stats.paired import SIGNIFICANT, holm
 from creamtea.stats.resampling import MIN_SEGMENTS
-from creamtea.stats.seeds import one_against_several, spread_of_difference
 from creamtea.store.queries import (
     OUTPUTS,
     CurvePoint,

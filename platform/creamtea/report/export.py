@@ -17,7 +17,7 @@ from typing import Any
 from creamtea.contract.step import Column
 from creamtea.files import new_folder
 from creamtea.printable import text_to_cell
-from creamtea.report import text
+from creamtea.report import text, vega
 from creamtea.report.model import Block, Cell, Document, Figure, Table
 from creamtea.report.vega import vega_lite
 
@@ -67,9 +67,7 @@ def files_of(block: Table | Figure, stem: str) -> dict[str, ExportFile]:
         return {}
 
     def draw(kind: str) -> bytes:
-        from creamtea.report import drawing  # takes a second to load
-
-        return drawing.png(block) if kind == "png" else drawing.svg(block).encode()
+        return vega.png(block) if kind == "png" else vega.svg(block).encode()
 
     return {
         "csv": ExportFile(f"{stem}.csv", "text/csv", lambda: figure_csv(block).encode()),

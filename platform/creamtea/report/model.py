@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from creamtea.contract.step import Column
 from creamtea.document.mistakes import StudyWarning
-from creamtea.stats.seeds import Spread, p_with_seeds, widened
+from creamtea.stats.estimate import Spread, p_with_seeds, widened
 
 CONTENTS_LEVELS = 2  # levels of headings in a table of contents
 

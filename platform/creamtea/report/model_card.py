@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import creamtea
-from creamtea.contract.export import BeamProof, Difference, ExportFacts
+from creamtea.contract.step import BeamProof, Difference, ExportFacts
 from creamtea.languages import language
 from creamtea.methods.objectives import Softmax
 from creamtea.orders.submission import spec_of

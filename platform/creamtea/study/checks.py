@@ -10,8 +10,19 @@ from dataclasses import replace
 from typing import Any
 
 from creamtea.contract.step import StepKind, StepResources
-from creamtea.document.mistakes import REQUIRED, KeyPath, Mistake, one_of, shown
-from creamtea.document.raw import Block, RawStudy, kind_of, parsed, repeated, target_language
+from creamtea.document.mistakes import (
+    REQUIRED,
+    Block,
+    KeyPath,
+    Mistake,
+    RawStudy,
+    kind_of,
+    one_of,
+    parsed,
+    repeated,
+    shown,
+    target_language,
+)
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.architectures import ARCHITECTURES, Architecture
 from creamtea.methods.corpora import CORPORA, WordCorpus

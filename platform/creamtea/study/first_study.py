@@ -167,7 +167,7 @@ def time_updates(recipe: Recipe, architecture: dict[str, Any], text: Survey) -> 
     """Run a few updates of this shape; no speeds if the workers (torch) are not installed."""
     cpus = own_cpus()
     try:
-        speed = cast(_Speed, importlib.import_module("creamtea_workers.training.speed"))
+        speed = cast(_Speed, importlib.import_module("creamtea_workers.training.trainer"))
     except ImportError:
         return Timing(cpus, {})
     busy = os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)

@@ -14,12 +14,12 @@ from creamtea.document.mistakes import (
     KeyPath,
     Mistake,
     Place,
+    RawStudy,
     StudyErrors,
     dotted,
     mistakes_of_pydantic,
 )
-from creamtea.document.raw import RawStudy
-from creamtea.document.strict_json import digest
+from creamtea.document.values import digest
 from creamtea.study.checks import check
 from creamtea.study.grid import Expansion, expand
 from creamtea.study.spec import Study

@@ -6,9 +6,8 @@ from sqlalchemy import select
 
 from creamtea.contract.step import StepResult
 from creamtea.engine import state
-from creamtea.engine.executors.base import Amounts, Capacity, Need
+from creamtea.engine.executors.base import Amounts, Capacity, Need, StepOutcome, StepTask
 from creamtea.engine.lease import Lease
-from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
-from creamtea.engine.task import StepOutcome, StepTask
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need, StepOutcome, StepTask
 
 
 class Prompt:

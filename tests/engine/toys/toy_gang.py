@@ -7,8 +7,8 @@ later test whether a cluster asks for a token and where a local Ray listens.
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+from creamtea.engine.executors.base import GAVE_WAY
 from creamtea.engine.executors.ray import MemberFailed, _failure
-from creamtea.engine.task import GAVE_WAY
 
 ALONE = MemberFailed("infrastructure", "another worker of this step was lost: connection closed")
 LARGER = MemberFailed(GAVE_WAY, "it goes on with more workers")

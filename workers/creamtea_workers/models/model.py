@@ -21,7 +21,7 @@ from creamtea.methods.family import implementation
 from creamtea.methods.objectives import Objective
 from creamtea_workers.models.graphs import FixedState, Graphs, New
 from creamtea_workers.models.interface import Memory, Projection, SourceVocabulary, TranslationModel
-from creamtea_workers.models.recorded import Recorder
+from creamtea_workers.models.packed import Recorder
 from creamtea_workers.objectives import base, build_objective
 
 WEIGHTS = "model.safetensors"

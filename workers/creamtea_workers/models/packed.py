@@ -1,21 +1,29 @@
-"""Sentences packed one behind the other, without padding between them: how a GPU trains Transformers.
+"""How a GPU trains: sentences packed one behind the other, without padding between them (Transformers), and
+passes that are recorded and replayed.
 
 Every product and elementwise kernel works on real subwords only, and attention has kernels that know where
-sentences begin. Batches of few different sizes are left, so that kernels can be replayed (`recorded`).
+sentences begin. Batches of few different sizes are left, so that kernels can be replayed.
 
 Shapes: B sentences, N subwords of all of them (N_q queries, N_s keys), H heads, D width, E = D / H.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+RECORD_AT = 8  # a shape's eighth call: making a recording takes as long as some thirty calls
+MOST = 64  # recordings; each keeps its arguments, its result and their gradients in the GPU's memory
+ROOM = 0.1  # share of a GPU's memory that recordings leave free
+WARM_UP = 3  # calls before a recording, in which libraries choose their kernels and take their memory
 SHORT = 64  # positions of a sentence; attention to more has faster kernels than `fused.ShortAttention`
 
 
@@ -111,3 +119,166 @@ def add_and_normalise(
     total = added if x is None else x + added
     normed = norm(total)
     return (total, normed) if packing is None else (total, normed.to(packing.dtype))
+
+
+Function = Callable[..., tuple[Tensor, ...]]
+# ---------------------------------------------------------------- recorded passes
+
+
+# A recording (CUDA graph) replays the kernels of a function on a GPU, forwards and backwards, for one shape
+# of arguments. A Transformer starts some hundred small kernels per batch and a recurrent decoder for each
+# target position. Starting them takes longer than they run. A recording starts all of them at once.
+
+
+class Recorder:
+    """Call a function of tensors; replay it for shapes that have been recorded.
+
+    Dropout draws as the function itself would. Recordings share the memory of intermediate results: compute
+    the gradient of one call before the next call.
+    """
+
+    def __init__(self, record_at: int = RECORD_AT, most: int = MOST) -> None:
+        self.record_at, self.most = record_at, most
+        self.replays = 0
+        self._calls: Counter[Any] = Counter()
+        self._recordings: dict[Any, _Recording] = {}
+        self._shared: _Shared | None = None
+
+    def __deepcopy__(self, memo: Any) -> Recorder:
+        return Recorder(self.record_at, self.most)  # the copy has other weights, which no recording reads
+
+    @property
+    def share(self) -> float | None:
+        """The share of calls that were replays; None before the first call."""
+        calls = self._calls.total()
+        return self.replays / calls if calls else None
+
+    def __call__(
+        self, function: Function, weights: Sequence[Tensor], *arguments: Tensor, key: Any
+    ) -> tuple[Tensor, ...]:
+        """Return function(*arguments), replayed if there is a recording.
+
+        `weights`: parameters that the function also reads; at least one must be trained for a replay. `key`
+        tells functions apart that take arguments of the same shapes. A result without a gradient stays
+        without one.
+        """
+        trained = [weight for weight in weights if weight.requires_grad]
+        shapes = tuple((tensor.shape, tensor.dtype, tensor.requires_grad) for tensor in arguments)
+        place = (key, shapes, tuple(map(Tensor.data_ptr, trained)))
+        self._calls[place] += 1
+        found = self._recordings.get(place)
+        if found is None:
+            if self._calls[place] < self.record_at or len(self._recordings) == self.most or not has_room():
+                return function(*arguments)
+            if self._shared is None or [*map(id, self._shared.weights)] != [*map(id, trained)]:
+                self._shared = _Shared(trained)
+            found = self._recordings[place] = _Recording(function, arguments, self._shared)
+        self.replays += 1
+        # autograd has to follow one of the weights at least
+        results: tuple[Tensor, ...] = _Replay.apply(found, trained[0], *arguments)  # type: ignore[no-untyped-call]
+        return results
+
+
+def has_room() -> bool:
+    free, total = torch.cuda.mem_get_info()
+    unused = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # given back before a recording
+    return free + unused > ROOM * total
+
+
+class _Shared:
+    """The gradients, memory pool and stream that all recordings of the same weights use."""
+
+    def __init__(self, weights: Sequence[Tensor]) -> None:
+        self.weights = weights
+        self.slopes = [torch.zeros_like(weight) for weight in weights]
+        self.pool: Any = torch.cuda.graph_pool_handle()
+        self.stream = torch.cuda.Stream()  # one for all: cuBLAS keeps memory for each stream that it has seen
+
+    @torch.no_grad()
+    def add_gradients(self) -> None:
+        """Add the slopes to the weights' gradients. Autograd would start a kernel for each of them."""
+        fresh, added = [], []
+        for weight, slope in zip(self.weights, self.slopes, strict=True):
+            if weight.grad is None:
+                weight.grad = torch.empty_like(weight)
+                fresh.append((weight.grad, slope))
+            else:
+                added.append((weight.grad, slope))
+        for gradients, slopes in by_type(fresh):
+            torch._foreach_copy_(gradients, slopes)
+        for gradients, slopes in by_type(added):
+            torch._foreach_add_(gradients, slopes)
+
+
+class _Recording:
+    def __init__(self, function: Function, arguments: Sequence[Tensor], shared: _Shared) -> None:
+        self.shared = shared
+        self.arguments = [
+            tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in arguments
+        ]
+        wanted = [*(tensor for tensor in self.arguments if tensor.requires_grad), *shared.weights]
+        with torch.random.fork_rng([arguments[0].device]), torch.enable_grad():
+            self._warm_up(function, wanted)
+        self.forwards, self.backwards = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        # other threads of this process (one that writes a checkpoint) may use the GPU meanwhile
+        with (
+            torch.enable_grad(),
+            torch.cuda.graph(self.forwards, shared.pool, shared.stream, "thread_local"),
+        ):
+            results = function(*self.arguments)
+        ends = [result for result in results if result.requires_grad]
+        self.slopes_in = [torch.zeros_like(end) for end in ends]
+        with torch.cuda.graph(self.backwards, shared.pool, shared.stream, "thread_local"):
+            found = iter(torch.autograd.grad(ends, wanted, self.slopes_in))
+            slopes = [next(found) if tensor.requires_grad else None for tensor in self.arguments]
+            for kept, slope in by_type(list(zip(shared.slopes, found, strict=True))):
+                torch._foreach_copy_(kept, slope)
+        self.differentiable = [result.requires_grad for result in results]
+        self.results, self.slopes = [result.detach() for result in results], slopes
+
+    def _warm_up(self, function: Function, wanted: Sequence[Tensor]) -> None:
+        stream = self.shared.stream
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UP):
+                ends = [result for result in function(*self.arguments) if result.requires_grad]
+                torch.autograd.grad(ends, wanted, [torch.zeros_like(end) for end in ends])
+        torch.cuda.current_stream().wait_stream(stream)
+
+    def run(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        for kept, tensor in zip(self.arguments, arguments, strict=True):  # the weights are where they were
+            kept.copy_(tensor)
+        self.forwards.replay()
+        return [result.clone() for result in self.results]
+
+    def run_backwards(self, slopes: Sequence[Tensor]) -> list[Tensor | None]:
+        """Replay, and return the gradients of the arguments. Those of weights are in `shared.slopes`."""
+        for kept, slope in zip(self.slopes_in, slopes, strict=True):
+            kept.copy_(slope)
+        self.backwards.replay()
+        return [None if tensor is None else tensor.clone() for tensor in self.slopes]
+
+
+class _Replay(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, recording: _Recording, weight: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
+        ctx.recording = recording
+        results = recording.run(arguments)
+        kept = zip(results, recording.differentiable, strict=True)
+        ctx.mark_non_differentiable(*(result for result, differentiable in kept if not differentiable))
+        return tuple(results)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> Any:
+        kept = zip(slopes, ctx.recording.differentiable, strict=True)
+        of_arguments = ctx.recording.run_backwards([slope for slope, wanted in kept if wanted])
+        ctx.recording.shared.add_gradients()
+        return (None, None, *of_arguments)
+
+
+def by_type(pairs: Sequence[tuple[Tensor, Tensor]]) -> Iterator[tuple[list[Tensor], list[Tensor]]]:
+    """Group pairs by the dtype of their first tensors: one kernel changes many tensors of one dtype."""
+    for dtype in {first.dtype for first, _ in pairs}:
+        chosen = [pair for pair in pairs if pair[0].dtype == dtype]
+        yield [first for first, _ in chosen], [second for _, second in chosen]

@@ -28,7 +28,7 @@ from creamtea_workers.models.interface import EOS, PAD, UNK, Memory, SourceVocab
 from creamtea_workers.models.layers import MASKED, WEIGHTS, Dropout
 from creamtea_workers.models.model import Model
 from creamtea_workers.models.nvs import NvsHead
-from creamtea_workers.models.recorded import Recorder
+from creamtea_workers.models.packed import Recorder
 from creamtea_workers.models.state import RnnState, RnnTree, Source
 
 FIRST_BRACKETED = 4  # languages and tags have the first ids after the special ones

@@ -139,7 +139,7 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
 @commands.command(epilog=SCHEMA)
 def schema() -> None:
     """Print the JSON Schema of a campaign file, so that editors complete keys and mark mistakes."""
-    from creamtea.study.schema import schema_of
+    from creamtea.study.spec import schema_of
 
     say(json.dumps(schema_of(CampaignDocument, "creamtea campaign"), ensure_ascii=False, indent=1))
 

@@ -17,9 +17,8 @@ from contextlib import suppress
 
 import psutil
 
-from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Names, Need
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Names, Need, StepTask
 from creamtea.engine.runner import execute
-from creamtea.engine.task import StepTask
 
 NODE = "this process"
 STOP_WAIT = 5.0  # seconds that shutdown waits for a cancelled step

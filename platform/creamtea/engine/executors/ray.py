@@ -28,7 +28,17 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from creamtea.contract.step import GROUP_PATIENCE, Resources
-from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Names, Need
+from creamtea.engine.executors.base import (
+    OUTCOMES,
+    TASKS,
+    Amounts,
+    Capacity,
+    FinishedAttempt,
+    Names,
+    Need,
+    StepOutcome,
+    StepTask,
+)
 from creamtea.engine.executors.ray_internals import (
     ask_head,
     dead_processes,
@@ -40,7 +50,6 @@ from creamtea.engine.executors.ray_internals import (
     without_needless_processes,
 )
 from creamtea.engine.runner import execute
-from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InputError
 from creamtea.files import host_id, is_running, scratch_folder
 from creamtea.settings import is_withheld, make_private

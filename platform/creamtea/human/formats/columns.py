@@ -27,7 +27,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from creamtea.document.mistakes import one_of
-from creamtea.document.strict_json import parse_json
+from creamtea.document.values import parse_json
 from creamtea.errors import InputError
 from creamtea.files import decode, lines_of
 from creamtea.printable import text_from_cell, text_to_cell

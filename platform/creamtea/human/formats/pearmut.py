@@ -39,7 +39,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from creamtea.document.strict_json import parse_json
+from creamtea.document.values import parse_json
 from creamtea.error_spans import CodeUnits, name_key
 from creamtea.errors import InputError
 from creamtea.files import write_texts

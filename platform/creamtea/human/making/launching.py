@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 import creamtea
 from creamtea.access import audit
-from creamtea.document.strict_json import digest
+from creamtea.document.values import digest
 from creamtea.errors import InputError
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import origin_of

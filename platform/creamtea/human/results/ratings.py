@@ -18,7 +18,7 @@ from sqlalchemy import BigInteger, ColumnElement, String, cast, extract, func, s
 from sqlalchemy.orm import Session
 
 from creamtea.access import audit
-from creamtea.document.strict_json import digest
+from creamtea.document.values import digest
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.protocols import Protocol, Scale, find_protocol
 from creamtea.stats.agreement import one_rating_each

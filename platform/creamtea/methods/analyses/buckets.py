@@ -9,8 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.contract.step import Column, StepKind, StepParams
-from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy, repeated
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, repeated
 from creamtea.document.values import Count, Name, Positive
 from creamtea.methods.analysis import BLEU, Analysis, CellPlot, Measure, RowSetting, TableLayout
 from creamtea.methods.metrics import Bleu, Chrf

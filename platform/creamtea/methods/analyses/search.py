@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.contract.step import Column, StepKind, StepParams
-from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy, repeated
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, repeated
 from creamtea.document.values import Above0, Name, Positive
 from creamtea.methods.analysis import (
     BEAM,

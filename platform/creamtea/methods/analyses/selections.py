@@ -9,8 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.contract.step import Column, StepKind, StepParams
-from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy, parsed
+from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, parsed
 from creamtea.document.values import BelowOne, Positive
 from creamtea.methods.analysis import (
     MODEL_INPUTS,

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from creamtea.contract.step import Column
-from creamtea.report import drawing, text
+from creamtea.report import text, vega
 from creamtea.report.model import Block, Document, Figure, Notes, Table
 from creamtea.report.outputs import Outputs
 
@@ -32,7 +32,7 @@ def to_html(report: Document, outputs: Sequence[Outputs] = ()) -> str:
     notes, numbers = text.Footnotes(), count(1)
 
     def draw(figure: Figure) -> Markup:
-        return Markup(drawing.inline_svg(figure, next(numbers)))  # noqa: S704 - `drawing` keeps shapes and text only
+        return Markup(vega.inline_svg(figure, next(numbers)))  # noqa: S704 - `vega` keeps shapes and text only
 
     return (
         _environment()

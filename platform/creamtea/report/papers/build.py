@@ -39,8 +39,7 @@ from creamtea.papers.catalogue import Row as PaperRow
 from creamtea.papers.catalogue import number as printed_number
 from creamtea.report import text, vega
 from creamtea.report.model import Cell, Document, Fact, Facts, Figure, Notes, Row, Section, Table, Warnings
-from creamtea.report.papers.ours import Reports, StudyReport, our_values
-from creamtea.report.papers.verdict import (
+from creamtea.report.papers.claims import (
     RULE,
     Judgement,
     OurValue,
@@ -49,6 +48,7 @@ from creamtea.report.papers.verdict import (
     direction_of,
     judge,
 )
+from creamtea.report.papers.ours import Reports, StudyReport, our_values
 from creamtea.store.database import Database
 from creamtea.wording import counted
 

@@ -1,15 +1,18 @@
-"""Write the tables of docs/results/claims.md: `python -m creamtea.report.papers.claims FOLDER`.
+"""The papers' claims: what our numbers say about each comparison, and the tables of docs/results/claims.md.
 
-The papers' claims and our figures are in claims.yaml beside the page: each figure as the report of its study
-prints it (docs/results/data). `verdict.judge` gives the verdicts, on the papers' pages, too.
+`judge` alone decides on a comparison, on the papers' pages, too. `python -m creamtea.report.papers.claims
+FOLDER` writes the tables: the papers' claims and our figures are in claims.yaml beside the page, each figure
+as the report of its study prints it (docs/results/data).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
@@ -20,9 +23,233 @@ from creamtea.document.document import read_document
 from creamtea.document.values import Positive, Strict
 from creamtea.papers.catalogue import Direction
 from creamtea.report import text
-from creamtea.report.model import Cell, Delta
-from creamtea.report.papers.verdict import RULE, Judgement, OurValue, judge, margin_of
+from creamtea.report.cells import NO_MARK
+from creamtea.report.model import ONE_SEED, UNMARKED, Cell, Delta
+from creamtea.stats.estimate import Bounds, Spread, spread_of_mean, together, widened
 from creamtea.stats.paired import SIGNIFICANT
+
+MARGIN = 0.02  # share of the other value within which two values are alike
+
+RULE = (
+    "Verdicts: two of our values are compared as the paper compares its own, in the direction of the "
+    "printed difference, or of the paper's words where it prints none. Holds: the same direction, and "
+    "either p < 0.05 by both paired tests (of an analysis by the paired bootstrap) after Holm's "
+    "correction, if the study has compared the two, and over segments and seeds, too, where there are "
+    "several seeds; or 95 % intervals that lie apart, of a value with several seeds over both. "
+    "Of a mean over studies there is no p: its paired interval has to exclude 0; so has that of two measures "
+    "of one model, which an analysis compares. A difference that the study does not mark "
+    "because BLEU is near zero, or because one side has one seed and the other several, is undecided. "
+    "One seed says nothing of others. "
+    "Opposite: the other direction, as clearly. Undecided: the data cannot tell. Where there are no "
+    "intervals, only the direction is named. Where the paper says that two are alike, the interval of our "
+    "difference (over segments and seeds, if it is known) is compared with a margin, which is ours, as the "
+    f"papers name none: {100 * MARGIN:g} % of the value that it is compared with. Within it the claim holds, "
+    "outside of it is the opposite, across it is undecided. Our difference has its 95 % interval in "
+    "brackets: the paired one, over segments and seeds if it is known, or, where none was computed, the "
+    "widest that the intervals of both allow."
+)
+
+
+class Outcome(StrEnum):
+    HOLDS = "holds"
+    OPPOSITE = "opposite"
+    UNDECIDED = "undecided"
+    SAME = "same direction, no interval"
+    OTHER = "other direction, no interval"
+    NO_DIRECTION = "not judged: equal as printed"
+    NO_INTERVAL = "not judged: no interval"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class OurValue:
+    """A value of ours in the unit of the paper's column, and its paired differences from other rows."""
+
+    cell: Cell
+    study: str = ""  # empty where no study is in the database
+    table: str = ""  # of the study's report, with the column
+    row: str = ""
+    deltas: Mapping[str, Delta] = field(default_factory=dict)  # by the row that it is compared with
+    # the value's error over seeds, if it is a mean over studies
+    spread: Spread | None = None
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The 95 % interval of the value: over segments, and over its seeds where it has several."""
+        cell, spread = self.cell, self.spread
+        if cell.value is None or cell.low is None or cell.high is None:
+            return None
+        if spread is None and cell.deviation is not None:
+            spread = spread_of_mean(cell.deviation, cell.seeds)
+        return (cell.low, cell.high) if spread is None else widened(cell.value, cell.low, cell.high, spread)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    outcome: Outcome
+    difference: float | None = None
+    low: float | None = None  # 95 %
+    high: float | None = None
+    note: str = ""  # what else decided it
+
+
+def comparable(own: OurValue, other: OurValue) -> bool:
+    """Return whether both values are known and of one study, so of one size."""
+    known = own.cell.value is not None and other.cell.value is not None
+    return known and own.study == other.study
+
+
+def direction_of(own: float | None, other: float | None, stated: Direction) -> Direction:
+    """Return the direction of the printed values; the stated one if they are words, equal, or alike."""
+    if own is None or other is None or own == other or stated == "alike":
+        return stated
+    return "higher" if own > other else "lower"
+
+
+def judge(own: OurValue, other: OurValue, direction: Direction) -> Judgement:
+    """Judge whether our `own` value lies in this direction of our `other`, or is like it."""
+    difference = _difference(own, other)
+    if difference is None:
+        return Judgement(Outcome.NOT_RUN)
+    value, low, high, differs, note = difference
+    agrees = value > 0 if direction == "higher" else value < 0
+    if not direction:
+        outcome = Outcome.NO_DIRECTION
+    elif direction == "alike":
+        outcome = Outcome.UNDECIDED if note == ONE_SEED else _alike(low, high, margin_of(other))
+    elif low is None or high is None:
+        outcome = (Outcome.SAME if agrees else Outcome.OTHER) if value else Outcome.UNDECIDED
+    elif not differs:
+        outcome = Outcome.UNDECIDED
+    else:
+        outcome = Outcome.HOLDS if agrees else Outcome.OPPOSITE
+    decided_by_note = outcome == Outcome.UNDECIDED and (direction != "alike" or note == ONE_SEED)
+    return Judgement(outcome, value, low, high, note if decided_by_note else "")
+
+
+def margin_of(other: OurValue) -> float:
+    """Return how far from `other` a value may lie that is still alike."""
+    return MARGIN * abs(other.cell.value or 0.0)
+
+
+def _alike(low: float | None, high: float | None, margin: float) -> Outcome:
+    if low is None or high is None:
+        return Outcome.NO_INTERVAL
+    if -margin < low and high < margin:
+        return Outcome.HOLDS
+    return Outcome.OPPOSITE if low >= margin or high <= -margin else Outcome.UNDECIDED
+
+
+def _difference(own: OurValue, other: OurValue) -> tuple[float, float | None, float | None, bool, str] | None:
+    """Return value, interval, whether it differs from 0, and the study's note on it."""
+    a, b = own.cell, other.cell
+    if not comparable(own, other) or a.value is None or b.value is None:
+        return None
+    for compared, with_, sign in ((own, other, 1), (other, own, -1)):
+        delta = compared.deltas.get(with_.row) if compared.table == with_.table else None
+        if delta is not None and delta.value is not None:
+            low, high = [None if end is None else sign * end for end in delta.bounds[::sign]]
+            return sign * delta.value, low, high, delta.significant, delta.note
+    own_bounds, other_bounds = own.bounds, other.bounds
+    if own_bounds is None or other_bounds is None:
+        return a.value - b.value, None, None, False, ""
+    low, high = own_bounds[0] - other_bounds[1], own_bounds[1] - other_bounds[0]
+    if min(a.seeds, b.seeds) == 1 < max(a.seeds, b.seeds):
+        return a.value - b.value, low, high, False, ONE_SEED
+    return a.value - b.value, low, high, low > 0 or high < 0, ""
+
+
+def mean_of(values: Sequence[OurValue], study: str) -> OurValue:
+    """Return the mean over studies (a macro-average) as a value of the whole `study`.
+
+    Every study has a test set of its own, so that the errors are independent. Each side of the 95 % interval
+    is that of a mean of independent normal errors:
+
+        1/n √Σ d_i²,   d_i the distance of a study's bound from its value
+
+    The intervals cover the choice of segments, not the choice of studies; a difference has one over seeds,
+    too, and a value their standard deviation, where every study has several. A difference is significant
+    where its interval excludes 0, unless a study has withheld its mark because BLEU is near zero. A value
+    that one study lacks makes the mean unavailable, with that reason; one that lacks seeds makes it partial.
+    """
+    cells = [value.cell for value in values]
+    for value in values:
+        if value.cell.value is None:
+            note = f"{value.study}: {value.cell.note or value.cell.words}"
+            return OurValue(Cell(value.cell.state, note, words=value.cell.words), study)
+    first = values[0]
+    mean, low, high = _interval((cell.value, cell.low, cell.high) for cell in cells)
+    lacking = [f"{value.study}: {value.cell.note}" for value in values if value.cell.state == "partial"]
+    same_place = all((value.table, value.row) == (first.table, first.row) for value in values)
+    deviations = [cell.deviation for cell in cells if cell.deviation is not None]
+    deviation = math.hypot(*deviations) / len(cells) if len(deviations) == len(cells) else None
+    return OurValue(
+        Cell(
+            "partial" if lacking else "ok",
+            "; ".join(lacking),
+            value=mean,
+            low=low,
+            high=high,
+            deviation=deviation,
+            seeds=min(cell.seeds for cell in cells),
+        ),
+        study,
+        first.table if same_place else "",
+        first.row if same_place else "",
+        _mean_deltas(values) if same_place else {},
+        _mean_spread([_spread(cell) for cell in cells]),
+    )
+
+
+def _spread(cell: Cell) -> Spread | None:
+    return None if cell.deviation is None else spread_of_mean(cell.deviation, cell.seeds)
+
+
+def _mean_spread(spreads: Sequence[Spread | None]) -> Spread | None:
+    """Return the spread of a mean of independent values; None if one is unknown."""
+    known = [spread for spread in spreads if spread is not None]
+    if len(known) < len(spreads):
+        return None
+    return together([replace(spread, square=spread.square / len(known) ** 2) for spread in known])
+
+
+def _mean_deltas(values: Sequence[OurValue]) -> dict[str, Delta]:
+    """Return the means of the comparisons that every study has made."""
+    means = {
+        other: _mean_delta([value.deltas[other] for value in values])
+        for other in values[0].deltas
+        if all(other in value.deltas for value in values)
+    }
+    return {other: mean for other, mean in means.items() if mean is not None}
+
+
+def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
+    if any(delta.value is None for delta in deltas):
+        return None
+    mean, low, high = _interval((delta.value, delta.low, delta.high) for delta in deltas)
+    delta_of_mean = Delta("ok", value=mean, low=low, high=high)
+    spread = _mean_spread([delta.spread for delta in deltas])
+    if spread is not None:
+        delta_of_mean = delta_of_mean.with_seeds(spread)
+    unmarked = next((delta.note for delta in deltas if delta.note in (NO_MARK, *UNMARKED)), "")
+    return replace(delta_of_mean, significant=delta_of_mean.excludes_zero and not unmarked, note=unmarked)
+
+
+def _interval(
+    triples: Iterable[tuple[float | None, float | None, float | None]],
+) -> tuple[float, float | None, float | None]:
+    """Return mean, low and high of several values with theirs."""
+    values, lows, highs = zip(*triples, strict=True)
+    mean = math.fsum(values) / len(values)
+    if None in lows or None in highs:
+        return mean, None, None
+    below = math.hypot(*(value - low for value, low in zip(values, lows, strict=True))) / len(values)
+    above = math.hypot(*(high - value for value, high in zip(values, highs, strict=True))) / len(values)
+    return mean, mean - below, mean + above
+
+
+# ---------------------------------------------------------------- docs/results/claims.md
+
 
 NUMBER = r"([+−±]?[\d,]*\.?\d+)"
 INTERVAL = rf"\[{NUMBER}, {NUMBER}\]"

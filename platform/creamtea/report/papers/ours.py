@@ -34,9 +34,9 @@ from creamtea.report import text
 from creamtea.report.analyses import BASELINES, MISSED, SETTINGS
 from creamtea.report.build import build_report
 from creamtea.report.model import Cell, Delta, Document, Row, Section, Table
-from creamtea.report.papers.verdict import OurValue, mean_of
+from creamtea.report.papers.claims import OurValue, mean_of
 from creamtea.report.tables import FURTHER
-from creamtea.stats.seeds import spread_of_mean
+from creamtea.stats.estimate import spread_of_mean
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
