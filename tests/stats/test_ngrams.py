@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 from scipy.stats import binomtest
 
-from creamtea.stats.ngrams import characteristic_ngrams, ngrams_of
+from creamtea.stats.paired import characteristic_ngrams, ngrams_of
 
 
 def test_ngrams_are_counted_once_a_segment() -> None:

@@ -19,7 +19,7 @@ from creamtea.report import text
 from creamtea.report.cells import StudyResults, near_zero
 from creamtea.report.model import Cell, Document, Row, Section, Table
 from creamtea.report.text import number
-from creamtea.stats.ngrams import LONGEST, CharacteristicNGram, characteristic_ngrams
+from creamtea.stats.paired import LONGEST, CharacteristicNGram, characteristic_ngrams
 from creamtea.store.database import Database
 from creamtea.store.queries import (
     OUTPUTS,

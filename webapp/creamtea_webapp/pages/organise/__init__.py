@@ -14,11 +14,11 @@ from creamtea.access.sessions import Identity
 from creamtea.store.rows import row_id
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import campaign_asked_for
-from creamtea_webapp.pages.organise import ahead, campaign, importing, listing, new, raters
+from creamtea_webapp.pages.organise import campaign, importing, listing, new, raters
 from creamtea_webapp.pages.organise.shared import missing
 
 VIEWS = {
-    **{"raters": raters.page, "disputes": raters.disputes, "ahead": ahead.page},
+    **{"raters": raters.page, "disputes": raters.disputes, "ahead": campaign.ahead},
     **{"results": campaign.results, "log": campaign.log},
 }
 

@@ -1,10 +1,13 @@
-"""One campaign: what a draft will cost and show, the progress of a launched one, closing, export, the log."""
+"""One campaign: what a draft will cost and show, the progress of a launched one, closing, export, the log,
+and the pages that its raters will see.
+"""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,15 +22,17 @@ from creamtea.human.making import launching
 from creamtea.human.making.campaigns import CampaignSummary
 from creamtea.human.making.preview import preview
 from creamtea.human.media import amount_of_media, first_media
-from creamtea.human.rating import progress, raters
+from creamtea.human.rating import RatingRefused, page_ahead, progress, raters
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import ItemKind
+from creamtea.store.rows import row_id
+from creamtea.store.tables import Campaign, ItemKind, Rater
 from creamtea.wording import counted
 from creamtea_webapp import session
+from creamtea_webapp.board import BoardState, Notice, board
 from creamtea_webapp.components import show_contents, show_list
 from creamtea_webapp.markup import moment, note, prepare_tables, show
-from creamtea_webapp.pages import blocks
+from creamtea_webapp.pages import blocks, rate
 from creamtea_webapp.pages.organise.shared import (
     Made,
     act,
@@ -285,3 +290,55 @@ def _detail(key: str, value: Any) -> str:
     """Write a detail as "items: 35" or "made anew: no"; a digest is cut as the campaign's page cuts it."""
     shown = ("no", "yes")[value] if isinstance(value, bool) else str(value)[: 16 if key == "digest" else None]
     return f"{key.replace('_', ' ')}: {shown}"
+
+
+# ---------------------------------------------------------------- what raters will see
+
+
+DRAFT = "ahead-draft"  # what was entered on the page on show
+ITEM = "item"  # of the address: the page's number, from 1
+
+
+def ahead(campaign_id: int) -> None:
+    """Show a campaign as its raters will see it, from the welcome to the end; nothing entered is kept."""
+    who = session.require(rights.SEE_CAMPAIGN, campaign_id)
+    head(who, find(campaign_id), "ahead")
+    note("What raters see, page by page, with their buttons. Nothing that you enter here is kept.")
+    number = row_id(st.query_params.get(ITEM, "")) or None  # 0 is the welcome, too
+    with session.database().session() as reading:
+        campaign = reading.get_one(Campaign, campaign_id)
+        try:
+            known = raters.welcome_of(reading, campaign, Rater(pseudonym="rater-01"))
+        except RatingRefused as refused:
+            note(str(refused).capitalize())
+            return
+        workload = raters.workload_of(reading, campaign)
+        work = None if number is None else page_ahead(reading, campaign, number - 1)
+    if number is None:
+        rate.consent(known, workload, on_agree=partial(_go, 1))
+    elif work is None:
+        rate.all_done(known, workload.items, away=False, on_earlier=partial(_go, 1))
+    else:
+        page_id, entered = st.session_state.get(DRAFT, (None, {}))
+        if page_id == work.assignment_id:
+            work = replace(work, **entered)
+        rate.domain_instructions(st.empty(), work)
+        with st.empty():  # holds one element: the old board goes as the new one comes
+            board(
+                work,
+                BoardState(work.done + 1, Notice()),
+                on_draft=partial(_keep, work.assignment_id),
+                on_act=lambda _: _go(number + 1),
+            )
+        rate.instructions(known)
+
+
+def _go(number: int) -> None:
+    st.query_params[ITEM] = str(number)
+    st.session_state.pop(DRAFT, None)
+
+
+def _keep(page_id: int, sent: Any) -> None:
+    """Show the board what it sent, as the rating page does: it waits for that."""
+    entered = {"draft": sent["answers"], "document_draft": sent["document"], "comment": sent["comment"]}
+    st.session_state[DRAFT] = page_id, entered
