@@ -131,9 +131,11 @@ def rounded_up(rows: int, parts: int) -> int:
 
 
 class Pairs:
-    """Encoded sentence pairs, in memory or mapped; pairs with more than `max_tokens` subwords on a side are
-    left out, eos not counted. `source_lengths` and `target_lengths` count eos, which a batch adds and
-    `sources` and `targets` do not have."""
+    """Encoded sentence pairs, in memory or mapped.
+
+    Pairs with more than `max_tokens` subwords on a side, eos not counted, are left out. `source_lengths` and
+    `target_lengths` count eos, which a batch adds and `sources` and `targets` do not have.
+    """
 
     def __init__(
         self, sources: Rows | Iterable[Ids], targets: Rows | Iterable[Ids], max_tokens: int | None = None

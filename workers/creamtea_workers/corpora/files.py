@@ -203,8 +203,10 @@ def read_corpus(
 
 
 class Sieve:
-    """Filters pairs; a dropped pair counts for the first filter that drops it. `unspaced`: see
-    `count_words`."""
+    """Filter pairs; a dropped pair counts for the first filter that drops it.
+
+    `unspaced`: see `count_words`.
+    """
 
     def __init__(
         self, filters: Filters, held_out: frozenset[str] = frozenset(), unspaced: bool = False
@@ -250,8 +252,10 @@ def pair_hash(source: str, target: str) -> int:
 
 
 class SeenHashes:
-    """A set of hashes as sorted arrays, each at least twice as long as the next: adding n of them costs
-    O(n log² n), and memory is 8 bytes per hash, 16 while the longest two are merged."""
+    """A set of hashes as sorted arrays, each at least twice as long as the next.
+
+    Adding n hashes costs O(n log² n). Memory is 8 bytes per hash, 16 while the longest two arrays are merged.
+    """
 
     def __init__(self) -> None:
         self._runs: list[Hashes] = []

@@ -159,7 +159,10 @@ class _Side:
 
 
 def _best(given: Rows, made: Rows, tested: int, progress: Callable[[int], None]) -> list[list[int]]:
-    """The alignments of the first pairs, when all are aligned: for each word of `made` a place in `given`."""
+    """Return the alignments of the first pairs: for each word of `made` a place in `given`.
+
+    All pairs are aligned for it.
+    """
     firsts = range(0, len(given), SHARD)
     shards = [
         Shard(*(side.copy(first, min(first + SHARD, len(side))) for side in (given, made)))
@@ -266,7 +269,7 @@ def _is_marginal(idiom: Idiom, number: int, language: str) -> bool:
 
 
 def _exact(options: Sequence[Sequence[int]], width: int) -> tuple[int, ...] | None:
-    """The best choice whose first and last place are `width` - 1 apart."""
+    """Return the best choice whose first and last place are `width` - 1 apart."""
     found: list[tuple[tuple[int, int, int], tuple[int, ...]]] = []
     for first in sorted({place for places in options for place in places}):
         window = [[place for place in places if first <= place < first + width] for places in options]
@@ -388,7 +391,7 @@ def _german(lemma: str, word: str) -> bool:
 
 
 def _separable(lemmas: Sequence[str]) -> list[tuple[str, str]]:
-    """How the lemmas may be prefix and verb, as in: nimmt … an."""
+    """Split the lemmas into prefix and verb in each possible way, as in: nimmt … an."""
     return [
         (prefix, lemma.removeprefix(prefix))
         for lemma in lemmas

@@ -44,8 +44,10 @@ _LONGEST_LINE = 1 << 20  # bytes; SentencePiece silently leaves out longer ones 
 
 
 class Offset(NamedTuple):
-    """A subword and the characters [start, end) that it covers; the blank before a word is not counted, so
-    a subword that is nothing else covers nothing (start == end)."""
+    """A subword and the characters [start, end) that it covers.
+
+    The blank before a word is not counted, so a subword that is nothing else covers nothing (start == end).
+    """
 
     id: int
     start: int
@@ -72,9 +74,11 @@ def sampled_lines(path: Path, count: int) -> Iterator[str]:
 
 
 def train_subwords(files: Iterable[Path], spec: Subwords, out: Path) -> int:
-    """Train one model on the lines of all files, at most `spec.sample` of each, in their order, by one
-    thread: the same text gives the same model. The number of lines. StepError when the vocabulary does not
-    fit the text."""
+    """Train one model on the lines of all files, and return the number of lines.
+
+    At most `spec.sample` lines of each file are read, in their order and by one thread: the same text gives
+    the same model. StepError if the vocabulary does not fit the text.
+    """
     read = 0
 
     def lines() -> Iterator[str]:
@@ -223,8 +227,10 @@ class SourceVocabulary(Strict):
 
 
 class TextModel(Protocol):
-    """Text to ids and back: a `SubwordModel`, `Vocabularies` or `MarianSubwords`. Ids come without bos and
-    eos."""
+    """Text to ids and back: a `SubwordModel`, `Vocabularies` or `MarianSubwords`.
+
+    Ids come without bos and eos.
+    """
 
     size: int  # of the target's vocabulary
 
@@ -247,8 +253,7 @@ class TextModel(Protocol):
 
 @runtime_checkable
 class SubwordTexts(TextModel, Protocol):
-    """A text model of subwords, a `SubwordModel` or `MarianSubwords`: what aligners, selections and
-    their recall need of it."""
+    """A text model of subwords (`SubwordModel` or `MarianSubwords`) for aligners, selections and recall."""
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the target's subwords as SentencePiece writes them, for people and tables."""
@@ -451,7 +456,7 @@ class MarianSubwords:
 
 
 def _ids(pieces: Sequence[str]) -> dict[str, int]:
-    """The first id of each: what the decoder begins with may be there twice."""
+    """Return the first id of each piece: the decoder's first token may be there twice."""
     return {piece: id_ for id_, piece in reversed(list(enumerate(pieces)))}
 
 

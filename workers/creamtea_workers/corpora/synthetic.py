@@ -160,7 +160,7 @@ _CLASSES = (TRANSITIVE, INTRANSITIVE, NOUNS, ADJECTIVES, ADVERBS, PREPOSITIONS, 
 
 
 def _phrases_in(words: Sequence[str]) -> int:
-    """How many idioms' phrases occur in a sentence, meant or not."""
+    """Count the idioms whose phrases occur in a sentence, meant or not."""
     text = f" {' '.join(words)} "
     return sum(text.count(f" {phrase} ") for phrase in PHRASES)
 
@@ -187,7 +187,7 @@ def tables() -> Tables[str]:
 
 
 def _ambiguity(word: str, words: Sequence[str], rng: random.Random) -> int:
-    """How many translations a word has."""
+    """Return the number of translations of a word."""
     if words in (DETERMINERS, CONJUNCTIONS):
         return 2
     if word in IDIOM_WORDS:

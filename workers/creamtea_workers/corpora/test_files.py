@@ -49,7 +49,7 @@ def _more_references(spec: FilesTestSet, files: Files, segments: int) -> list[tu
 def _with_idioms(
     segments: Sequence[Segment], spec: FilesTestSet, itds: ItdsIdioms, context: StepContext[TestSetParams]
 ) -> Prepared:
-    """The segments with the idioms that an `.info` file of IdiomTranslationDS names."""
+    """Return the segments with the idioms that an `.info` file of IdiomTranslationDS names."""
     language = context.params.languages.source
     files = Files.of(context)
     lines = list(files.lines(itds.info))
@@ -78,7 +78,7 @@ def _with_idioms(
 
 
 def _placed(segment: Segment, entries: Sequence[dict[str, Any]]) -> Segment:
-    """The segment with idioms whose spans are those of its normalised texts."""
+    """Return the segment with idioms whose spans are those of its normalised texts."""
     texts = {"source": segment.source, "target": segment.reference}
     spans = (
         {side: list(move_span_back(text, entry[side])) for side, text in texts.items() if entry[side]}
@@ -146,7 +146,7 @@ def _entry(note: IdiomNote, pair: Pair, place: str) -> dict[str, Any]:
 
 
 def _words_of(note: IdiomNote, entry: Mapping[str, Any], pair: Pair, place: str) -> dict[str, str]:
-    """What the spans hold, or of the target the text that is given for it."""
+    """Return what the spans hold, or of the target the text that is given for it."""
     source = normalise(pair.source[slice(*entry["source"])])
     if not isinstance(note.target, str):
         return {"source": source, "target": normalise(pair.target[slice(*entry["target"])])}
@@ -157,7 +157,7 @@ def _words_of(note: IdiomNote, entry: Mapping[str, Any], pair: Pair, place: str)
 
 
 def _span_in(line: str, span: list[int], place: str) -> list[int]:
-    """The span in the plain line; StepError unless it holds some text."""
+    """Return the span in the plain line; StepError unless it holds some text."""
     start, end = span
     if not start < end <= len(line) or not line[start:end].strip():
         raise StepError(f"{place} {span} is not a span of text in a line of {len(line)} characters")

@@ -56,8 +56,11 @@ def plain_line(text: str, name: str, number: int) -> str:
 
 @dataclass(frozen=True)
 class UserFile:
-    """A file of the user: `name` as the study gives it, `path` on this machine, and the sha256 that its
-    unpacked content had when the study was planned."""
+    """A file of the user.
+
+    `name` as the study gives it, `path` on this machine, and the sha256 of its unpacked content when the
+    study was planned.
+    """
 
     name: str
     path: Path
@@ -98,8 +101,10 @@ class UserFile:
             yield self._decoded(row, number)
 
     def lines_within(self, longest: int) -> Iterator[str | None]:
-        """Yield the lines as `lines` does, but None for a line of more than `longest` characters, which is
-        never held whole."""
+        """Yield the lines as `lines` does, but None for a line of more than `longest` characters.
+
+        Such a line is never held whole.
+        """
         for number, row in enumerate(self.rows(longest), start=1):
             too_long = len(row) > _CHARACTER * longest
             line = None if too_long else self._decoded(row, number)

@@ -117,8 +117,10 @@ class Shard(NamedTuple):
 
 
 class Shards:
-    """The training pairs that an encode step left, again and again, shard by shard; `watch` is called before
-    each. `without`: a token that is taken out of both sides."""
+    """The training pairs that an encode step left, again and again, shard by shard.
+
+    `watch` is called before each shard. `without`: a token that is taken out of both sides.
+    """
 
     def __init__(self, folder: Path, without: int | None = None) -> None:
         self._folder, self._without = folder, without

@@ -252,8 +252,10 @@ def ngram_matches(rows: Sequence[NDArray[Any]], orders: int) -> tuple[Array, Arr
 
 
 def _shared(grams: Ids, owner: Ids, size: int) -> Array:
-    """Occurrences of n-grams that two of `size` texts share (size, size), right off the diagonal only;
-    `owner` of the grams ascends."""
+    """Count the n-grams that two of `size` texts share (size, size), right off the diagonal only.
+
+    `owner` of the grams ascends.
+    """
     order = np.argsort(grams, kind="stable")  # by gram, then by owner
     gram, text = grams[order], owner[order]
     place = np.arange(len(gram))

@@ -39,8 +39,10 @@ Project = Callable[[Tensor], Iterable[Tensor]]  # (B, S, D) → keys and values 
 
 
 class Program(ABC):
-    """Tensors, and functions that work on them in place, without reading back and with shapes that no data
-    decides."""
+    """Tensors, and functions that work on them in place.
+
+    The functions read nothing back, and no data decides their shapes.
+    """
 
     replays: Sequence[Callable[[], None]]  # of its functions
 
@@ -67,10 +69,10 @@ class Graphs:
         return None  # a copy of the model has other weights
 
     def program(self, key: Hashable, build: Callable[[New], P]) -> P | None:
-        """Return the program of this key, which is captured at its first use; warn and return None if the GPU
-        has no room.
+        """Return the program of this key; warn and return None if the GPU has no room.
 
-        `build` makes it, with tensors that come from `New`; it is called twice, first to measure.
+        The program is captured at its first use. `build` makes it, with tensors that come from `New`; it is
+        called twice, first to measure.
         """
         if key not in self._programs:
             try:
@@ -279,8 +281,10 @@ class FixedAttentionState(FixedDecoderState):
         return super().enter()
 
     def append(self, layer: int, entries: Tensor) -> tuple[Tensor, Tensor]:
-        """Store keys and values (2, B, H, k, E) of the current position; return those of all positions, each
-        (B, H, T·k, E)."""
+        """Store keys and values (2, B, H, k, E) of the current position; return those of all positions.
+
+        Shapes of the result: (B, H, T·k, E) each.
+        """
         keys, values = self.cache[layer].index_copy_(3, self.places, entries).unbind(0)
         return keys, values
 

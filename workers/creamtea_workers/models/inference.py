@@ -30,8 +30,11 @@ Layer = Callable[[Tensor], Tensor]  # (..., D) → (..., K)
 
 @torch.no_grad()
 def prepare(model: Model, precision: Precision) -> Model:
-    """Prepare a model on its device for translation; `model` itself is changed, and can no longer be trained
-    or saved. StepError if the device does not support the precision."""
+    """Prepare a model on its device for translation.
+
+    `model` itself is changed, and can no longer be trained or saved. StepError if the device does not support
+    the precision.
+    """
     on_cpu = model.output_weight.device.type == "cpu"
     if precision == "fp16" and on_cpu:
         raise StepError(
@@ -57,8 +60,10 @@ def pack(
     linear: Callable[[Tensor, Tensor | None], Layer],
     projection: Callable[[Tensor, Tensor], Layer],
 ) -> Model:
-    """Replace the model's layers. The new ones are not modules: the overhead of calling an `nn.Module` is as
-    long as a small layer takes."""
+    """Replace the model's layers by ones that are no modules.
+
+    The overhead of calling an `nn.Module` is as long as a small layer takes.
+    """
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, nn.Linear):
@@ -92,11 +97,12 @@ def normalisation(layer: nn.LayerNorm) -> Layer:
 
 
 class PackedLinear:
-    """`nn.Linear` in fp32 with the weight in oneDNN's layout. With few threads a single row, as in greedy
-    search at batch size 1, has a kernel of its own (`row_product`).
+    """`nn.Linear` in fp32 with the weight in oneDNN's layout.
 
-    oneDNN compiles a kernel for each number of rows (about a millisecond), so rows are padded to a few
-    different numbers. One row becomes four: oneDNN's product with one vector is slower than that with four.
+    With few threads a single row, as in greedy search at batch size 1, has a kernel of its own
+    (`row_product`). oneDNN compiles a kernel for each number of rows (about a millisecond), so rows are
+    padded to a few different numbers. One row becomes four: oneDNN's product with one vector is slower than
+    that with four.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:

@@ -49,9 +49,11 @@ class AttentiveState(State, Protocol):
 
 
 class Tree(Protocol):
-    """Decoder states of prefixes that share their beginnings, for searches that go back: a node is a prefix
-    with its last token, and may be continued in any order, at any time, until it is freed. Nodes 0 … B-1
-    stand for the empty prefixes of the B sentences, before bos."""
+    """Decoder states of prefixes that share their beginnings, for searches that go back.
+
+    A node is a prefix with its last token, and may be continued in any order, at any time, until it is freed.
+    Nodes 0 … B-1 stand for the empty prefixes of the B sentences, before bos.
+    """
 
     def free(self, nodes: Sequence[int]) -> None:
         """Free the places of nodes for reuse; no node below them is stepped or continued any more."""
@@ -86,8 +88,10 @@ class TranslationModel(Protocol):
         """Make a tree of the B empty prefixes, for at most `max_length` tokens per prefix (bos counted)."""
 
     def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
-        """Continue each of the nodes `parents` (N,), which may be of different sentences and depths and may
-        repeat, by one of tokens (N,); returns hidden (N, D) and the new nodes."""
+        """Continue each of the nodes `parents` (N,) by one of tokens (N,); return hidden (N, D), new nodes.
+
+        The nodes may be of different sentences and depths and may repeat.
+        """
 
     def nvs_logits(self, memory: Memory) -> Tensor:
         """Return the NVS head's logits, maximal over source positions (B, V). ValueError without a head."""

@@ -118,10 +118,12 @@ WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Attention(nn.Module):
-    """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1); `dropout` falls on its weights in training,
-    which are softmax's, entmax's with α = 1.5, or sparsemax's (Peters et al. 2019; Correia et al. 2019).
-    Masks are True where a key may be attended, or are added to scores, and broadcast to (B, H, T, S); packed
-    sentences have spans instead."""
+    """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1).
+
+    `dropout` falls on its weights in training, which are softmax's, entmax's with α = 1.5, or sparsemax's
+    (Peters et al. 2019; Correia et al. 2019). Masks are True where a key may be attended, or are added to
+    scores, and broadcast to (B, H, T, S); packed sentences have spans instead.
+    """
 
     def __init__(self, heads: int, dropout: float, weights: str = "softmax") -> None:
         super().__init__()

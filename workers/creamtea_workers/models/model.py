@@ -95,8 +95,11 @@ def save_model(folder: Path, model: Model, config: ModelConfig) -> None:
 
 
 def load_initial(model: Model, folder: Path) -> bool:
-    """Load the weights of another train step from `folder` into a fresh model, in which an NVS head may be
-    new: True if it is. StepError where names or shapes differ."""
+    """Load the weights of another train step from `folder` into a fresh model.
+
+    Return True if the model has an NVS head that the other lacks, which then starts anew. StepError if names
+    or shapes differ.
+    """
     loaded, own = load_file(folder / WEIGHTS), model.state_dict()
     head = {name for name in own if name.startswith("nvs.")}
     new_head = bool(head) and head.isdisjoint(loaded)

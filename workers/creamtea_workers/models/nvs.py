@@ -53,11 +53,12 @@ class NvsHead(nn.Module):
 
 
 class MaxVote(torch.autograd.Function):
-    """max over positions s of (W h_s + b): logits are computed for a few sentences at a time, and only the
-    winning position is kept, so that the memory needed is B × V, not B × S × V.
+    """max over positions s of (W h_s + b), without holding all of them.
 
-    Backward: ∂/∂W_v = Σ_b g_bv · h_{b, winner(b, v)}, an embedding bag over the encoder's rows, and
-    ∂/∂h_bs = Σ_v g_bv [winner(b, v) = s] W_v.
+    Logits are computed for a few sentences at a time, and only the winning position is kept, so that the
+    memory needed is B × V, not B × S × V. Backward, with an embedding bag over the encoder's rows:
+
+        ∂/∂W_v = Σ_b g_bv · h_{b, winner(b, v)},   ∂/∂h_bs = Σ_v g_bv [winner(b, v) = s] W_v
     """
 
     @staticmethod

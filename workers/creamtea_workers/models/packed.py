@@ -97,8 +97,10 @@ class Packing:
 def add_and_normalise(
     x: Tensor | None, added: Tensor, dropout: nn.Module, norm: nn.Module, packing: Packing | None
 ) -> tuple[Tensor, Tensor]:
-    """Return x + dropout(added), and the layer normalisation of that. No `x` is zero. On a GPU one kernel
-    does it, in packed batches and where nothing is trained: the sum is then in fp32."""
+    """Return x + dropout(added), and the layer normalisation of that; no `x` is zero.
+
+    On a GPU one kernel does it, in packed batches and where nothing is trained: the sum is then in fp32.
+    """
     if added.is_cuda and (packing is not None or not (dropout.training or torch.is_grad_enabled())):
         from creamtea_workers.models.fused import AddAndNormalise
 

@@ -71,8 +71,10 @@ class ResidualLayer(nn.Module):
         following: nn.Module | None,
         packing: Packing | None = None,
     ) -> Stream:
-        """Add a sublayer's output to its input. `own` is the sublayer's normalisation, `following` that of
-        the next one."""
+        """Add a sublayer's output to its input.
+
+        `own` is the sublayer's normalisation, `following` that of the next one.
+        """
         norm = own if self.post_norm else following
         assert norm is not None
         x, normed = add_and_normalise(stream[0], added, self.dropout, norm, packing)
@@ -232,8 +234,11 @@ class Transformer(Model):
     def run_packed(
         self, source: Tensor, target_in: Tensor, places: Tensor, table: Tensor, packing: Packing
     ) -> tuple[Tensor, Tensor]:
-        """Encode and decode packed sentences: ids (N_s,) and (N_t,), and the places (N_s + N_t,) of both in
-        their sentences, whose vectors are rows of `table`. Return hidden vectors of both, (N, D)."""
+        """Encode and decode packed sentences; return hidden vectors of both sides, (N, D).
+
+        Ids are (N_s,) and (N_t,); `places` (N_s + N_t,) of both in their sentences, whose vectors are rows of
+        `table`.
+        """
         sizes = [len(source), len(target_in)]
         if self.source_embedding is None:
             vectors = F.embedding(torch.cat([source, target_in]), self.embedding.weight)
@@ -386,8 +391,9 @@ class Ssru(nn.Module):
 
 
 class Recurrence(torch.autograd.Function):
-    """f, W x → c, all (B, T, D). One elementwise operation per position in either direction; autograd of
-    the plain loop would compute and keep several.
+    """f, W x → c, all (B, T, D), by one elementwise operation per position in either direction.
+
+    Autograd of the plain loop would compute and keep several.
 
     Backward, with C[t] the whole gradient that arrives at c[t]:
 

@@ -105,8 +105,10 @@ def differentiate_(
     grad_bias: Tensor,
     tile: int,
 ) -> None:
-    """Turn product (n, V), the logits without the bias `offset`, into their gradient; add the losses to
-    `total` and the gradient of the bias to `grad_bias`."""
+    """Turn the product (n, V), the logits without the bias `offset`, into their gradient.
+
+    Add the losses to `total` and the gradient of the bias to `grad_bias`.
+    """
     losses = objective.fused_(product, offset, targets) if uses_kernels(product) else None
     if losses is not None:
         total += losses.sum()

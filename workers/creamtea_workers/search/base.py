@@ -34,8 +34,10 @@ class SearchInput:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a search reports about its hypotheses beyond what every search does: files of JSON Lines by name,
-    and metrics, as its class in `creamtea.methods.searches` declares them."""
+    """What a search reports about its hypotheses beyond what every search does.
+
+    Files of JSON Lines by name, and metrics, as its class in `creamtea.methods.searches` declares them.
+    """
 
     files: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     metrics: Sequence[MetricRow] = ()
@@ -51,8 +53,10 @@ class SearchMethod(ABC):
 
     @property
     def beam(self) -> int:
-        """Width of the beam; 1 where there is none. A sentence whose vocabulary offers fewer hypotheses
-        fills less of it."""
+        """The width of the beam; 1 if there is none.
+
+        A sentence whose vocabulary offers fewer hypotheses fills less of it.
+        """
         return 1
 
     @abstractmethod
@@ -60,8 +64,10 @@ class SearchMethod(ABC):
         """One hypothesis per sentence."""
 
     def best(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
-        """Return at most `count` distinct hypotheses per sentence, best first; the first is what `__call__`
-        finds. `count`: at most the `most_hypotheses` of its class in `creamtea.methods.searches`."""
+        """Return at most `count` distinct hypotheses per sentence, best first; `__call__` finds the first.
+
+        `count`: at most the `most_hypotheses` of its class in `creamtea.methods.searches`.
+        """
         if count > 1:
             raise ValueError(f"{type(self).__name__} finds one hypothesis per sentence, not {count}")
         return [[hypothesis] for hypothesis in self(batch)]
@@ -77,7 +83,9 @@ class SearchMethod(ABC):
         self, sources: Sequence[str], hypotheses: Sequence[Hypothesis], context: StepContext[Any]
     ) -> tuple[Sequence[Hypothesis], Sequence[MetricRow]]:
         """Choose the outputs of a whole test set from what was found; return metrics of the choice, too.
-        Only searches whose class has `settles` change anything."""
+
+        Only searches whose class has `settles` change anything.
+        """
         return hypotheses, []
 
     def findings(self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Findings:
@@ -142,7 +150,7 @@ def top_candidates(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _top(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """What `top_candidates` does, in one search."""
+    """Do what `top_candidates` does, in one search."""
     if ranks.is_cuda:  # asking whether there are equal ones would make the CPU wait
         return top_by_key(ranks, count)
     values, indices = ranks.topk(min(count + 1, ranks.shape[1]), dim=1)

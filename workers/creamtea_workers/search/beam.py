@@ -40,12 +40,15 @@ LEAST_COVERED = 1e-10  # so that a source position without attention does not ru
 
 @dataclass(frozen=True)
 class BeamSearch(SearchMethod):
-    """`length_normalization` a ranks hypotheses by score / length^a, </s> counted; 0, the
-    papers' choice, ranks by the score. `Hypothesis.score` is never normalised.
+    """Beam search, ranked by score / length^a (`length_normalization`).
 
-    With `gnmt` and `coverage_penalty` β the rank is GNMT's (Wu et al. 2016, Eq. 14):
-    score / ((5 + length) / 6)^a + β Σ_i log min(Σ_j p_ij, 1), where p_ij is the attention of target position
-    j to source position i, </s> among both. A sum below `LEAST_COVERED` counts as that.
+    </s> counts; a = 0, the papers' choice, ranks by the score. `Hypothesis.score` is never normalised. With
+    `gnmt` and `coverage_penalty` β the rank is GNMT's (Wu et al. 2016, Eq. 14):
+
+        score / ((5 + length) / 6)^a + β Σ_i log min(Σ_j p_ij, 1)
+
+    where p_ij is the attention of target position j to source position i, </s> among both. A sum below
+    `LEAST_COVERED` counts as that.
     """
 
     width: int = 4
@@ -101,8 +104,10 @@ class BeamSearch(SearchMethod):
 
 @dataclass
 class _Beams:
-    """The beams of n running sentences: R slots each, best first. R follows from what the fullest beam holds.
-    `extend` writes to none of its tensors but replaces them."""
+    """The beams of n running sentences: R slots each, best first.
+
+    R follows from what the fullest beam holds. `extend` writes to none of its tensors but replaces them.
+    """
 
     search: BeamSearch
     sentences: Tensor  # (n,) which sentence of the batch
@@ -154,8 +159,10 @@ class _Beams:
         )
 
     def extend(self, log_scores: Tensor, output: OutputLayer, ends: Tensor) -> Tensor:
-        """Extend every unfinished hypothesis by log_scores (n, R, K), which is overwritten, and keep the
-        best; returns the slots (n, R') that they come from."""
+        """Extend every unfinished hypothesis by log_scores (n, R, K) and keep the best.
+
+        `log_scores` is overwritten. Return the slots (n, R') that the kept hypotheses come from.
+        """
         _, slots, size = log_scores.shape
         scores, ranks = (tensor.flatten(1) for tensor in self._candidates(log_scores, ends))
         rank, index = top_candidates(ranks, min(self.search.width, slots * size))  # (n, R')
@@ -176,8 +183,10 @@ class _Beams:
         return parents
 
     def _candidates(self, log_scores: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
-        """The candidates' scores and ranks (n, R, K). A finished hypothesis, which only stays with
-        normalisation, has one candidate, itself, at </s>."""
+        """Return the candidates' scores and ranks (n, R, K).
+
+        A finished hypothesis, which only stays with normalisation, has one candidate, itself, at </s>.
+        """
         scores = log_scores.add_(self.scores.unsqueeze(2))
         if self.by_score:
             return scores, scores
@@ -257,8 +266,10 @@ class _Beams:
         return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
 
     def narrow(self, rows: Tensor) -> Tensor:
-        """Drop slots that are empty in every sentence, in steps of a quarter of the slots, since decoders
-        copy more when the number of rows changes; rows (n, R) of the slots -> (n, R')."""
+        """Drop slots that are empty in every sentence: rows (n, R) of the slots → (n, R').
+
+        They go in steps of a quarter of the slots, since decoders copy more when the number of rows changes.
+        """
         filled = self.scores > -torch.inf
         needed, slots = int(filled.sum(1).amax()), filled.shape[1]
         while (fewer := 3 * slots // 4) >= max(needed, 1):

@@ -45,8 +45,10 @@ _tokenize = Tokenizer13a()
 
 @dataclass(frozen=True)
 class MbrSearch(SearchMethod):
-    """Choose the sample with the highest expected utility. Of equal ones the higher score wins, then the
-    first."""
+    """Choose the sample with the highest expected utility.
+
+    Of equal ones the higher score wins, then the first.
+    """
 
     sampler: Sampler
     samples: int  # per sentence

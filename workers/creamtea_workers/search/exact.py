@@ -45,8 +45,11 @@ class ExactHypothesis(Hypothesis):
 
 @dataclass(frozen=True)
 class ExactSearch(SearchMethod):
-    """Exact search of a batch. With `depth`, only hypotheses of at most that many subwords compete with the
-    beam search's, and `outcome` is about those."""
+    """Exact search of a batch.
+
+    With `depth`, only hypotheses of at most that many subwords compete with the beam search's, and `outcome`
+    is about those.
+    """
 
     budget: SearchBudget
     depth: int | None = None  # subwords, </s> not counted
@@ -152,8 +155,10 @@ class SearchBudget:
 
 @torch.inference_mode()
 def depth_first(batch: SearchInput, bounds: Sequence[float], budget: SearchBudget) -> Iterator[list[_Search]]:
-    """Search, and yield before every round the sentences whose search has finished, often none. `bounds`: the
-    score that each sentence's hypothesis must exceed; -inf where any will do."""
+    """Search, and yield before every round the sentences whose search has finished, often none.
+
+    `bounds`: the score that each sentence's hypothesis must exceed; -inf if any will do.
+    """
     model, output, limits = batch.model, batch.output, batch.limits
     device = batch.memory.hidden.device
     tree = model.start_tree(batch.memory, max(limits))
@@ -211,8 +216,11 @@ class _Prefix:
 
 @dataclass
 class _Search:
-    """The search for one sentence. On `stack` every prefix lies above those that it begins with; one that has
-    no continuation left to take is released when it is on top."""
+    """The search for one sentence.
+
+    On `stack` every prefix lies above its own beginnings; a prefix that has no continuation left to take is
+    released when it is on top.
+    """
 
     sentence: int
     limit: int

@@ -156,8 +156,11 @@ def decode_fixed(batch: SearchInput, rows: int, key: Hashable, make: Make) -> li
 
 
 def _replay(decoding: Decoding, steps: int, device: torch.device) -> None:
-    """Run at most so many steps. On a GPU the next step is started before it is known whether the last one
-    has ended the last sentence; such a step changes nothing."""
+    """Run at most so many steps.
+
+    On a GPU the next step is started before it is known whether the last one has ended the last sentence;
+    such a step changes nothing.
+    """
     begin, replay_step = decoding.replays
     begin()
     if device.type != "cuda":

@@ -84,8 +84,11 @@ def decode_columns(batch: SearchInput, count: int, choice: Choice) -> list[list[
 
 
 def _worth_dropping(live: Sequence[int], shape: Sequence[int]) -> tuple[list[int], list[int]] | None:
-    """`live`: the running ones of (n, R) decoder rows. The sentences that have any and, of each of them, as
-    many rows as the most of a sentence, running ones first. None where that saves less than a quarter."""
+    """Return which sentences and rows to keep, or None if that saves less than a quarter.
+
+    `live`: the running ones of (n, R) decoder rows. The sentences that have any are kept and, of each of
+    them, as many rows as the most of a sentence, running ones first.
+    """
     width = shape[1]
     counts = Counter(n // width for n in live)
     most = max(counts.values())

@@ -88,7 +88,7 @@ class OutputLayer(ABC):
         own.fill_(True) if other._real is None else own.copy_(other._real)
 
     def _kept(self, sentences: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The ids of these sentences, and which of them are real."""
+        """Return the ids of these sentences, and which of them are real."""
         return self._ids[sentences], None if self._real is None else self._real[sentences]
 
 
@@ -110,8 +110,10 @@ def output_layer(model: TranslationModel, selection: Sequence[Tensor] | None) ->
 
 
 def _pad(selection: Sequence[Tensor], vocabulary_size: int) -> tuple[Tensor, Tensor | None]:
-    """ids (B, K), still sorted: padded with the last id, and (B, K) bool, True at the real ones (None where
-    nothing is padded, which saves the masking)."""
+    """Return ids (B, K), still sorted and padded with the last id, and (B, K) bool, True at the real ones.
+
+    None instead of the bools if nothing is padded, which saves the masking.
+    """
     sizes = [len(ids) for ids in selection]
     if len(set(sizes)) == 1:
         return torch.stack(list(selection)), None

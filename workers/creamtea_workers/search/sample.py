@@ -59,7 +59,7 @@ class Sampler:
         return drawn
 
     def _numbers(self, batch: SearchInput, count: int) -> Tensor:
-        """The uniform numbers (B, count, L) of the batch's sentences, on the CPU."""
+        """Return the uniform numbers (B, count, L) of the batch's sentences, on the CPU."""
         numbers = torch.zeros(len(batch.limits), count, max(batch.limits), dtype=torch.float64)
         for own, source, limit in zip(numbers, batch.sources, batch.limits, strict=True):
             own[:, :limit] = draws(self.seed, source, count, limit)

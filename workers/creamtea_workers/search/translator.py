@@ -58,12 +58,13 @@ _CELLS, _ROWS, _KEPT = 1 << 26, 1 << 13, 1 << 29
 
 @dataclass(frozen=True)
 class Translator:
-    """A system: model × selection × search. A source without subwords has one translation, the empty one:
-    only </s> may follow it, whatever the model has learnt.
+    """A system: model × selection × search.
 
-    In fp32 and int8 an output does not depend on what else is in the batch; in bf16 and fp16, and in int8
-    behind an LSTM, a batch of another shape may be rounded differently, so that one of two nearly equal words
-    wins instead of the other."""
+    A source without subwords has one translation, the empty one: only </s> may follow it, whatever the model
+    has learnt. In fp32 and int8 an output does not depend on what else is in the batch; in bf16 and fp16, and
+    in int8 behind an LSTM, a batch of another shape may be rounded differently, so that one of two nearly
+    equal words wins instead of the other.
+    """
 
     model: TranslationModel
     objective: Objective
@@ -86,7 +87,7 @@ class Translator:
             first += len(batch)
 
     def _room(self, longest: int) -> int:
-        """How many sentences of at most `longest` subwords memory has room for; at least one."""
+        """Return how many sentences of at most `longest` subwords memory has room for; at least one."""
         rows = self.search.rows
         places = longest + 1 + length_limit(self.search.max_length_ratio, longest)
         kept = max(1, rows * places * self.model.kept)
@@ -121,7 +122,9 @@ class Translator:
     @torch.inference_mode()
     def translate_gradually(self, sources: Sources) -> Iterator[list[tuple[int, Translation]]]:
         """Yield what `translate` returns, by position, as it is found: an exact search may take an hour.
-        Empty lists in between let the caller report progress and stop."""
+
+        Empty lists in between let the caller report progress and stop.
+        """
         if not self.model.may_pad or not all(sources):
             texts = [n for n, source in enumerate(sources) if source] if self.model.may_pad else []
             rest = [n for n in range(len(sources)) if n not in texts]
@@ -157,7 +160,7 @@ class Translator:
         return self.selector.limits(source, self._encode([source])[0], ids)
 
     def _batch(self, sources: Sources, with_scores: bool = True) -> tuple[SearchInput, list[int]]:
-        """What the search is given, and how many ids each sentence may use."""
+        """Return what the search is given, and how many ids each sentence may use."""
         memory, selection = self._encode(sources)
         sizes = [self.model.vocabulary_size] * len(sources) if selection is None else [*map(len, selection)]
         if not any(sources):  # batches are of empty sources alone, or have none
@@ -172,8 +175,10 @@ class Translator:
         return memory, self.selector.select(sources, memory)
 
     def _in_parts(self, work: Callable[[Sources], list[Result]], sources: Sources) -> list[Result]:
-        """`work` on all sources at once, empty ones by themselves; if the model's batches may not be padded,
-        on those of each length. The results are in the order of the sources."""
+        """Do `work` on all sources at once, empty ones by themselves; return results in the sources' order.
+
+        If the model's batches may not be padded, work on the sources of each length.
+        """
         lengths = [len(source) for source in sources]
         order = sorted(range(len(sources)), key=lengths.__getitem__)
         empty = lengths.count(0)
@@ -208,8 +213,11 @@ def source_batch(sources: Sources, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What a train step left, on a device, ready to translate. Scores are computed in fp32, of logits that
-    in bf16 and fp16 have been rounded to these, and in int8 are products of rounded numbers."""
+    """What a train step left, on a device, ready to translate.
+
+    Scores are computed in fp32, from logits that bf16 and fp16 have rounded and that are products of rounded
+    numbers in int8.
+    """
 
     model: TranslationModel
     objective: Objective
@@ -322,8 +330,10 @@ UNKNOWN = "this selection does not say what would allow it"
 
 @dataclass(frozen=True)
 class OpenSystem:
-    """A system in memory, once its step's files have been read. Its outputs are those of a decode step with
-    the same params."""
+    """A system in memory, once its step's files have been read.
+
+    Its outputs are those of a decode step with the same params.
+    """
 
     params: DecodeParams
     subwords: TextModel

@@ -95,7 +95,7 @@ def train_aligner(
 
 
 def _normalised(counts: Reals, index: Together) -> Reals:
-    """The counts, each divided by the total of its row, in place."""
+    """Divide each count by the total of its row, in place."""
     for first, last in index.blocks():
         starts = index.starts[first : last + 1]
         part = counts[starts[0] : starts[-1]]
@@ -191,8 +191,10 @@ def _units(shards: Iterable[Shard]) -> Iterator[list[_Group]]:
 
 
 def _posteriors(index: Together, probability: Reals, tension: float, unit: list[_Group]) -> _Posteriors:
-    """Compute the posteriors of every target word's source words and of NULL; a group's cells are (pairs, m,
-    n), then (pairs, m)."""
+    """Compute the posteriors of every target word's source words and of NULL.
+
+    A group's cells are (pairs, m, n), then (pairs, m).
+    """
     size = sum(group.cells for group in unit)
     numbers, values = np.empty(size, dtype=np.int64), np.empty(size)
     statistics, start = [], 0
@@ -239,11 +241,12 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int
 
 
 def _best_tension(expected: _Expected, tension: float) -> float:
-    """The λ in TENSIONS that maximises Σ posterior · log δ: Newton's method on the gradient
+    """Return the λ in TENSIONS that maximises Σ posterior · log δ.
+
+    Newton's method on the gradient (Dyer et al., Section 2.2), which falls in λ; bisection where a step would
+    leave the bracket:
 
         Σ posterior · h  -  Σ_i weight_i · E_δ[h | i]
-
-    (Dyer et al., Section 2.2), which falls in λ; bisection where a step would leave the bracket.
     """
     low, high = TENSIONS
     for _ in range(50):
@@ -374,8 +377,10 @@ class Together:
 
 
 def _bitmap(shards: Iterable[Shard], rows: Ids, columns: Ids) -> NDArray[np.uint64]:
-    """(R, words of a row), bit c of row r set where they occur together. As many passes over the corpus as
-    it takes to mark `_BLOCK` possible pairs at a time, mostly one."""
+    """Return (R, words of a row), bit c of row r set where they occur together.
+
+    It passes over the corpus as often as it takes to mark `_BLOCK` possible pairs at a time, mostly once.
+    """
     count, width = int(rows[-1]) + 1, int(columns[-1]) + 1
     bits = np.zeros((count, -(-width // 64)), dtype="<u8")
     size = max(1, _BLOCK // width)
@@ -399,14 +404,15 @@ NULL = -1
 
 
 def viterbi(aligner: Aligner, shard: Shard) -> list[Ids]:
-    """Return an array (m,) for each pair: the source position (from 0) of every target word, or NULL. Of
-    equally probable positions the first is taken, NULL last. In model 2 the best alignment is the best of
+    """Return an array (m,) for each pair: the source position (from 0) of every target word, or NULL.
+
+    Of equally probable positions the first is taken, NULL last. In model 2 the best alignment is the best of
     each target word alone:
 
         argmax_j δ(j | i, m, n) · t(e_i | f_j)
 
-    Words that never occurred together in training have t = 0; a target word that has it for all sources,
-    and every word of a pair without a source, is NULL's.
+    Words that never occurred together in training have t = 0; a target word that has it for all sources, and
+    every word of a pair without a source, is NULL's.
     """
     table, keys = aligner.table, aligner.table.keys
     alignments: list[Ids] = [np.full(len(target), NULL) for target in shard.targets]

@@ -264,8 +264,10 @@ def _run(program: Path, folder: Path, threads: int, watch: Callable[[], None]) -
 def _counted_links(
     path: Path, shards: Iterable[Shard], pairs: int, vocabulary_size: int
 ) -> tuple[Keys, Keys]:
-    """source * vocabulary_size + target of every link, ascending, and how often it is there. StepError if the
-    links are not those of these pairs."""
+    """Return source * vocabulary_size + target of every link, ascending, and how often it is there.
+
+    StepError if the links are not those of these pairs.
+    """
     keys, counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     try:
         with path.open(encoding="ascii") as file:

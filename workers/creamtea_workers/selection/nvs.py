@@ -50,9 +50,11 @@ class NvsSelector:
 
 @dataclass(frozen=True)
 class WordVotes:
-    """NVS logits without context (Domhan et al. 2022, section 4.3 and Table 6): the model encodes each source
-    word, which may be several subwords, alone with </s> and predicts from that. The maximum over a sentence's
-    words is, at every threshold, the union of their sets; a sentence without words has the empty union.
+    """NVS logits without context (Domhan et al. 2022, section 4.3 and Table 6).
+
+    The model encodes each source word, which may be several subwords, alone with </s> and predicts from that.
+    The maximum over a sentence's words is, at every threshold, the union of their sets; a sentence without
+    words has the empty union.
     """
 
     model: TranslationModel

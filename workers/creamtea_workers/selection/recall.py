@@ -101,8 +101,10 @@ class RecallInputs:
 
 
 class RecallTask(NamedTuple):
-    """The sentences of a test set, and its idioms by themselves: each idiom's words alone are a source, and
-    those of its translation are the reference and its only idiom."""
+    """The sentences of a test set, and its idioms by themselves.
+
+    Each idiom's words alone are a source, and those of its translation are the reference and its only idiom.
+    """
 
     sentences: RecallInputs
     idioms: RecallInputs  # a row for each idiom of each segment
@@ -247,8 +249,10 @@ def _micro(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]
 
 
 def clusters_of(names: Sequence[Sequence[str]]) -> list[int]:
-    """Number the cluster of each segment by the idioms in it. Segments with an idiom in common are in one
-    cluster, also if only other segments connect them."""
+    """Number the cluster of each segment by the idioms in it.
+
+    Segments with an idiom in common are in one cluster, also if only other segments connect them.
+    """
     if not names:
         return []
     column = {name: n for n, name in enumerate(dict.fromkeys(name for own in names for name in own))}
@@ -275,8 +279,10 @@ MAX_LISTED = 100
 
 
 def most_first(name: str, idioms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """List the idioms with subwords under `name`, the most subwords first, at most MAX_LISTED of them; and
-    count them (NVS paper, Figures 1 and 5)."""
+    """List the idioms with subwords under `name`, the most subwords first, and count them.
+
+    At most MAX_LISTED are listed (NVS paper, Figures 1 and 5).
+    """
     affected = sorted((idiom for idiom in idioms if idiom[name]), key=lambda idiom: -len(idiom[name]))
     return {"count": len(affected), "of": len(idioms), "idioms": affected[:MAX_LISTED]}
 

@@ -38,8 +38,10 @@ class FullSelector:
 
 @dataclass(frozen=True)
 class LexiconSelector:
-    """The top-k target subwords of every source subword, union over the sentence's source subwords; with
-    `frequent` also as many of the most frequent target subwords (Marian's shortlist)."""
+    """The top-k target subwords of every source subword, united over the sentence.
+
+    With `frequent` also as many of the most frequent target subwords (Marian's shortlist).
+    """
 
     lexicon: Lexicon
     k: int

@@ -337,8 +337,10 @@ def compare_contexts(context: StepContext[NvsContextParams]) -> StepResult:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The sentences with an idiom, and by metric the subwords that should be selected from each; none of a
-    sentence whose idiom the metric does not know."""
+    """The sentences with an idiom, and by metric the subwords that should be selected from each.
+
+    A sentence whose idiom the metric does not know has none.
+    """
 
     subwords: SubwordTexts
     sources: list[list[int]]

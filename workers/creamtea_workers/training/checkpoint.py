@@ -129,8 +129,10 @@ class Saver:
         return self._group.share(lambda: max(position_names(self._checkpoints.names()), default=None))
 
     def discard_damaged(self) -> None:
-        """Remove damaged files, positions that lack a part or one of their best models, and everything if no
-        position is left. This worker acts alone."""
+        """Remove damaged files, and positions that lack a part or one of their best models.
+
+        Everything goes if no position is left. This worker acts alone.
+        """
         checkpoints = self._checkpoints
         for file in checkpoints.names():
             with suppress(DamagedCheckpoint):

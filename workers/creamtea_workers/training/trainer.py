@@ -303,9 +303,12 @@ class Trainer:
         return torch.stack((loss.detach(), translation.detach())).float()
 
     def losses_of(self, batch: Batch, chance: int, tokens: int, sentences: int) -> tuple[Tensor, Tensor]:
-        """Return a batch's part in the loss of an update of `tokens` and `sentences` (mean translation loss
-        per token plus mean NVS loss per sentence), and the sum of its translation losses. `chance`: the seed
-        of its dropout. If only the head is trained, its loss per sentence replaces the loss per token."""
+        """Return a batch's part in the loss of an update, and the sum of its translation losses.
+
+        The update has `tokens` and `sentences`: its loss is the mean translation loss per token plus the mean
+        NVS loss per sentence. `chance`: the seed of its dropout. If only the head is trained, its loss per
+        sentence replaces the loss per token.
+        """
         if self.frozen:
             batch = batch.to(self.device)
             with torch.no_grad():
@@ -458,8 +461,10 @@ class Trainer:
 
 
 def attention_kernels(device: torch.device, deterministic: bool) -> AbstractContextManager[None]:
-    """Choose plain matrix products on a CPU, where the backward pass of the fused kernel takes seven times as
-    long (bf16, sentences of 17 subwords), and where fused kernels are not deterministic."""
+    """Choose plain matrix products where fused kernels are slow or not deterministic.
+
+    On a CPU the backward pass of the fused kernel takes seven times as long (bf16, sentences of 17 subwords).
+    """
     return sdpa_kernel(SDPBackend.MATH) if deterministic or device.type == "cpu" else nullcontext()
 
 
