@@ -137,6 +137,17 @@ def test_reload_second_tab_and_restart_lose_nothing(site, open_page) -> None:
     assert stored(site.database, rater_id, source) == dict(zip(texts, [20, 9, 5, 0], strict=True))
 
 
+def test_the_board_does_not_fade_while_the_server_is_slow(site, open_page) -> None:
+    """Streamlit fades what it draws anew, and with it the board's word that the server does not answer."""
+    own_campaign(site.database, "pangolin-slow", FIVE)
+    page = open_page(site.rater_link("pangolin-slow", "slow")[0])
+    item_on(page, 1, 5)
+    page.add_style_tag(content='[data-stale="true"] { opacity: 0.33; }')  # one class there
+    board = page.locator('[class*="st-key-board-"]')
+    fade = "element => { element.dataset.stale = 'true'; return getComputedStyle(element).opacity; }"
+    assert board.evaluate(fade) == "1"
+
+
 def test_a_second_tab_that_saves_other_values_is_told(site, open_page) -> None:
     own_campaign(site.database, "pangolin-tabs", FIVE)
     link, rater_id = site.rater_link("pangolin-tabs", "twice")
