@@ -247,6 +247,7 @@ def test_an_organiser_gets_a_link(creamtea: Any, database: Database) -> None:
     make(creamtea)
     assert "/enter#" in creamtea("campaign", "link", "first", "--organiser").stdout
     assert "/enter#" in creamtea("campaign", "link", "first", "--viewer").stdout
+    assert "link created reader" in creamtea("campaign", "log", "first").stdout
     assert "reader of first" in creamtea("links", "list").stdout
     for wrong in ([], ["--organiser", "--rater", "anna"], ["--count", "2", "--participants"]):
         refused = creamtea("campaign", "link", "first", *wrong)

@@ -94,13 +94,11 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
                 message = str(error).removeprefix(f"direction {direction}: ")
                 mistakes.setdefault(message, []).append(direction)
         if mistakes:
-            raise StudyErrors(
-                [
-                    f"{'direction' if len(where) == 1 else 'directions'} {', '.join(where)}: {message}"
-                    for message, where in mistakes.items()
-                ],
-                str(file),
-            )
+            lines = [
+                f"direction{'s' * (len(where) > 1)} {', '.join(where)}: {message}"
+                for message, where in mistakes.items()
+            ]
+            raise StudyErrors(lines, str(file))
     lines = [f"{file} is valid: {counted(len(systems), 'direction')}"]
     lines += [f"  {direction}: {counted(len(found), 'system')}" for direction, found in systems.items()]
     lines += _note_on_systems(systems)

@@ -139,7 +139,7 @@ def log(name: Name, json_output: AsJson = False) -> None:
         entries = audit.read(database, campaigns.summary(database, name).id)
     lines = [
         f"{entry.at:%Y-%m-%d %H:%M:%S} UTC  {entry.actor}  {entry.action}"
-        + (f" {entry.rater}" if entry.rater is not None else "")
+        + (f" {whom}" if (whom := entry.rater or entry.detail.get("role")) else "")
         + (f": {entry.reason}" if entry.reason else "")
         for entry in entries
     ]

@@ -340,9 +340,8 @@ def _with_media(
             raise InputError(f"{file.place}: {missing}")
         if file.target == "document" and file.number not in documents:
             missing = f"{key_name('documents')} has no document {str(file.number)!r}"
-            raise InputError(
-                f"{file.place}: {missing}; {one_of(sorted(documents), file.number, 'there are')}"
-            )
+            listed = one_of(sorted(documents), file.number, "there are")
+            raise InputError(f"{file.place}: {missing}; {listed}")
     files = _by_target(given)
     return [
         [

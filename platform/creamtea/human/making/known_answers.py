@@ -1,35 +1,13 @@
 """Items with known answers: practice items (the tutorial), which explain, and attention checks, which test.
 
-Both are written by the organiser, in YAML or JSON. A practice item says why its answers are right:
-
-    items:
-      - source: Guten Morgen
-        outputs:
-          - {text: Good morning, accepted: [5.0, 6.0]}
-          - {text: Good mourning, accepted: [1.0, 3.0]}
-        explanation: '"Good mourning" is well-formed and says something else.'
-
-Raters see the outputs in a drawn order: explanations quote them, because "the second" may be any. An
-attention check looks like any other item:
-
-    checks:
-      - source: Guten Morgen
-        outputs:
-          - {text: Good morning, accepted: [5.0, 6.0], above: [2]}
-          - {text: The cheese is blue, accepted: [1.0, 2.4]}
-        warning: Please read both sentences before you give values.
+Both are written by the organiser, in YAML or JSON (examples: docs/guide-organiser.md). Raters see the outputs
+in a drawn order: explanations quote them, because "the second" may be any. A check looks like any other item.
 
 `accepted` holds the lowest and the highest value of the protocol's scale; for preference 2 is better, 1 the
 same, 0 worse. `above` holds the numbers of the outputs of the item that must have a lower score. Where raters
-mark errors, `spans` holds those that they must find, beside `accepted` or in its place:
-
-          - text: Good mourning
-            spans:
-              - {start: [5, 5], end: [12, 12], severity: major}
-
-Places are characters of the text from 0, the last one included, each as the lowest and the highest that are
-right; severity and category may be left open, and an omission has no places. An empty list says that there is
-no error.
+mark errors, `spans` holds those that they must find, beside `accepted` or in its place. Places are characters
+of the text from 0, the last one included, each as the lowest and the highest that are right; severity and
+category may be left open, and an omission has no places. An empty list says that there is no error.
 
 A check with a `warning` is loud: after a wrong answer the rater reads it and may try again, at most
 `MAX_WARNINGS` times. Without one it is silent: any answer is stored. Either way the first answer decides

@@ -181,8 +181,7 @@ def _segments(path: Path) -> list[str]:
 
 
 def _check_as_long(files: Iterable[tuple[Path, Sequence[str]]], sources: Sequence[str], beside: Path) -> None:
-    """Raise InputError with every file that has other than a line per segment of `sources`, read from the
-    file `beside`."""
+    """Raise InputError with all files that have not one line per segment of the file `beside`."""
     misfits = [
         f"{file_name(path)}: {counted(len(lines), 'line')}"
         for path, lines in files

@@ -264,7 +264,7 @@ def as_work(
         document_letters=whole.letters,
         document_draft=whole.drafted(page) if document is None else document,
         document_before=whole.before,
-        comment=page.drafted_comment() if comment is None else comment,
+        comment=(page.first_assignment.draft or {}).get("comment", "") if comment is None else comment,
         revision=revision,
         done=done,
         left=left,

@@ -229,9 +229,6 @@ class RaterPage:
             for answer in (assignment.draft or {}).get("answers", [None] * len(assignment.order))
         ]
 
-    def drafted_comment(self) -> str:
-        return str((self.first_assignment.draft or {}).get("comment", ""))
-
     def split(self, answers: Sequence[Answer]) -> list[list[Answer]]:
         """Split answers about the shown outputs by item. RatingRefused where their number is wrong."""
         sizes = [len(assignment.order) for assignment in self.assignments]
