@@ -289,6 +289,7 @@ def _histogram(
         ]
 
     x = {"field": "from", "type": "quantitative", "title": title, "scale": {"domain": [start, end]}}
+    x["axis"] = {"labelFlush": True}  # else the last label is clipped
     y = {"field": "share", "type": "quantitative", "title": "share", "axis": {"format": "%"}}
     layers: list[dict[str, Any]] = [
         {
