@@ -20,11 +20,11 @@ from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import design, launching
+from creamtea.human.making.campaigns import progress_by_kind
 from creamtea.human.making.outputs import Documents
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import adaptive
 from creamtea.human.rating.adaptive import NextPart, next_part, store_part
-from creamtea.human.rating.progress import by_kind
 from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
@@ -210,7 +210,7 @@ def test_a_document_keeps_its_systems(many: Database, protocol: str) -> None:
     assert {len(systems) for systems in shown.values()} == {3}
     with many.session() as session:
         campaign = find_campaign(session, "c")
-        (kind,) = by_kind(session, campaign)
+        (kind,) = progress_by_kind(session, campaign)
     assert kind.submitted == kind.wanted == kind.items - kind.passed_over
     assert build_human(many, "c").table("ranks").rows
 

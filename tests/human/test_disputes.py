@@ -16,7 +16,7 @@ from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.making import campaigns, launching
 from creamtea.human.protocols import find_protocol
-from creamtea.human.rating import progress, raters
+from creamtea.human.rating import raters
 from creamtea.human.rating.invitations import room
 from creamtea.human.results.disputes import ask_for_third_ratings, list_disputes
 from creamtea.human.results.ratings import load_ratings
@@ -106,7 +106,7 @@ def test_a_third_rating_goes_to_another_rater_and_counts_nowhere(database: Datab
         row = session.get_one(Campaign, campaign)
         assert launching.registration(session, row)["items"] == registered
         ratings = load_ratings(session, row)
-        kinds = {kind.kind: kind for kind in progress.by_kind(session, row)}
+        kinds = {kind.kind: kind for kind in campaigns.progress_by_kind(session, row)}
     assert (ratings.left_out.third_ratings, ratings.left_out.control_ratings) == (2, 0)
     assert (ratings.submitted, ratings.wanted) == (6, 6)
     third = kinds[ItemKind.THIRD]

@@ -12,8 +12,8 @@ from creamtea.access import audit, sessions
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
 from creamtea.human.making import campaigns
+from creamtea.human.making.campaigns import progress_by_kind
 from creamtea.human.rating import RatingRefused, raters
-from creamtea.human.rating.progress import by_kind
 from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
@@ -177,7 +177,7 @@ def progress_of(database: Database) -> list[tuple[int, int]]:
     """Ratings that there are and that are wanted: of the rows by kind, of lists, and of the results."""
     with database.session() as session:
         row = find_campaign(session, "c")
-        kinds = by_kind(session, row)
+        kinds = progress_by_kind(session, row)
         results = load_ratings(session, row)
     listed = campaigns.summary(database, "c")
     return [

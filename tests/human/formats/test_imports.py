@@ -12,7 +12,7 @@ from creamtea.human.formats.base import ImportFacts, NotKept
 from creamtea.human.formats.exchange import import_campaign, without_systems
 from creamtea.human.formats.rating_rows import RatingRow, rows_of
 from creamtea.human.formats.storing import Imported, collect
-from creamtea.human.rating.progress import by_kind
+from creamtea.human.making.campaigns import progress_by_kind
 from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
@@ -45,7 +45,7 @@ def test_what_was_made_elsewhere_has_no_plan(database: Database, tmp_path: Path)
     with database.session() as session:
         campaign = find_campaign(session, "old")
         ratings = load_ratings(session, campaign)
-        (kind,) = by_kind(session, campaign)
+        (kind,) = progress_by_kind(session, campaign)
     assert (ratings.submitted, ratings.wanted, ratings.left_out.incomplete_items) == (20, 20, 0)
     assert (kind.wanted, kind.submitted, kind.complete) == (20, 20, 16)
     report = build_human(database, "old")

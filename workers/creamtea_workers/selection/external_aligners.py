@@ -215,7 +215,7 @@ def _pairs(shard: Shard) -> list[tuple[list[int], list[int]]]:
 
 
 def _write(folder: Path, shards: Iterable[Shard]) -> int:
-    """The number of pairs."""
+    """Write the pairs as the aligner reads them; return their number."""
     pairs = 0
     with (
         (folder / "source").open("w", encoding="ascii", newline="\n") as sources,

@@ -135,8 +135,10 @@ def recall_rows(own: SweepPoint, measured: Measured) -> list[MetricRow]:
 
 
 def sweep_points(settings: Sequence[SweepPoint], measured: Measured) -> list[PointRow]:
-    """Return the points of the sweep for each scope, in order of size; the first setting is the system's own,
-    which the sweep repeats."""
+    """Return the points of the sweep for each scope, in order of size.
+
+    The first setting is the system's own, which the sweep repeats.
+    """
     curves: dict[str, list[tuple[float, float, str]]] = {scope: [] for scope in (*CURVES, "batch")}
     for place, (label, _) in enumerate(settings[1:], start=1):
         statistics, size = measured.task.scopes(measured.counts, place), sizes(measured.counts[0], place)

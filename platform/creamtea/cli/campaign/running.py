@@ -18,7 +18,7 @@ from creamtea.document.mistakes import one_of
 from creamtea.errors import InputError
 from creamtea.human.making import campaigns, launching
 from creamtea.human.making.settings import WmtRuleName
-from creamtea.human.rating import progress, raters
+from creamtea.human.rating import raters
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
@@ -64,7 +64,7 @@ def status(name: Name, json_output: AsJson = False) -> None:
         summary = campaigns.summary(database, name)
         with database.session() as session:
             row = find_campaign(session, name)
-            kinds = progress.by_kind(session, row)
+            kinds = campaigns.progress_by_kind(session, row)
             changed = launching.changes(session, row)
             registered = row.registered
         people = raters.overview(database, summary.id)

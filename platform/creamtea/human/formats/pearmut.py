@@ -466,8 +466,10 @@ def _of_answers(
 
 
 def _entries(path: Path) -> list[tuple[Place, Any]]:
-    """Return each line, or each entry of a download from the dashboard: one object with a list for each
-    campaign. InputError for a campaign's file."""
+    """Return each line, or each entry of a download from the dashboard; InputError for a campaign's file.
+
+    A download is one object with a list for each campaign.
+    """
     text = read_text(path)
     place = Place(path.name, 1)
     try:

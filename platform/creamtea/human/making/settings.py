@@ -66,8 +66,10 @@ USUAL_PROTOCOL = "contrastive-da"
 
 
 class TutorialOutput(Strict):
-    """A text with the lowest and the highest value of the scale that are accepted for it, and the errors
-    that must be marked in it (an empty list: none may be)."""
+    """A text with the values of the scale that are accepted for it, and the errors that must be marked in it.
+
+    Values are the lowest and the highest; an empty list of errors: none may be marked.
+    """
 
     text: Written  # the output
     # the lowest and the highest value that are right

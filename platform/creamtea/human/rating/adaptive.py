@@ -43,11 +43,11 @@ _drawing = threading.Lock()
 
 
 def draw_next_part(database: Database, campaign_id: int, done: int) -> bool:
-    """Draw the systems of the next part, unless more than `done` segments (documents) have theirs; return
-    False if no part is left.
+    """Draw the systems of the next part, unless another request has; return False if no part is left.
 
-    Estimating 60 systems takes seconds: one request of this process does it, without a lock of the database,
-    while others wait for its result.
+    Another has if more than `done` segments (documents) have their systems. Estimating 60 systems takes
+    seconds: one request of this process does it, without a lock of the database, while others wait for its
+    result.
     """
     with _drawing:
         with database.session() as session:

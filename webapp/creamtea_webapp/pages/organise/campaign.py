@@ -19,10 +19,10 @@ from creamtea.access.sessions import Identity
 from creamtea.errors import InputError
 from creamtea.human.formats.exchange import FORMATS, export_campaign
 from creamtea.human.making import launching
-from creamtea.human.making.campaigns import CampaignSummary
+from creamtea.human.making.campaigns import CampaignSummary, progress_by_kind
 from creamtea.human.making.preview import preview
 from creamtea.human.media import amount_of_media, first_media
-from creamtea.human.rating import RatingRefused, page_ahead, progress, raters
+from creamtea.human.rating import RatingRefused, page_ahead, raters
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.rows import row_id
@@ -120,7 +120,7 @@ def _progress(campaign: CampaignSummary) -> None:
     who = session.require(rights.SEE_CAMPAIGN, campaign.id)
     database = session.database()
     with database.session() as reading:
-        kinds = progress.by_kind(reading, find_campaign(reading, campaign.name))
+        kinds = progress_by_kind(reading, find_campaign(reading, campaign.name))
         now = database.now(reading)
     people = raters.overview(database, campaign.id)
     rated = [kind for kind in kinds if not ItemKind(kind.kind).is_written]
