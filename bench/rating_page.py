@@ -136,7 +136,7 @@ def served(folder: Path, url: str) -> Iterator[str]:
         )
     try:
         deadline = time.monotonic() + START
-        while not (found := re.search(r"http://127\.0\.0\.1:\d+(?=/enter#)", log.read_text())):
+        while not (found := re.search(r"http://127\.0\.0\.1:\d+(?=\D)", log.read_text())):
             if process.poll() is not None or time.monotonic() > deadline:
                 sys.exit(f"the server did not start:\n{log.read_text()}")
             time.sleep(0.1)
