@@ -120,8 +120,8 @@ def test_a_figure_keeps_shapes_and_text_only() -> None:
     row = {"x": hostile, "y": 1, "u": "https://example.org/a.png"}
     drawn = inline_svg(Figure("hostile", "a <b>title</b>", {"layer": layer}, (row,)), 3)
     page = Page(drawn)
-    drawn = {"svg", "g", "path", "line", "rect", "text", "defs", "clippath"}
-    assert {tag for tag, _ in page.elements} <= drawn
+    shapes = {"svg", "g", "path", "line", "rect", "text", "defs", "clippath"}
+    assert {tag for tag, _ in page.elements} <= shapes
     assert "example.org" not in re.sub(r'aria-label="[^"]*"', "", drawn)
     assert html.escape(hostile) in drawn
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]

@@ -214,7 +214,8 @@ def test_without_room_the_loops_decode_and_that_is_said(
     monkeypatch.setattr(Graphs, "_captured", no_room)
     monkeypatch.setattr(fixed, "DEVICES", {"cpu"})
     with pytest.warns(UserWarning, match="no room for a CUDA graph"):
-        assert translator.translate([[7, 9, 12]]) == expected
+        found = translator.translate([[7, 9, 12]])
+    assert_equal([[done.hypothesis for done in expected]], [[done.hypothesis for done in found]])
 
 
 @given(

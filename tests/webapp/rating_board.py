@@ -46,7 +46,7 @@ def own_campaign(
         systems = SYSTEMS + [f"tapir-{number}" for number in range(most - len(SYSTEMS))]
         own = {"name": name, "test_set": "narwhal", "protocol": protocol, "systems": systems}
         own |= {"source_language": languages[0], "target_language": languages[1], "ratings_per_item": 20}
-        campaign = campaign_row(**own, **{"created_at": now, "launched_at": now} | fields)
+        campaign = campaign_row(**own | {"created_at": now, "launched_at": now} | fields)
         session.add(campaign)
         session.flush()
         for position, (source, outputs) in enumerate(items):

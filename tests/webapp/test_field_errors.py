@@ -122,7 +122,7 @@ OF_COMMANDS = {
     "human": {"--batch-info", "--reason"},  # of commands to be copied: Appraise's, and how to reopen
     "document.document": {"--set"},  # pages override nothing
     "orders.submission": {"--make-anew"},
-    "papers.catalogue": {"--set", "--data"},
+    "papers.catalogue": {"--set", "--data", "--paper", "--table"},
     "report.export": {"--export"},
     "settings": {"--url"},  # checked before the server begins
     "server": {"--host", "--port"},

@@ -143,7 +143,7 @@ def test_hostile_texts_are_shown_as_they_are(reader) -> None:
     expect(reader.locator(".outputs .segment").nth(3).get_by_text("(empty)")).to_have_count(2)
     expect(reader.locator(".outputs .segment").nth(2).locator("dd p").first).to_have_attribute("dir", "auto")
     expect(reader).to_have_title("Report")
-    expect(reader.get_by_role("banner")).to_contain_text("Jam or <b>cream</b> first?")
+    expect(reader.locator("header .lead")).to_have_text("Jam or <b>cream</b> first?")
 
 
 def test_a_new_link_opens_in_the_tab_of_an_old_one(site: Any, open_page: Any) -> None:

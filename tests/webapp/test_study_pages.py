@@ -83,6 +83,7 @@ def test_no_half_of_the_answer_is_empty(monkeypatch: pytest.MonkeyPatch) -> None
         *(blocks, "_side_by_side"),
         lambda placed, width, level: rows.append(([block.key for block, _ in placed], width)),
     )
+    monkeypatch.setattr(blocks, "show_block", lambda block, path, level: rows.append(([block.key], 1)))
     ranking, quality = Figure("ranking", "", {}, ()), Choice("quality", "", (), (), "none")
     blocks._blocks([Notes("sentences", ("a.",), lead=True), ranking, quality], "study-1/answer", 2)
     assert rows == [(["sentences", "ranking"], 2), (["quality"], 1)]
