@@ -227,7 +227,7 @@ mimetypes.add_type("text/plain", ".yaml")  # measured results are read in the br
 def documentation_routes() -> list[Mount]:
     """Serve the site of the documentation, if this installation has it (`creamtea docs` shows the same)."""
     folder = built_site()
-    return [] if folder is None else [Mount(f"/{DOCUMENTATION}", Site(directory=folder))]
+    return [] if folder is None else [Mount(f"/{DOCUMENTATION}", Site(directory=folder, html=True))]
 
 
 class Site(StaticFiles):
