@@ -21,10 +21,9 @@ from pathlib import Path
 from creamtea.engine.executors.base import StepTask
 from creamtea.engine.runner import execute
 from creamtea.store.artefacts import ArtefactStore, StoredFile
-from creamtea.study.first_study import Pair
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
-from creamtea.study.start import InitOptions, begin
+from creamtea.study.start import InitOptions, Pair, begin
 from creamtea.study.survey import lines_of
 from creamtea_workers.steps import train
 from creamtea_workers.training.trainer import Trainer

@@ -32,7 +32,7 @@ from typer.testing import CliRunner
 import creamtea
 from creamtea.cli.main import app
 from creamtea.reference.pages import SECTIONS
-from creamtea.study import first_study
+from creamtea.study import start
 from creamtea_workers.training import trainer
 
 SMALLER = {
@@ -142,9 +142,7 @@ class Reader:
         with (
             patch.dict(os.environ, environment, clear=True),
             patch.object(trainer, "MAX_UPDATES", 2),
-            patch.object(
-                first_study, "MAX_CPUS", 1
-            ),  # two threads would wait for each other beside other tests
+            patch.object(start, "MAX_CPUS", 1),  # two threads would wait for each other beside other tests
             contextlib.chdir(self.place),
         ):
             done = CliRunner().invoke(app, self._quicker(arguments), input=text or b"y\n")

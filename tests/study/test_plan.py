@@ -18,7 +18,7 @@ from creamtea.document.values import canonical
 from creamtea.errors import InputError
 from creamtea.steps.texts import ALIGN
 from creamtea.study.loader import load_study
-from creamtea.study.plan import Plan, PlannedStep, plan, texts
+from creamtea.study.plan import Plan, PlannedStep, plan
 
 Write = Callable[..., Path]
 DEMO = Path(__file__).parents[2] / "studies" / "demo.yaml"
@@ -112,7 +112,7 @@ def test_only_languages_without_blanks_count_characters(tmp_path: Path) -> None:
 def test_what_reads_a_plug_ins_model_is_held_to_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its key has the version by the training's key."""
     own = {"train": {"lab": "1.0"}}
-    monkeypatch.setattr(texts, "plugins_of", lambda kind, params: own.get(kind.name, {}))
+    monkeypatch.setattr("creamtea.study.plan.plugins_of", lambda kind, params: own.get(kind.name, {}))
     needed = {step.kind: step.resources.plugins for step in planned(DEMO).steps}
     having = {kind for kind, plugins in needed.items() if plugins}
     assert having >= {"train", "decode", "latency"}
@@ -341,7 +341,7 @@ def test_a_new_version_of_a_step_changes_what_stands_on_it(
     path = write()
     before = keys_of(planned(path))
     newer = dataclasses.replace(ALIGN, version=99)
-    monkeypatch.setattr(texts, "ALIGN", newer)
+    monkeypatch.setattr("creamtea.study.plan.ALIGN", newer)
     after = keys_of(planned(path))
     changed = {node for node in before if before[node] != after[node]}
     assert {"align/grammar/joint", "decode/lexicon/1/test", "score/lexicon/1/test/bleu"} <= changed

@@ -16,11 +16,19 @@ from typer.testing import CliRunner
 
 from creamtea.cli.main import app
 from creamtea.errors import InputError
-from creamtea.study import first_study
-from creamtea.study.first_study import Pair, Recipe, Timing, in_words, recipe_for
+from creamtea.study import start
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import plan
-from creamtea.study.start import InitOptions, draw_lines, study_name
+from creamtea.study.start import (
+    InitOptions,
+    Pair,
+    Recipe,
+    Timing,
+    draw_lines,
+    in_words,
+    recipe_for,
+    study_name,
+)
 from creamtea.study.survey import Side, Survey, bare, survey, usable_pairs
 from creamtea.study.warnings import warnings_of
 from creamtea_workers.corpora.subwords import train_subwords
@@ -448,8 +456,8 @@ def test_the_estimate_is_a_range_from_the_measured_speed(monkeypatch: pytest.Mon
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr(first_study.importlib, "import_module", missing)
-    assert first_study.time_updates(recipe, {}, a_text(5000)).speeds == {}
+    monkeypatch.setattr(start.importlib, "import_module", missing)
+    assert start.time_updates(recipe, a_text(5000)).speeds == {}
 
 
 @pytest.mark.parametrize(
@@ -465,10 +473,10 @@ def test_the_estimate_is_a_range_from_the_measured_speed(monkeypatch: pytest.Mon
 def test_a_precision_is_chosen_only_by_timings_that_agree(
     rounds: dict[str, list[float]], load: float, autocast: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(first_study.os, "getloadavg", lambda: (load, load, load))
+    monkeypatch.setattr(start.os, "getloadavg", lambda: (load, load, load))
     timed = SimpleNamespace(tokens_per_second=lambda *_: rounds)
-    monkeypatch.setattr(first_study.importlib, "import_module", lambda name: timed)
-    found = first_study.time_updates(recipe_for(a_text(5000)), {}, a_text(5000))
+    monkeypatch.setattr(start.importlib, "import_module", lambda name: timed)
+    found = start.time_updates(recipe_for(a_text(5000)), a_text(5000))
     assert found.autocast == autocast
     assert found.speeds == {name: sorted(values)[1] for name, values in rounds.items()}
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from creamtea.cli.main import app
 from creamtea.document.mistakes import StudyWarning
-from creamtea.study.first_study import recipe_for
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
+from creamtea.study.start import recipe_for
 from creamtea.study.survey import survey
 from creamtea.study.warnings import least_vocabulary, warnings_of
 

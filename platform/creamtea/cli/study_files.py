@@ -21,7 +21,7 @@ from creamtea.study.spec import Study
 from creamtea.wording import counted
 
 if TYPE_CHECKING:
-    from creamtea.study.first_study import FirstStudy
+    from creamtea.study.start import FirstStudy
     from creamtea.study.survey import Side
 
 INIT_EXAMPLES = """Examples:
@@ -64,8 +64,7 @@ def init(
 
     Exit code 0: written; 2: a file or an option is wrong, and nothing was written.
     """
-    from creamtea.study.first_study import Pair
-    from creamtea.study.start import InitOptions, begin
+    from creamtea.study.start import InitOptions, Pair, begin, data_option, doubts, duration
 
     given = {name: Pair(*pair) for name, pair in (("dev", dev), ("test", test)) if pair is not None}
     options = InitOptions(
@@ -82,8 +81,6 @@ def init(
     if as_json:
         say(json.dumps(facts, ensure_ascii=False))
         return
-    from creamtea.study.first_study import data_option, doubts, duration
-
     text, recipe, size = begun.text, begun.recipe, begun.recipe.size
     say(
         f"{text.usable:,} pairs to train on, of {text.pairs:,}: {text.empty:,} with an empty side, "
@@ -104,7 +101,7 @@ def _side(code: str, side: Side) -> str:
 
 
 def _facts(begun: FirstStudy) -> dict[str, Any]:
-    from creamtea.study.first_study import doubts
+    from creamtea.study.start import doubts
 
     text, recipe = begun.text, begun.recipe
     minutes = begun.timing.minutes(recipe)

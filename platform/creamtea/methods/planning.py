@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
-from creamtea.contract.step import StepKind, StepParams
+from creamtea.contract.step import P, StepKind
 from creamtea.document.mistakes import KeyPath
 from creamtea.document.values import Strict
 from creamtea.methods.metrics import Bleu, Chrf, Significance
@@ -20,7 +20,6 @@ Key = str  # of a step
 Inputs = dict[str, list[Key]]  # by role
 Labels = dict[str, Any]  # by which the report finds a place
 File = tuple[KeyPath, str]  # where the study names a user's file, and its path, relative to --data
-P = TypeVar("P", bound=StepParams)
 
 
 class HeldOut(Strict):

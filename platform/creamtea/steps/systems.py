@@ -246,15 +246,11 @@ PAIRS = StepKind(
 )
 
 
-class AgreementParams(StepParams):
-    pass
-
-
 AGREEMENT = StepKind(
     "agreement",
     1,
     "compare outputs with each other",
-    AgreementParams,
+    StepParams,
     worker="creamtea_workers.steps.scores:measure_agreement",
     inputs={"test_set": "segments", "systems": "outputs of each system's first seed"},
     metrics={

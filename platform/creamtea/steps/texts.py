@@ -128,15 +128,11 @@ SUBWORDS = StepKind(
 )
 
 
-class EncodeParams(StepParams):
-    """No parameters: the encoded text follows from the inputs."""
-
-
 ENCODE = StepKind(
     "encode",
     1,
     "encode text",
-    EncodeParams,
+    StepParams,
     worker="creamtea_workers.steps.texts:encode_texts",
     inputs={"corpus": "training and development text", "subwords": "subwords"},
     files={
@@ -177,15 +173,11 @@ ALIGN = StepKind(
 )
 
 
-class ShortlistParams(StepParams):
-    """No parameters: the selection says how many of the subwords it uses."""
-
-
 SHORTLIST = StepKind(
     "shortlist",
     1,
     "add the most frequent subwords to the lexicon",
-    ShortlistParams,
+    StepParams,
     worker="creamtea_workers.steps.align:make_shortlist",
     inputs={"align": "the lexicon", "encode": "training text as tokens", "subwords": "subwords"},
     files={"lexicon.npz": "the lexicon, and the subwords of the training targets, the most frequent first"},

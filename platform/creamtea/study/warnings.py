@@ -21,7 +21,7 @@ from creamtea.methods.texts import Subwords
 from creamtea.methods.training import Training
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.steps.systems import DECODE, OUTPUTS
-from creamtea.study.plan.texts import Plan
+from creamtea.study.plan import Plan
 from creamtea.study.spec import Study
 from creamtea.study.survey import Survey, WordSurvey, lines_of, survey, survey_words
 from creamtea.wording import counted, option
@@ -43,49 +43,61 @@ def warnings_of(
     `root`: the folder of the study's files, which the plan has checked. With None, warnings that need the
     files are left out.
     """
-    texts = _Texts(root, any_unspaced(study.languages.source, study.languages.target), WordFiles(root))
+    texts = _Texts(study, root)
     return [
         *_same_systems(planned, place_of),
         *_few_samples(study, place_of),
         *_few_to_time(study, root, place_of),
-        *_long_lines(study, root, place_of),
+        *_long_lines(study, texts, place_of),
         *untrained_languages(study, place_of),
         *unseen_symbols(study, texts.words, place_of),
         *_files_outside(study, planned, root, place_of),
-        *_nothing_left(study, root, place_of),
+        *_nothing_left(texts, place_of),
         *_same_sides(study, texts, place_of),
         *_large_vocabularies(study, texts, place_of),
         *_few_updates(study, texts, place_of),
-        *_seen_in_training(study, texts, place_of),
-        *_seen_in_development(study, root, place_of),
+        *_seen_in_training(texts, place_of),
+        *_seen_in_development(texts, place_of),
     ]
 
 
-@dataclass
 class _Texts:
-    """Surveys of the files of corpora; each file is read once."""
+    """The study's text files, which the plan has checked; none if `root` is None."""
 
-    root: Path | None
-    unspaced: bool
-    words: WordFiles
-    known: dict[tuple[str, str], tuple[Survey, float]] = field(default_factory=dict)
+    def __init__(self, study: Study, root: Path | None) -> None:
+        self.root = root or Path()
+        self.unspaced = any_unspaced(study.languages.source, study.languages.target)
+        self.words = WordFiles(root)
+        self.corpora = {
+            name: corpus
+            for name, corpus in study.corpora.items()
+            if root is not None and isinstance(corpus, FilesCorpus)
+        }
+        self.test_sets = {
+            name: test_set
+            for name, test_set in study.test_sets.items()
+            if root is not None and isinstance(test_set, FilesTestSet)
+        }
+        self._surveys: dict[tuple[str, str], tuple[Survey, float]] = {}  # each text is read once
 
-    def of(self, corpus: object, repeated: bool = True) -> list[tuple[Survey, float]]:
+    def lines(self, path: str, limit: int | None = None) -> Iterator[str]:
+        """Yield the first `limit` lines of a file, or all, normalised."""
+        return islice(map(normalise, lines_of(self.root / path)), limit)
+
+    def of(self, corpus: Corpus, repeated: bool = True) -> list[tuple[Survey, float]]:
         """Return a survey of each text's first pairs, and the factor from them to the whole text.
 
         The factor includes repetitions. Empty for a corpus that is not in files.
         """
         surveys: list[tuple[Survey, float]] = []
-        if self.root is None or not isinstance(corpus, FilesCorpus):
-            return surveys
-        for text in corpus.train:
+        for text in corpus.train if self.corpora and isinstance(corpus, FilesCorpus) else ():
             names = (text.source, text.target)
-            if names not in self.known:
+            if names not in self._surveys:
                 source, target = (self.root / name for name in names)
                 result = survey(source, target, limit=SURVEYED, unspaced=self.unspaced)
                 lines = result.pairs if result.pairs < SURVEYED else sum(1 for _ in lines_of(source))
-                self.known[names] = result, lines / result.pairs
-            result, times = self.known[names]
+                self._surveys[names] = result, lines / result.pairs
+            result, times = self._surveys[names]
             surveys.append((result, times * (text.repeat if repeated else 1)))
         return surveys
 
@@ -156,28 +168,24 @@ def _few_to_time(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator
     )
 
 
-def _long_lines(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
+def _long_lines(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     """Warn of lines that are whole texts: the work grows with the square of their length.
 
     Training text has a filter for them; the lines of test sets and development text are all read.
     """
-    if root is None:
-        return
-    unspaced = any_unspaced(study.languages.source, study.languages.target)
-    texts: list[tuple[KeyPath, str, int | None, str]] = [
+    files: list[tuple[KeyPath, str, int | None, str]] = [
         (("corpora", name, "dev", side), getattr(corpus.dev, side), None, "each validation may read it")
-        for name, corpus in study.corpora.items()
-        if isinstance(corpus, FilesCorpus)
+        for name, corpus in texts.corpora.items()
         for side in ("source", "target")
     ]
-    for name, test_set in study.test_sets.items():
-        systems = (study.systems[system] for system in study.systems_on(name))
-        if isinstance(test_set, FilesTestSet) and any(own.runs for own in systems):
-            place: KeyPath = ("test_sets", name, "source")
-            texts.append((place, test_set.source, test_set.limit, "each system may translate it"))
-    for place, path, limit, work in texts:
-        lines = islice(lines_of(root / path), limit)
-        words, line = max((count_words(normalise(line), unspaced), -n) for n, line in enumerate(lines, 1))
+    files += [
+        (("test_sets", name, "source"), test_set.source, test_set.limit, "each system may translate it")
+        for name, test_set in texts.test_sets.items()
+        if any(study.systems[system].runs for system in study.systems_on(name))
+    ]
+    for place, path, limit, work in files:
+        lines = enumerate(texts.lines(path, limit), start=1)
+        words, line = max((count_words(line, texts.unspaced), -number) for number, line in lines)
         if words > MAX_LINE:
             yield StudyWarning(
                 "long-line",
@@ -226,35 +234,25 @@ def _texts_in(value: Any, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
             yield from _texts_in(inner, (*key, part))
 
 
-def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
+def _nothing_left(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     """Warn about filters that no training pair passes.
 
     The first pair that passes ends the search. Texts with tokens or escapes to undo are skipped: their pairs
     are not known yet.
     """
-    for name, corpus in study.corpora.items():
-        if root is None or not isinstance(corpus, FilesCorpus):
-            continue
+    for name, corpus in texts.corpora.items():
         if any(text.tokenized != "no" for text in corpus.train):
             continue
-        sources = (study.test_sets[test_set] for test_set in corpus.filters.held_out)
-        held_out = {
-            normalise(line)
-            for test_set in sources
-            if isinstance(test_set, FilesTestSet)
-            for line in lines_of(root / test_set.source)
-        }
-        pairs = (
-            pair
-            for text in corpus.train
-            for pair in zip(lines_of(root / text.source), lines_of(root / text.target), strict=False)
-        )
-        unspaced = any_unspaced(study.languages.source, study.languages.target)
+        filters = corpus.filters
+        held_out = {line for test in filters.held_out for line in texts.lines(texts.test_sets[test].source)}
         passing = (
             pair
-            for pair in pairs
-            if max(map(len, pair)) <= corpus.filters.max_characters
-            and corpus.filters.drop_reason(*(count_words(normalise(side), unspaced) for side in pair)) is None
+            for text in corpus.train
+            for pair in zip(
+                *(lines_of(texts.root / path) for path in (text.source, text.target)), strict=False
+            )
+            if max(map(len, pair)) <= filters.max_characters
+            and filters.drop_reason(*(count_words(normalise(side), texts.unspaced) for side in pair)) is None
         )
         if all(normalise(source) in held_out for source, _ in passing):
             yield StudyWarning(
@@ -270,18 +268,15 @@ def _same_sides(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[Stud
         for number, (text, _) in enumerate(texts.of(corpus)):
             if warning := same_sides_warning(place_of(("corpora", name, "train", number)), text):
                 yield warning
-    if texts.root is None:
-        return
     measured: list[tuple[KeyPath, str, str, int | None]] = [
         (("corpora", name, "dev"), corpus.dev.source, corpus.dev.target, None)
-        for name, corpus in study.corpora.items()
-        if isinstance(corpus, FilesCorpus)
+        for name, corpus in texts.corpora.items()
     ]
-    for name, test_set in study.test_sets.items():
-        if isinstance(test_set, FilesTestSet) and test_set.target is not None:
+    for name, test_set in texts.test_sets.items():
+        if test_set.target is not None:
             measured.append((("test_sets", name), test_set.source, test_set.target, test_set.limit))
     for place, *paths, limit in measured:
-        sides = (islice(map(normalise, lines_of(texts.root / path)), limit) for path in paths)
+        sides = (texts.lines(path, limit) for path in paths)
         same = [source == target != "" for source, target in zip(*sides, strict=False)]
         if 2 * sum(same) > len(same):
             yield StudyWarning(
@@ -411,24 +406,17 @@ def few_updates_warning(place: str, training: Training, updates_in_words: str, u
     )
 
 
-def _seen_in_training(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
-    root = texts.root
-    if root is None:
-        return
-    sentences: dict[str, list[str]] = {}
-    for name, test_set in study.test_sets.items():
-        if isinstance(test_set, FilesTestSet):
-            lines = [normalise(line) for line in lines_of(root / test_set.source)]
-            sentences[name] = lines[: test_set.limit]
-    for name, corpus in study.corpora.items():
-        if not isinstance(corpus, FilesCorpus):
-            continue
+def _seen_in_training(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    sentences = {
+        name: list(texts.lines(test_set.source, test_set.limit)) for name, test_set in texts.test_sets.items()
+    }
+    for name, corpus in texts.corpora.items():
         checked = {test: lines for test, lines in sentences.items() if test not in corpus.filters.held_out}
-        development = [line for line in map(normalise, lines_of(root / corpus.dev.source)) if line]
+        development = [line for line in texts.lines(corpus.dev.source) if line]
         wanted = {line for lines in (development, *checked.values()) for line in lines if line}
         seen: set[str] = set()
         for text in corpus.train if wanted else ():
-            seen.update(line for line in map(normalise, lines_of(root / text.source)) if line in wanted)
+            seen.update(line for line in texts.lines(text.source) if line in wanted)
         for test, lines in checked.items():
             if count := sum(line in seen for line in lines):
                 yield seen_warning(place_of(("test_sets", test)), test, name, count, len(lines))
@@ -437,16 +425,12 @@ def _seen_in_training(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterato
             yield warning
 
 
-def _seen_in_development(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
+def _seen_in_development(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     """Warn of a test set with a tenth of its sentences in development text, which chooses the checkpoint."""
-    for corpus_name, corpus in study.corpora.items():
-        if root is None or not isinstance(corpus, FilesCorpus):
-            continue
-        development = set(map(normalise, lines_of(root / corpus.dev.source))) - {""}
-        for name, test_set in study.test_sets.items():
-            if not isinstance(test_set, FilesTestSet):
-                continue
-            lines = [normalise(line) for line in islice(lines_of(root / test_set.source), test_set.limit)]
+    for corpus_name, corpus in texts.corpora.items():
+        development = set(texts.lines(corpus.dev.source)) - {""}
+        for name, test_set in texts.test_sets.items():
+            lines = list(texts.lines(test_set.source, test_set.limit))
             seen = sum(line in development for line in lines)
             if seen > MAX_SEEN * len(lines):
                 yield StudyWarning(

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepParams, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.corpora import Ibm3Params
 from creamtea.methods.texts import Alignment
-from creamtea.steps.texts import AlignParams, ShortlistParams
+from creamtea.steps.texts import AlignParams
 from creamtea_workers.corpora.ibm3 import count
 from creamtea_workers.corpora.subwords import (
     SubwordModel,
@@ -91,7 +91,7 @@ def read_in_step(context: StepContext[AlignParams], spec: Alignment) -> tuple[Tr
     return imported.table, StepResult(metrics=metrics)
 
 
-def make_shortlist(context: StepContext[ShortlistParams]) -> StepResult:
+def make_shortlist(context: StepContext[StepParams]) -> StepResult:
     """Add the most frequent target subwords to the lexicon, as in Marian's shortlists.
 
     Sort the subwords of the training targets by frequency. Equally frequent ones are in order of id.

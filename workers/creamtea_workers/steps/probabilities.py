@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.methods.analyses.probabilities import CalibrationParams, SupportDensityParams
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepParams, StepResult
+from creamtea.methods.analyses.probabilities import CalibrationParams
 from creamtea.stats.resampling import FEW_VALUES, Array, pooled_median
 from creamtea_workers.analysis.rows import BOOTSTRAP, SegmentStatistics, ratio_row
 from creamtea_workers.corpora.batches import Batch, Pairs, parts
@@ -172,7 +172,7 @@ def accuracy_points(sums: Array) -> list[PointRow]:
 # ---------------------------------------------------------------- support
 
 
-def measure_support(context: StepContext[SupportDensityParams]) -> StepResult:
+def measure_support(context: StepContext[StepParams]) -> StepResult:
     """Measure the support, teacher-forced on the references; each position counts alike, </s> included.
 
     A subword is in the support if its log-score is above -inf, so that it counts even if its probability

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from creamtea.contract.step import MetricRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, StepContext, StepParams, StepResult
 from creamtea.error_spans import SPANS_FILE
 from creamtea.errors import StepError
 from creamtea.methods.analysis import DifferencesParams
@@ -28,7 +28,7 @@ from creamtea.stats.resampling import (
     paired_bootstrap,
     randomization_of_pairs,
 )
-from creamtea.steps.systems import AgreementParams, CompareParams, OutputsParams, PairsParams, ScoreParams
+from creamtea.steps.systems import CompareParams, OutputsParams, PairsParams, ScoreParams
 from creamtea.wording import counted
 from creamtea_workers.analysis.rows import Measured, Score, SegmentStatistics, ratio_row
 from creamtea_workers.corpora.text import UserFile, plain_line, read_jsonl, write_jsonl
@@ -260,7 +260,7 @@ def compare_pairs(context: StepContext[PairsParams]) -> StepResult:
     return StepResult(metrics=[replace(row, subject=f"{i}/{j}") for (i, j), row in rows.items()])
 
 
-def measure_agreement(context: StepContext[AgreementParams]) -> StepResult:
+def measure_agreement(context: StepContext[StepParams]) -> StepResult:
     """Measure chrF2 of every two systems, each system's mean over the others, and lengths in characters."""
     texts = [read_texts(context.input("test_set"), folder) for folder in context.inputs("systems")]
     outputs = [system_texts.hypotheses for system_texts in texts]

@@ -19,8 +19,8 @@ import torch
 from numpy.typing import ArrayLike
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.methods.analyses.search import DepthLimitedParams, EmptyStringParams, OutputParams
-from creamtea.methods.searches import Beam
+from creamtea.methods.analyses.search import DepthLimitedParams, OutputParams
+from creamtea.methods.searches import Beam, InPrecision
 from creamtea.stats.resampling import Array
 from creamtea_workers.analysis.rows import SegmentStatistics, mean_row, output_rows, share_row
 from creamtea_workers.corpora.batches import parts
@@ -185,7 +185,7 @@ def error_points(rows: Sequence[MetricRow], widths: Sequence[int]) -> list[Point
 # ---------------------------------------------------------------- the empty string
 
 
-def measure_empty_string(context: StepContext[EmptyStringParams]) -> StepResult:
+def measure_empty_string(context: StepContext[InPrecision]) -> StepResult:
     """Compare log P(</s> | x), the score of the empty string, with the score of the system's output.
 
     Both scores are of the same model; for SCONES they are sums of log σ. Over all sentences:

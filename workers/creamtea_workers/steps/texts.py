@@ -7,10 +7,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from creamtea.contract.step import MetricRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, StepContext, StepParams, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.family import implementation
-from creamtea.steps.texts import CorpusParams, EncodeParams, OverlapParams, SubwordsParams, TestSetParams
+from creamtea.steps.texts import CorpusParams, OverlapParams, SubwordsParams, TestSetParams
 from creamtea.wording import counted
 from creamtea_workers.corpora.files import FilteredCorpus, Pair
 from creamtea_workers.corpora.segments import Prepared
@@ -195,7 +195,7 @@ def make_subwords(context: StepContext[SubwordsParams]) -> StepResult:
     )
 
 
-def encode_texts(context: StepContext[EncodeParams]) -> StepResult:
+def encode_texts(context: StepContext[StepParams]) -> StepResult:
     """Write training and development text as arrays of tokens, for all steps that read it."""
     corpus, model = context.input("corpus"), load_text_model(context)
     sizes = vocabulary_sizes(model)

@@ -78,10 +78,6 @@ class Calibration(OfFirstSentences):
     )
 
 
-class SupportDensityParams(StepParams):
-    """No parameters."""
-
-
 class SupportDensity(OfFirstSentences):
     """Mean share of the vocabulary with a probability above zero, teacher-forced.
 
@@ -92,11 +88,11 @@ class SupportDensity(OfFirstSentences):
 
     title: ClassVar[str] = "Density of the support"
     over: ClassVar[tuple[str, ...]] = ("density",)
-    step: ClassVar[StepKind[SupportDensityParams]] = StepKind(
+    step: ClassVar[StepKind[StepParams]] = StepKind(
         "support_density",
         2,
         "analyse the support's density",
-        SupportDensityParams,
+        StepParams,
         worker="creamtea_workers.steps.probabilities:measure_support",
         inputs=MODEL_INPUTS,
         files=STATISTICS,

@@ -306,10 +306,6 @@ class DepthLimited(OfFirstSentences):
     )
 
 
-class EmptyStringParams(InPrecision):
-    pass
-
-
 class EmptyString(Analysis):
     """How often, and by how much, the model prefers the empty string to the system's output.
 
@@ -328,11 +324,11 @@ class EmptyString(Analysis):
     needs_references: ClassVar[bool] = False
     rows: ClassVar[Literal["variant", "system"]] = "system"
     over: ClassVar[tuple[str, ...]] = ("empty_preferred",)
-    step: ClassVar[StepKind[EmptyStringParams]] = StepKind(
+    step: ClassVar[StepKind[InPrecision]] = StepKind(
         "empty_string",
         3,
         "analyse the empty string",
-        EmptyStringParams,
+        InPrecision,
         worker="creamtea_workers.steps.search:measure_empty_string",
         inputs={**MODEL_INPUTS, "decode": "the system's translations"},
         files={
@@ -410,7 +406,7 @@ class EmptyString(Analysis):
                 models = planner.models_of(system, seed)
                 inputs: Inputs = {"test_set": [test_set], "decode": [decode], **models}
                 labels = {**decode_labels, "system": system, "test_set": self.test_set}
-                params = EmptyStringParams.model_validate({"precision": precision})
+                params = InPrecision.model_validate({"precision": precision})
                 step = planner.add(self.step, place, params, inputs, labels)
                 steps.setdefault(system, []).append(step)
         baselines = self.baselines or baseline_or_first(planner.baseline, list(steps))

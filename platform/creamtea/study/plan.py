@@ -1,16 +1,37 @@
-"""Steps of variants and systems, and what methods ask of the plan.
+"""From a study to its steps: content-addressed, in an order in which they can run.
 
-Steps that analyses need share those of the study's systems and of other analyses if parameters and inputs are
-the same.
+The plan has two lists. `steps` are what runs: each key once, inputs before what needs them. `nodes` are
+the places of the study that a step fills: "decode/softmax-beam4/1/test" with the labels by which the
+report finds it. Two systems that differ in name only are two nodes of one step.
+
+labels by kind: corpus {corpus}; test_set {test_set}; overlap {corpus, test_sets: [in the order of the
+step's `test_sets`]}; subwords, align and ibm3 {corpus, subwords}; import_model {model}; train
+{variant, seed, corpus, subwords}; decode and recall {system, variant, seed, test_set}, but of an imported
+model {system, test_set}; outputs {system, test_set}; score what its decode or outputs has and {metric}, with
+{better} if that is not "higher"; compare
+{system, baseline, variant if it has one, test_set, metric}; pairs {systems: [in the order of the step's
+`outputs`], test_set, metric};
+latency {test_set, systems: [in the order of the step's `systems`], seeds: [of the model of each], baselines};
+analyses {analysis, variant, seed, test_set}, empty_string also {system}; differences
+{analysis, variant, test_set}, of an analysis of systems also {system}, and {baseline} where it is compared
+with another variant or system. A decode for an analysis has
+{analysis} and no {system}; a part of a test set {first_of} and no {test_set}.
 """
 
 from __future__ import annotations
 
 import math
+from collections import ChainMap, Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from creamtea.contract.step import P, Resources, StepKind, StepParams, step_key
+from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors
+from creamtea.errors import InputError
 from creamtea.methods.analysis import SAMPLES_PER_COMPARISON
-from creamtea.methods.corpora import Corpus
+from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.metrics import (
     Bleu,
     Chrf,
@@ -21,22 +42,25 @@ from creamtea.methods.metrics import (
     bleu_tokenizer,
     development_tokenizer,
 )
-from creamtea.methods.planning import File, HeldOut, Inputs, Key, Labels
+from creamtea.methods.planning import File, HeldOut, Inputs, Key, Labels, TextPlan
+from creamtea.methods.plugins import plugins_of
 from creamtea.methods.searches import Search
-from creamtea.methods.test_sets import FilesTestSet
+from creamtea.methods.test_sets import FilesTestSet, TestSet, WordTestSet
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.steps.systems import (
     AGREEMENT,
     COMPARE,
     DECODE,
+    IMPORT_MODEL,
     LATENCY,
     OUTPUTS,
     PAIRS,
     RECALL,
     SCORE,
     TRAIN,
-    AgreementParams,
     CompareParams,
     DecodeParams,
+    ImportModelParams,
     LatencyParams,
     OutputsParams,
     PairsParams,
@@ -45,36 +69,342 @@ from creamtea.steps.systems import (
     TimedSystem,
     TrainParams,
 )
+from creamtea.steps.texts import (
+    ALIGN,
+    CORPUS,
+    ENCODE,
+    OVERLAP,
+    SHORTLIST,
+    SUBWORDS,
+    TEST_SET,
+    AlignParams,
+    CorpusParams,
+    OverlapParams,
+    SubwordsParams,
+    TestSetParams,
+)
 from creamtea.study.data_files import DataFiles
-from creamtea.study.plan.texts import Texts
 from creamtea.study.spec import ImportedModel, ShippedModel, Study, System
+from creamtea.words import any_unspaced
 
+ErrorMaker = Callable[[Sequence[Mistake]], InputError]
 MAX_PAIRED = 30  # systems of which every two are compared: 435 pairs, 43,500 resamples
+# corpora, and the test sets whose segments may be in them
+OVERLAPPING = ((FilesCorpus, FilesTestSet), (WordCorpus, WordTestSet))
 
 
-class Systems(Texts):
-    """Adds steps kind by kind; the dictionaries hold the keys of the steps added so far."""
+@dataclass(frozen=True)
+class PlannedStep:
+    key: str
+    kind: str
+    version: int
+    params: dict[str, Any]
+    inputs: dict[str, list[str]]  # role: keys of steps
+    resources: Resources
+    locations: dict[str, str]  # a user's path as in the parameters -> where it is on this machine
+
+
+@dataclass(frozen=True)
+class PlannedNode:
+    node: str  # unique in the study: "decode/softmax-beam4/1/test"
+    key: str  # of the step that fills it
+    labels: dict[str, Any]
+
+
+@dataclass
+class Plan:
+    study: str
+    steps: list[PlannedStep] = field(default_factory=list)
+    nodes: list[PlannedNode] = field(default_factory=list)
+
+    def kinds(self) -> dict[str, int]:
+        """Count the steps of each kind, in the catalogue's order."""
+        counts = Counter(step.kind for step in self.steps)
+        return {kind: counts[kind] for kind in STEP_KINDS if counts[kind]}
+
+
+def plan(
+    study: Study,
+    data: Path | None,
+    errors: ErrorMaker | None = None,
+    confined: bool = False,
+    names: Mapping[str, str] | None = None,
+) -> Plan:
+    """Return the steps of a study whose files lie under `data`.
+
+    Every file of the study is read. All mistakes in them are raised together, as the error that `errors`
+    makes of them: pass `LoadedStudy.errors` to name the lines of the study. With `data` None no file is read,
+    and steps over files have other keys than in a run.
+
+    `confined`: paths that lead out of `data` are mistakes. `names`: what mistakes call files instead of their
+    paths in the study.
+    """
+    planner = StudyPlanner(study, DataFiles(data, confined, names=names or {}))
+    for name, variant in study.variants.items():
+        for seed in variant.seeds:
+            planner.train(name, seed)
+    for test_set in study.test_sets:
+        planner.test_set(test_set)
+    planner.overlaps()
+    for name in study.systems:
+        for test_set in study.test_sets_of(name):
+            planner.translate(name, test_set)
+    for name in study.systems:
+        for baseline in study.comparisons(name):
+            for test_set in study.test_sets_of(name):
+                planner.compare(name, baseline, test_set)
+    for test_set in study.test_sets:
+        planner.pairs(test_set)
+        planner.agreement(test_set)
+    for name, analysis in study.analyses.items():
+        analysis.plan(name, planner)
+    if study.latency:
+        planner.latency(study.latency)
+    if mistakes := planner.files.mistakes:
+        raise errors(mistakes) if errors else StudyErrors([m.line() for m in mistakes], study.name)
+    return planner.result
+
+
+class StudyPlanner:
+    """Adds steps to a plan, each key once and each when it is first asked for.
+
+    Steps that analyses need share those of the study's systems and of other analyses if parameters and inputs
+    are the same. Implements `creamtea.methods.planning.Planner`.
+    """
 
     def __init__(self, study: Study, files: DataFiles) -> None:
-        super().__init__(study, files)
+        self.study, self.files = study, files
+        self.result = Plan(study.name)
+        self.languages, self.alignment = study.languages, study.alignment
+        self.significance, self.baseline = study.significance, study.baseline
+        bleu = (metric for metric in study.metrics if isinstance(metric, Bleu))
+        self.bleu = next(bleu, Bleu(kind="bleu", tokenize=bleu_tokenizer(study.languages.target)))
+        chrf = (metric for metric in study.metrics if isinstance(metric, Chrf))
+        self.chrf = next(chrf, Chrf(kind="chrf"))
+        self._plugins: dict[str, dict[str, str]] = {}  # by key: the plug-ins of the step itself
+        self._nodes: set[str] = set()
+        self._known_resources: dict[tuple[Any, ...], Resources] = {}  # by kind, variant and plug-ins
+        # keys of the steps added so far
+        self._corpus: dict[str, str] = {}
+        self._test_set: dict[tuple[str, int | None], str] = {}
         self._train: dict[tuple[str, int], str] = {}  # variant, seed
         self.decode: dict[tuple[str, str], list[str]] = {}  # system, test set: those of each seed
         self.score: dict[tuple[str, str, str], list[str]] = {}  # system, test set, metric: likewise
         # digests that pin a metric's model by its content, where it is a file and not a name
-        self.checkpoints = {
-            metric.name(): self.files.checkpoint(metric.checkpoint()) for metric in self.study.metrics
-        }
+        self.checkpoints = {metric.name(): files.checkpoint(metric.checkpoint()) for metric in study.metrics}
         self.scorers = {
-            metric.name(): self.files.scorer(("metrics", index, "scorer"), metric.scorer_pins)
-            for index, metric in enumerate(self.study.metrics)
+            metric.name(): files.scorer(("metrics", index, "scorer"), metric.scorer_pins)
+            for index, metric in enumerate(study.metrics)
         }
 
-        self.compare_params = {
-            metric.name(): CompareParams(
-                metric=metric.of_step(), significance=self.study.significance, languages=self.study.languages
+    def add(
+        self,
+        kind: StepKind[P],
+        place: str,
+        params: P,
+        inputs: Inputs,
+        labels: dict[str, Any],
+        paths: Sequence[str] = (),
+    ) -> str:
+        """Add a place of the study and its step, each once; return the step's key.
+
+        `paths`: the user's files.
+        """
+        roles = {role: list(keys) for role, keys in inputs.items()}
+        plugins, values = plugins_of(kind, params), params.to_json()
+        key = step_key(kind.name, kind.version, values, roles, plugins)
+        node = f"{kind.name}/{place}" if place else kind.name
+        if node not in self._nodes:
+            self._nodes.add(node)
+            self.result.nodes.append(PlannedNode(node, key, labels))
+        if key not in self._plugins:
+            self._plugins[key] = plugins
+            # the key has those of its inputs by their keys; to read a model, a worker needs the same
+            before = (self._plugins[input_key] for keys in roles.values() for input_key in keys)
+            needed = dict(ChainMap(plugins, *before))
+            step = PlannedStep(
+                key=key,
+                kind=kind.name,
+                version=kind.version,
+                params=values,
+                inputs=roles,
+                resources=self._resources(kind, needed, labels.get("variant")),
+                locations=self.files.locations(paths),
             )
-            for metric in self.study.metrics
-        }
+            self.result.steps.append(step)
+        return key
+
+    def _resources(self, kind: StepKind[P], plugins: dict[str, str], variant: str | None) -> Resources:
+        """Return what the variant or the study sets, by default one core.
+
+        A latency run has the threads that it measures with.
+        """
+        key = (kind.name, variant, *sorted(plugins.items()))
+        if key in self._known_resources:
+            return self._known_resources[key]
+        wanted: dict[str, Any] = {"exclusive": kind.exclusive, "plugins": plugins}
+        if kind.name in self.study.resources:
+            wanted |= self.study.resources[kind.name].model_dump()
+        elif kind.name == "latency" and self.study.latency:
+            wanted["cpus"] = self.study.latency.threads
+        if variant is not None and kind.name in (variant_resources := self.study.variants[variant].resources):
+            wanted |= variant_resources[kind.name].model_dump(exclude_unset=True)
+        for limit in ("timeout_minutes", "silent_minutes"):
+            if wanted.get(limit) is None:
+                wanted[limit] = getattr(kind, limit)
+        self._known_resources[key] = Resources(**wanted)
+        return self._known_resources[key]
+
+    # ------------------------------------------------------------ what a variant stands on
+
+    def subwords_of(self, variant: str) -> str:
+        root = self.study.root_of(variant)
+        if (model := self.study.imported_by(variant)) is not None:
+            return self.import_model(model, ("variants", root, "start_from", "marian"))
+        return self.subwords(self.study.variants[root].corpus, self.study.variants[root].subwords)
+
+    def import_model(self, model: ImportedModel | ShippedModel, key: KeyPath) -> str:
+        """Add the import of a model; `key` is where the study names it."""
+        params = ImportModelParams(**model.model_dump(), digest=self.files.model_digest(key, model))
+        return self.add(IMPORT_MODEL, model.path, params, {}, {"model": model.path}, [model.path])
+
+    def encode_for(self, variant: str, corpus: str) -> str:
+        """Encode a corpus in the subwords of a variant."""
+        root = self.study.variants[self.study.root_of(variant)]
+        if (model := self.study.imported_by(variant)) is None:
+            return self.encode(corpus, root.subwords, root.corpus)
+        return self.encode_in(model, corpus)
+
+    def encode_in(self, model: ImportedModel, corpus: str) -> str:
+        """Encode a corpus in the subwords of a model from elsewhere, whose folder has been checked."""
+        return self.add(
+            ENCODE,
+            f"{corpus}@{model.marian}",
+            StepParams(),
+            {"corpus": [self.corpus(corpus)], "subwords": [self.import_model(model, ())]},
+            {"corpus": corpus, "subwords": model.marian},
+        )
+
+    def lexicon(self, variant: str, frequencies: bool = False) -> str:
+        """Add the lexicon that serves all lexicon selections over a corpus and its subwords.
+
+        An adapted variant's lexicon is in the subwords of the variant that it started from. `frequencies`:
+        with the target subwords by frequency.
+        """
+        spec, root = self.study.variants[variant], self.study.variants[self.study.root_of(variant)]
+        corpus = spec.alignment_corpus or spec.corpus
+        if (model := self.study.imported_by(variant)) is not None:
+            return self.lexicon_in(model, corpus, frequencies)
+        encoded, subwords = self.encode(corpus, root.subwords, root.corpus), self.subwords_of(variant)
+        place = _place(corpus, spec.subwords, root.corpus)
+        labels = {"corpus": corpus, "subwords": spec.subwords}
+        return self._align(place, encoded, subwords, labels, frequencies)
+
+    def lexicon_in(self, model: ImportedModel, corpus: str, frequencies: bool) -> str:
+        """Add the lexicon of a corpus in the subwords of a model from elsewhere."""
+        subwords, labels = self.import_model(model, ()), {"corpus": corpus, "subwords": model.marian}
+        encoded = self.encode_in(model, corpus)
+        return self._align(f"{corpus}@{model.marian}", encoded, subwords, labels, frequencies)
+
+    def _align(
+        self, place: str, encoded: str, subwords: str, labels: dict[str, str], frequencies: bool
+    ) -> str:
+        alignment = self.study.alignment
+        paths = [] if alignment.table is None else [alignment.table]
+        if alignment.table is not None:
+            self.files.aligned([(("alignment", "table"), alignment.table)])
+        params = AlignParams(alignment=alignment, digests=self.files.digests(paths) if paths else None)
+        inputs = {"encode": [encoded], "subwords": [subwords]}
+        lexicon = self.add(ALIGN, place, params, inputs, labels, paths)
+        if not frequencies:
+            return lexicon
+        return self.add(SHORTLIST, place, StepParams(), {**inputs, "align": [lexicon]}, labels)
+
+    def subwords(self, corpus: str, name: str) -> str:
+        return self.add(
+            SUBWORDS,
+            f"{corpus}/{name}",
+            SubwordsParams(subwords=self.study.subwords[name]),
+            {"corpus": [self.corpus(corpus)]},
+            {"corpus": corpus, "subwords": name},
+        )
+
+    def encode(self, corpus: str, subwords: str, trained_on: str | None = None) -> str:
+        """Encode a corpus in its own subwords, or in those of another corpus."""
+        base = trained_on or corpus
+        return self.add(
+            ENCODE,
+            _place(corpus, subwords, base),
+            StepParams(),
+            {"corpus": [self.corpus(corpus)], "subwords": [self.subwords(base, subwords)]},
+            {"corpus": corpus, "subwords": subwords},
+        )
+
+    # ------------------------------------------------------------ corpora and test sets
+
+    def corpus(self, name: str) -> str:
+        if name in self._corpus:
+            return self._corpus[name]
+        corpus, languages = self.study.corpora[name], self.study.languages
+        plan, paths = self._text_plan("corpora", name, corpus)
+        params = CorpusParams(
+            corpus=corpus,
+            languages=languages,
+            digests=self.files.digests(paths),
+            held_out=plan.held_out,
+            unspaced=isinstance(corpus, FilesCorpus) and any_unspaced(languages.source, languages.target),
+        )
+        self._corpus[name] = self.add(CORPUS, name, params, plan.inputs, {"corpus": name}, paths)
+        return self._corpus[name]
+
+    def test_set(self, name: str, sentences: int | None = None) -> str:
+        """Add the step that prepares a test set, or only its first `sentences`."""
+        if (name, sentences) in self._test_set:
+            return self._test_set[name, sentences]
+        test_set = self.study.test_sets[name]
+        plan, paths = self._text_plan("test_sets", name, test_set)
+        params = TestSetParams(
+            test_set=test_set if sentences is None else test_set.first(sentences),
+            corpus=plan.corpus,
+            languages=self.study.languages,
+            digests=self.files.digests(paths),
+        )
+        # a part of a test set has no `test_set` label: the report's tables are of whole ones
+        labels = {"test_set": name} if sentences is None else {"first_of": name, "sentences": sentences}
+        place = name if sentences is None else f"{name}@{sentences}"
+        self._test_set[name, sentences] = self.add(TEST_SET, place, params, plan.inputs, labels, paths)
+        return self._test_set[name, sentences]
+
+    def overlaps(self) -> None:
+        """Compare each training text of files with all test sets of files of its kind, reading it once.
+
+        Sampled and made-up sentences are left out: they may well occur twice.
+        """
+        trained_on = dict.fromkeys(variant.corpus for variant in self.study.variants.values())
+        for name in trained_on:
+            corpus = self.study.corpora[name]
+            kinds = [tests for texts, tests in OVERLAPPING if isinstance(corpus, texts)]
+            test_sets = [
+                test_set for test_set, spec in self.study.test_sets.items() if isinstance(spec, tuple(kinds))
+            ]
+            if test_sets:
+                inputs = {
+                    "corpus": [self.corpus(name)],
+                    "test_sets": [self.test_set(test_set) for test_set in test_sets],
+                }
+                params = OverlapParams(symbols=isinstance(corpus, WordCorpus))
+                self.add(OVERLAP, name, params, inputs, {"corpus": name, "test_sets": test_sets})
+
+    def _text_plan(self, section: str, name: str, text: Corpus | TestSet) -> tuple[TextPlan, list[str]]:
+        """Return what a text's step needs and the paths of its files, which are checked."""
+        plan = text.plan((section, name), self)
+        for group in plan.aligned:
+            self.files.aligned(group)
+        for checked in plan.checked:
+            self.files.readable(checked)
+        return plan, [path for group in plan.aligned for _, path in group]
+
+    # ------------------------------------------------------------ variants and systems
 
     def seeds(self, variant: str) -> list[int]:
         return self.study.variants[variant].seeds
@@ -280,7 +610,10 @@ class Systems(Texts):
                 "metric": metric.name(),
             }
             place = f"{name}/{test_set}/{metric.name()}" + ("" if is_baseline else f"/{baseline}")
-            self.add(COMPARE, place, self.compare_params[metric.name()], inputs, labels)
+            params = CompareParams(
+                metric=metric.of_step(), significance=self.significance, languages=self.languages
+            )
+            self.add(COMPARE, place, params, inputs, labels)
 
     def pairs(self, test_set: str) -> None:
         """Compare every two of a test set's systems by the study's first metric.
@@ -295,16 +628,15 @@ class Systems(Texts):
         if not 3 <= len(names) <= MAX_PAIRED or metric is None:
             return
         systems = [self._compared(name, test_set, metric) for name in names]
-        own = self.compare_params[metric.name()]
         fewest = SAMPLES_PER_COMPARISON * math.comb(len(names), 2)
         params = PairsParams(
-            metric=own.metric,
+            metric=metric.of_step(),
             significance=Significance(
-                samples=max(own.significance.samples, fewest),
-                trials=max(own.significance.trials, fewest),
-                seed=own.significance.seed,
+                samples=max(self.significance.samples, fewest),
+                trials=max(self.significance.trials, fewest),
+                seed=self.significance.seed,
             ),
-            languages=own.languages,
+            languages=self.languages,
             outputs=[len(keys) for keys in systems],
         )
         inputs = {
@@ -322,7 +654,7 @@ class Systems(Texts):
         outputs = [self.decode[name, test_set][0] for name in names]
         inputs = {"test_set": [self.test_set(test_set)], "systems": outputs}
         labels = {"systems": names, "test_set": test_set}
-        self.add(AGREEMENT, test_set, AgreementParams(), inputs, labels)
+        self.add(AGREEMENT, test_set, StepParams(), inputs, labels)
 
     def _compared(self, system: str, test_set: str, metric: Metric) -> list[str]:
         """Return the steps of each seed whose outputs or segment scores are compared."""
@@ -376,18 +708,7 @@ class Systems(Texts):
         parts += [f"node {wanted.node}"] if wanted.node else []
         return ", ".join(parts) or None
 
-
-class StudyPlanner(Systems):
-    """Implements `creamtea.methods.planning.Planner`."""
-
-    def __init__(self, study: Study, files: DataFiles) -> None:
-        super().__init__(study, files)
-        self.languages, self.alignment = study.languages, study.alignment
-        self.significance, self.baseline = study.significance, study.baseline
-        bleu = (metric for metric in study.metrics if isinstance(metric, Bleu))
-        self.bleu = next(bleu, Bleu(kind="bleu", tokenize=bleu_tokenizer(study.languages.target)))
-        chrf = (metric for metric in study.metrics if isinstance(metric, Chrf))
-        self.chrf = next(chrf, Chrf(kind="chrf"))
+    # ------------------------------------------------------------ what methods ask of the plan
 
     def corpus_spec(self, name: str) -> Corpus:
         return self.study.corpora[name]
@@ -451,3 +772,7 @@ class StudyPlanner(Systems):
 
     def decode_system(self, place: str, system: str, seed: int, test_set: Key, labels: Labels) -> Key:
         return self.add_decode(place, self.study.systems[system], seed, test_set, labels)
+
+
+def _place(corpus: str, subwords: str, trained_on: str) -> str:
+    return f"{corpus}/{subwords}" + ("" if corpus == trained_on else f"@{trained_on}")
