@@ -8,6 +8,7 @@ built again.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -137,42 +138,32 @@ NODE_PAUSE = 5.0  # between two looks for one
 NODE_GAP = 15.0  # between two refusals, after which the second begins a wait of its own
 
 
-@dataclass(frozen=True)
-class _Absence:
-    refusal: str
-    since: float
-    seen: float  # the last time
-
-    def lasts(self, now: float) -> bool:
-        """Return True if the step is still refused; else it fitted a node meanwhile, or was not ready."""
-        return now <= self.seen + NODE_GAP
-
-    @property
-    def reason(self) -> str:
-        return f"{self.refusal}; waiting up to {NODE_SECONDS / 60:g} minutes for nodes that have it"
-
-
 class AbsentNodes:
     """The refusals of waiting steps, by step. Times are of a clock that only rises, in seconds."""
 
     def __init__(self) -> None:
-        self._absences: dict[str, _Absence] = {}
+        self._absences: dict[str, tuple[str, float, float]] = {}  # refusal, since when, last time
 
     def waits(self, key: str, refusal: str | None, now: float) -> bool:
         """Return True while a refused step may keep waiting for a node. None: the step was not refused."""
-        before = self._absences.pop(key, None)
+        first, since, last = self._absences.pop(key, ("", 0.0, -math.inf))
         if refusal is None:
             return False
-        if before is None or not before.lasts(now):
-            before = _Absence(refusal, now, now)
-        if now >= before.since + NODE_SECONDS:
+        if now > last + NODE_GAP:  # it fitted a node meanwhile, or was not ready
+            first, since = refusal, now
+        if now >= since + NODE_SECONDS:
             return False
-        self._absences[key] = replace(before, seen=now)
+        self._absences[key] = (first, since, now)
         return True
 
     def reasons(self, now: float) -> dict[str, str]:
         """Say for people why each waiting step waits."""
-        return {key: absence.reason for key, absence in self._absences.items() if absence.lasts(now)}
+        waiting = f"waiting up to {NODE_SECONDS / 60:g} minutes for nodes that have it"
+        return {
+            key: f"{refusal}; {waiting}"
+            for key, (refusal, _, last) in self._absences.items()
+            if now <= last + NODE_GAP
+        }
 
 
 # ---------------------------------------------------------------- groups of workers that could be larger

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Integer, Row, Select, bindparam, exists, or_, select, tuple_, update
 from sqlalchemy.orm import Session, aliased
@@ -189,16 +189,9 @@ def fail_descendants(session: Session, failed: Collection[str]) -> list[Blocked]
     return blocked
 
 
-class _Culprit(NamedTuple):
-    """A failed or cancelled step, because of which another one cannot run."""
-
-    key: str
-    state: str
-    error_kind: str | None
-    error: str | None
-
-
-def _culprits(session: Session, failed: Iterable[str]) -> dict[str, _Culprit]:
+def _culprits(
+    session: Session, failed: Iterable[str]
+) -> dict[str, Row[str, str, str, str | None, str | None]]:
     """Return the steps that can no longer run, each with the input that its message blames."""
     step, before = aliased(StepRow), aliased(StepRow)
     rows: list[Row[str, str, str, str | None, str | None]] = []
@@ -211,9 +204,9 @@ def _culprits(session: Session, failed: Iterable[str]) -> dict[str, _Culprit]:
             .where(before.state.in_(("failed", "cancelled")))
         )
     rows.sort(key=lambda row: (row.error_kind == "unavailable", row.error_kind == "upstream", row.key))
-    culprits: dict[str, _Culprit] = {}
-    for blocked, key, state, error_kind, error in rows:
-        culprits.setdefault(blocked, _Culprit(key, state, error_kind, error))
+    culprits: dict[str, Row[str, str, str, str | None, str | None]] = {}
+    for row in rows:
+        culprits.setdefault(row.step_key, row)
     return culprits
 
 

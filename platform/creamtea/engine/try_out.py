@@ -140,14 +140,6 @@ class LoadedSystems:
         return self._kept[task.key][0]
 
 
-@dataclass(frozen=True)
-class TryRequest:
-    study: int  # its number
-    systems: list[str]
-    line: str  # to be translated
-    word: str  # of the target, whose selection is explained; or ""
-
-
 def main() -> None:
     settings = Settings.load()
     database = open_database(settings.database_url)
@@ -155,20 +147,22 @@ def main() -> None:
     try:
         # one request at a time: the buffer of standard input holds no second one that `select` would not see
         while wait_for_input([sys.stdin], [], [], IDLE_SECONDS)[0] and (request := sys.stdin.readline()):
-            for row in answers(database, loaded, TryRequest(**json.loads(request))):
+            for row in answers(database, loaded, **json.loads(request)):
                 print(json.dumps(row), flush=True)
     finally:
         database.close()
 
 
-def answers(database: Database, loaded: LoadedSystems, request: TryRequest) -> Iterator[dict[str, Any]]:
-    """Translate by each system, with the first model of its variant."""
-    for system in request.systems:
+def answers(
+    database: Database, loaded: LoadedSystems, study: int, systems: list[str], line: str, word: str
+) -> Iterator[dict[str, Any]]:
+    """Translate a line by each system, with the first model of its variant."""
+    for system in systems:
         try:
-            task = translating_step(database, loaded.store, request.study, system, None).task
+            task = translating_step(database, loaded.store, study, system, None).task
             selects = DecodeParams.model_validate(task.params).selection.selects
-            word = request.word if selects else ""
-            (row,) = loaded.of(task).translate([request.line], with_selection=selects, word=word)
+            asked = word if selects else ""
+            (row,) = loaded.of(task).translate([line], with_selection=selects, word=asked)
         except CreamteaError as error:
             row = {"error": str(error)}
         yield {"system": system, **row}

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from creamtea.contract.step import GROUP_PATIENCE, Resources
+from creamtea.contract.step import GROUP_PATIENCE
 from creamtea.engine.executors.base import (
     OUTCOMES,
     TASKS,
@@ -82,16 +82,25 @@ class Gang:
 
     def run(self, task: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
         """Run the attempt with one worker on each of `nodes`; only plain values go in and out."""
-        from ray.train import FailureConfig, RunConfig, TrainingFailedError
+        from ray.train import FailureConfig, RunConfig, ScalingConfig, TrainingFailedError
         from ray.train.torch import TorchConfig
 
         resources = TASKS.validate_python(task).resources
+        each: dict[str, float] = {"CPU": resources.cpus, "GPU": resources.gpus}
+        if resources.memory_gb is not None:
+            each["memory"] = int(resources.memory_gb * (1 << 30))
         with scratch_folder("gang") as folder:
             trainer = group_trainer(
                 run_member,
                 train_loop_config=task,
                 torch_config=TorchConfig(timeout_s=GROUP_PATIENCE),
-                scaling_config=_scaling(resources, nodes),
+                scaling_config=ScalingConfig(
+                    num_workers=len(nodes),
+                    use_gpu=resources.gpus > 0,
+                    resources_per_worker={name: amount for name, amount in each.items() if amount},
+                    # where the controller counts them, or Ray would choose nodes by itself
+                    label_selector=[{NODE_LABEL: node} for node in nodes],
+                ),
                 run_config=RunConfig(
                     name="group",
                     storage_path=folder,
@@ -120,21 +129,6 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
     outcome.result.facts["workers"] = context.get_world_size()
     values: dict[str, Any] = OUTCOMES.dump_python(outcome, warnings=False)
     return values
-
-
-def _scaling(resources: Resources, nodes: list[str]) -> Any:
-    from ray.train import ScalingConfig
-
-    each: dict[str, float] = {"CPU": resources.cpus, "GPU": resources.gpus}
-    if resources.memory_gb is not None:
-        each["memory"] = int(resources.memory_gb * (1 << 30))
-    return ScalingConfig(
-        num_workers=len(nodes),
-        use_gpu=resources.gpus > 0,
-        resources_per_worker={name: amount for name, amount in each.items() if amount},
-        # where the controller counts them, or Ray would choose nodes by itself
-        label_selector=[{NODE_LABEL: node} for node in nodes],
-    )
 
 
 def _failure(error: Exception) -> StepOutcome:
@@ -450,18 +444,16 @@ def _nodes() -> tuple[dict[str, Amounts], dict[str, Names]]:
     """Return the resources and names of each living node, by its id."""
     import ray
 
-    alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
-    has = {name: node["Resources"] for name, node in alive.items()}
-    amounts = {
-        name: Amounts(each.get("CPU", 0.0), each.get("GPU", 0.0), each.get("memory", 0.0) / (1 << 30))
-        for name, each in has.items()
-    }
-    return amounts, {name: _names(node) for name, node in alive.items()}
-
-
-def _names(node: dict[str, Any]) -> Names:
-    addresses = (node.get("NodeName"), node.get("NodeManagerHostname"), node.get("NodeManagerAddress"))
-    return Names(frozenset(filter(None, addresses)), node.get("Labels", {}).get(GROUP_LABEL, ""))
+    amounts, names = {}, {}
+    for node in ray.nodes():
+        if node["Alive"]:
+            has = node["Resources"]
+            memory = has.get("memory", 0.0) / (1 << 30)
+            amounts[node["NodeID"]] = Amounts(has.get("CPU", 0.0), has.get("GPU", 0.0), memory)
+            own = (node.get(name) for name in ("NodeName", "NodeManagerHostname", "NodeManagerAddress"))
+            group = node.get("Labels", {}).get(GROUP_LABEL, "")
+            names[node["NodeID"]] = Names(frozenset(filter(None, own)), group)
+    return amounts, names
 
 
 @contextmanager
