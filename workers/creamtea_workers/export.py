@@ -99,8 +99,13 @@ def export(
     written, if the format cannot express the model.
     """
     prepare_torch(context.cpus)
-    trained = _only_model(context)
-    model, objective, config = load_model(trained)
+    folders = context.inputs("train")
+    if len(folders) > 1:
+        raise InputError(
+            f"the system is an ensemble of {len(folders)} models, which no export holds: give a system of "
+            "the same variant without `ensemble`, and --seed for each"
+        )
+    model, objective, config = load_model(folders[0])
     parameters = sum(
         weight.numel()
         for name, weight in model.named_parameters()
@@ -114,7 +119,7 @@ def export(
         selector = build(selection, SelectionResources(model, lexicon_file(context)))
         assert isinstance(selector, LexiconSelector)
         lexicon = selector
-    source = _Source(model, trained, subwords, subwords_file, lexicon, ratio, context.cpus, quantization)
+    source = _Source(model, folders[0], subwords, subwords_file, lexicon, ratio, context.cpus, quantization)
     theirs = write(source, folder)
 
     prepared = prepare(model, "fp32")
@@ -138,16 +143,6 @@ def export(
     return ExportFacts(
         parameters, config.vocabulary_size, ratio, quantization, theirs.subwords, proof, beam, by_map
     )
-
-
-def _only_model(context: StepContext[DecodeParams]) -> Path:
-    folders = context.inputs("train")
-    if len(folders) > 1:
-        raise InputError(
-            f"the system is an ensemble of {len(folders)} models, which no export holds: give a system of "
-            "the same variant without `ensemble`, and --seed for each"
-        )
-    return folders[0]
 
 
 def _to_ctranslate2(source: _Source, folder: Path) -> _Exported:
@@ -197,9 +192,6 @@ def in_batches(work: Translate, sources: Sources) -> list[list[int]]:
     for part in parts(sorted(range(len(sources)), key=lengths.__getitem__), lengths, BATCH):
         results.update(zip(part, work([sources[n] for n in part]), strict=True))
     return [results[n] for n in range(len(sources))]
-
-
-# ---------------------------------------------------------------- the proof
 
 
 # ---------------------------------------------------------------- the proof

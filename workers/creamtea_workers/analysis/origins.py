@@ -162,29 +162,24 @@ class Investigation:
     @torch.inference_mode()
     def _scores(self, source: Sequence[int], candidates: Sequence[Sequence[int]]) -> list[float]:
         """Sum the log-scores of each candidate's tokens, </s> included, over the full vocabulary."""
-        size = len(candidates) if self.trained.model.may_pad else 1
-        return [
-            score
-            for first in range(0, len(candidates), size)
-            for score in self._forced(source, candidates[first : first + size])
-        ]
-
-    def _forced(self, source: Sequence[int], candidates: Sequence[Sequence[int]]) -> list[float]:
-        model = self.trained.model
+        model, scores = self.trained.model, list[float]()
+        size = len(candidates) if model.may_pad else 1
         device = model.output_weight.device
-        longest = max(map(len, candidates))
-        given = torch.tensor(
-            [[BOS, *tokens] + [PAD] * (longest - len(tokens)) for tokens in candidates], device=device
-        )
-        wanted = torch.tensor(
-            [[*tokens, EOS] + [PAD] * (longest - len(tokens)) for tokens in candidates], device=device
-        )
-        lengths = torch.tensor([len(tokens) + 1 for tokens in candidates], device=device)
-        memory = model.encode(source_batch([source] * len(candidates), device))
-        log_scores = self.trained.objective.log_scores(output_logits(model, model.decode(memory, given)))
-        scores = log_scores.gather(2, wanted.unsqueeze(2)).squeeze(2).double()
-        real = torch.arange(longest + 1, device=device) < lengths.unsqueeze(1)
-        return [float(score) for score in scores.masked_fill(~real, 0.0).sum(dim=1)]
+        for first in range(0, len(candidates), size):
+            part = candidates[first : first + size]
+            longest = max(map(len, part))
+            rests = [[PAD] * (longest - len(tokens)) for tokens in part]
+            given = [[BOS, *tokens, *rest] for tokens, rest in zip(part, rests, strict=True)]
+            wanted = [[*tokens, EOS, *rest] for tokens, rest in zip(part, rests, strict=True)]
+            memory = model.encode(source_batch([source] * len(part), device))
+            hidden = model.decode(memory, torch.tensor(given, device=device))
+            log_scores = self.trained.objective.log_scores(output_logits(model, hidden))
+            index = torch.tensor(wanted, device=device).unsqueeze(2)
+            gains = log_scores.gather(2, index).squeeze(2).double()
+            lengths = torch.tensor([len(tokens) + 1 for tokens in part], device=device)
+            real = torch.arange(longest + 1, device=device) < lengths.unsqueeze(1)
+            scores += gains.masked_fill(~real, 0.0).sum(dim=1).tolist()
+        return scores
 
 
 @dataclass(frozen=True)

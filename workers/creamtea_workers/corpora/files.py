@@ -90,14 +90,6 @@ class Files:
         language = self.languages.source if side == "source" else self.languages.target
         return partial(detokenise, language=language)
 
-    def sources_of(self, held_out: Sequence[HeldOut]) -> frozenset[str]:
-        """Return the normalised source sentences of held-out test sets."""
-        return frozenset(
-            normalise(line)
-            for test_set in held_out
-            for line in self.text(test_set.source, "source", test_set.tokenized)
-        )
-
 
 def names(text: TextPair | FilesTestSet) -> tuple[str, str]:
     assert text.target is not None  # callers check it: test sets may lack one
@@ -161,7 +153,12 @@ def read_corpus(
     Each text is repeated after filtering, so the filter of duplicates sees every pair of the files once.
     train_read - dropped + train_added pairs are kept.
     """
-    sieve = Sieve(spec.filters, files.sources_of(held_out), unspaced)
+    sentences = frozenset(
+        normalise(line)
+        for test_set in held_out
+        for line in files.text(test_set.source, "source", test_set.tokenized)
+    )
+    sieve = Sieve(spec.filters, sentences, unspaced)
     corpus = FilteredCorpus((), (), 0, 0, sieve.dropped)
 
     def training() -> Iterator[Pair]:

@@ -99,16 +99,9 @@ def read_texts(test_set: Path, decode: Path, without_reference: int | None = Non
     )
 
 
-@dataclass(frozen=True)
-class Obstacle:
-    """Why texts that look the same are not the same to a metric of strings."""
-
-    words: str
-    segments: int  # in how many
-
-
-def obstacles(texts: Texts) -> list[Obstacle]:
-    obstacles_found = []
+def obstacles(texts: Texts) -> dict[str, int]:
+    """Say why texts that look the same are not to a metric of strings, and in how many segments."""
+    found: dict[str, int] = {}
     total = len(texts.hypotheses)
     marked = sum(_PIECE in text for text in texts.hypotheses)
     if marked and not any(_PIECE in text for text in texts.references):
@@ -116,7 +109,7 @@ def obstacles(texts: Texts) -> list[Obstacle]:
             f"{marked:,} of {total:,} outputs have ▁ (U+2581), and no reference has: their subwords were not "
             "joined"
         )
-        obstacles_found.append(Obstacle(words, marked))
+        found[words] = marked
     rows = zip(texts.hypotheses, *texts.all_references, strict=True)
     mixed = sum(len({is_normalized("NFC", text) for text in row}) > 1 for row in rows)
     if mixed:
@@ -124,8 +117,8 @@ def obstacles(texts: Texts) -> list[Obstacle]:
             f"in {mixed:,} of {total:,} segments some texts are in Unicode's form NFC and others are not: an "
             "accented letter of one character does not match the same letter of two"
         )
-        obstacles_found.append(Obstacle(words, mixed))
-    return obstacles_found
+        found[words] = mixed
+    return found
 
 
 def references_of(segments: Sequence[Mapping[str, Any]]) -> list[list[str]]:

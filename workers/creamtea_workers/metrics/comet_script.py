@@ -147,19 +147,15 @@ def fetch(model: str) -> tuple[Path, str]:
         else:
             path = Path(package.download_model(model))
     except Exception as error:
-        raise Unavailable(f"the model {model!r} cannot be fetched: {first_cause(error)}") from error
+        cause: BaseException = error  # download_model hides the first one behind "not supported"
+        while cause.__context__ is not None:
+            cause = cause.__context__
+        raise Unavailable(f"the model {model!r} cannot be fetched: {one_line(cause)}") from error
     if not path.is_file():
         raise Unavailable(f"what the hub has as {model!r} holds no COMET checkpoint")
     parts = path.parts  # of the hub's cache: .../snapshots/REVISION/checkpoints/model.ckpt
     revision = parts[parts.index("snapshots") + 1] if "snapshots" in parts else path.parents[1].name
     return path, revision[:12]
-
-
-def first_cause(error: BaseException) -> str:
-    """Return the first cause of an error: download_model hides it behind "not supported"."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return one_line(error)
 
 
 def one_line(error: BaseException) -> str:

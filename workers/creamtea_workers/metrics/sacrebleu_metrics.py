@@ -106,15 +106,14 @@ class BleuMetric(SacreBleuMetric):
 
     def statistics(self, texts: Texts) -> Array:
         if self._tokenizer in BY_BLANKS and looks_unspaced(texts.references):
-            self.note = self._unsplit()
+            fitting = bleu_tokenizer(self._language)
+            remedy = f"use {fitting}"
+            if fitting in BY_BLANKS:  # the language is unknown or wrong
+                remedy = f"name their language (not {self._language!r}), or use zh, ja-mecab or char"
+            self.note = (
+                f"tokenizer {self._tokenizer} does not split these texts, which have no blanks; {remedy}"
+            )
         return super().statistics(texts)
-
-    def _unsplit(self) -> str:
-        fitting = bleu_tokenizer(self._language)
-        remedy = f"use {fitting}"
-        if fitting in BY_BLANKS:  # the language is unknown or wrong
-            remedy = f"name their language (not {self._language!r}), or use zh, ja-mecab or char"
-        return f"tokenizer {self._tokenizer} does not split these texts, which have no blanks; {remedy}"
 
     def score(self, sums: Array) -> Array:
         return bleu_from_sums(sums, effective_order=False)

@@ -309,7 +309,14 @@ def _take(message: dict[str, Any], wanted: Mapping[int, str], scores: Scores, re
         scores.done, scores.total = _finite("done", given), max(_finite("total", given), 1.0)
         scores.message = redact(given.get("message", "scoring"))
     elif "corpus" in further:
-        _take_summary(given, scores, redact)
+        if "corpus" in given:
+            scores.corpus = _finite("corpus", given)
+        scores.signature = redact(given.get("signature", scores.signature))
+        if not isinstance(facts := given.get("facts", {}), dict):
+            raise _WrongLine(f"with {_kind(facts)} as `facts`, where an object belongs")
+        for name, value in facts.items():
+            stored = isinstance(value, int | float) and abs(value) <= MAX_SCORE  # also a truth value
+            scores.facts[redact(name)] = value if stored else redact(value)
     else:
         scores.message = redact(given.get("message", scores.message))
         if "error" in given:
@@ -350,17 +357,6 @@ def _take_score(message: Mapping[str, Any], wanted: Mapping[int, str], scores: S
     scores.done, scores.total, scores.message = len(scores.values), len(wanted), "scoring"
 
 
-def _take_summary(message: Mapping[str, Any], scores: Scores, redact: Redact) -> None:
-    if "corpus" in message:
-        scores.corpus = _finite("corpus", message)
-    scores.signature = redact(message.get("signature", scores.signature))
-    if not isinstance(facts := message.get("facts", {}), dict):
-        raise _WrongLine(f"with {_kind(facts)} as `facts`, where an object belongs")
-    scores.facts |= {
-        redact(name): value if _is_stored(value) else redact(value) for name, value in facts.items()
-    }
-
-
 def _number(key: str, message: Mapping[str, Any]) -> float:
     value = message[key]
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -389,11 +385,6 @@ def _kind(value: Any) -> str:
         case float():
             return "a decimal number"
     return json.dumps(value) if value is None or isinstance(value, bool) else "a number"
-
-
-def _is_stored(value: Any) -> bool:
-    """Return whether the value is a number that can be stored, or a truth value."""
-    return isinstance(value, int | float) and abs(value) <= MAX_SCORE
 
 
 # ---------------------------------------------------------------- the user's models

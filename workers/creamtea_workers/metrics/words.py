@@ -5,7 +5,7 @@ Peters and Martins 2021, sections 4.1 and 4.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -19,33 +19,18 @@ from creamtea.methods.texts import Languages
 from creamtea.words import normalise
 from creamtea_workers.metrics.base import Array, Texts
 
-# hypothesis, reference -> errors (or successes), and the units they are counted in
-Count = Callable[[str, str], tuple[float, float]]
 
-
-def differs(hypothesis: str, reference: str) -> tuple[float, float]:
-    return float(hypothesis != reference), 1.0
-
-
-def equals(hypothesis: str, reference: str) -> tuple[float, float]:
-    return float(hypothesis == reference), 1.0
-
-
-def token_errors(hypothesis: str, reference: str) -> tuple[float, float]:
+def count(metric: str, hypothesis: str, reference: str) -> tuple[float, float]:
+    """Return a word's errors (or successes), and the units that they are counted in."""
+    match metric:
+        case "wer":
+            return float(hypothesis != reference), 1.0
+        case "accuracy":
+            return float(hypothesis == reference), 1.0
+        case "levenshtein":
+            return float(Levenshtein.distance(hypothesis, reference)), 1.0
     tokens = reference.split()
     return float(Levenshtein.distance(hypothesis.split(), tokens)), float(len(tokens))
-
-
-def character_errors(hypothesis: str, reference: str) -> tuple[float, float]:
-    return float(Levenshtein.distance(hypothesis, reference)), 1.0
-
-
-COUNTS: Mapping[str, tuple[Count, float]] = {
-    "wer": (differs, 100.0),
-    "accuracy": (equals, 100.0),
-    "per": (token_errors, 100.0),
-    "levenshtein": (character_errors, 1.0),
-}
 
 
 @dataclass
@@ -60,26 +45,29 @@ class WordMetric:
     groups: int = 0  # known once `statistics` has run
 
     @property
+    def scale(self) -> float:
+        return 1.0 if self.name == "levenshtein" else 100.0
+
+    @property
     def facts(self) -> Mapping[str, Any]:
         return {"rapidfuzz": version("rapidfuzz")}
 
     def statistics(self, texts: Texts) -> Array:
-        count, _ = COUNTS[self.name]
         names = sorted(set(texts.groups))
         self.groups = len(names)
         rows = np.zeros((len(texts.references), len(names), 2))
         for n, (hypothesis, reference, group) in enumerate(
             zip(texts.hypotheses, texts.references, texts.groups, strict=True)
         ):
-            rows[n, names.index(group)] = count(normalise(hypothesis), normalise(reference))
+            rows[n, names.index(group)] = count(self.name, normalise(hypothesis), normalise(reference))
         return rows.reshape(len(rows), -1)
 
     def score(self, sums: Array) -> Array:
         of_groups = sums.reshape(*sums.shape[:-1], -1, 2)  # (..., G, 2)
-        return np.asarray(COUNTS[self.name][1] * _share(of_groups).mean(axis=-1))
+        return np.asarray(self.scale * _share(of_groups).mean(axis=-1))
 
     def segment_scores(self, statistics: Array) -> Array:
-        return np.asarray(COUNTS[self.name][1] * _share(self.of_own_group(statistics)))
+        return np.asarray(self.scale * _share(self.of_own_group(statistics)))
 
     def of_own_group(self, statistics: Array) -> Array:
         """Sum over groups: (n, 2G) -> (n, 2), the statistics of a test set of a single group."""

@@ -72,22 +72,16 @@ class ExactSearch(SearchMethod):
         if self.depth is not None:
             batch = replace(batch, limits=[min(limit, self.depth + 1) for limit in batch.limits])
         for finished in depth_first(batch, bounds, self.budget):
-            yield [(search.sentence, exact_hypothesis(beams[search.sentence], search)) for search in finished]
+            yield [(search.sentence, search.hypothesis(beams[search.sentence])) for search in finished]
 
     def findings(self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Findings:
-        rows = [exact_row(index, hypothesis) for index, hypothesis in zip(indices, hypotheses, strict=True)]
+        rows: list[dict[str, Any]] = []
+        for index, hypothesis in zip(indices, hypotheses, strict=True):
+            assert isinstance(hypothesis, ExactHypothesis)
+            beam_score = hypothesis.beam_score if math.isfinite(hypothesis.beam_score) else None
+            found = {"outcome": hypothesis.outcome, "expansions": hypothesis.expansions}
+            rows.append({"index": index, **found, "beam_score": beam_score})
         return Findings({"exact.jsonl": rows}, exact_metrics(rows))
-
-
-def exact_row(index: int, hypothesis: Hypothesis) -> dict[str, Any]:
-    """Return a line of exact.jsonl; beam_score is null if the beam search found no finished hypothesis."""
-    assert isinstance(hypothesis, ExactHypothesis)
-    return {
-        "index": index,
-        "outcome": hypothesis.outcome,
-        "expansions": hypothesis.expansions,
-        "beam_score": hypothesis.beam_score if math.isfinite(hypothesis.beam_score) else None,
-    }
 
 
 def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
@@ -97,20 +91,6 @@ def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
         *(share_row(outcome, outcomes.count(outcome), len(rows)) for outcome in OUTCOMES),
         mean_row("expansions", [row["expansions"] for row in rows]),
     ]
-
-
-def exact_hypothesis(beam: Hypothesis, search: _Search) -> ExactHypothesis:
-    beam_score = beam.score if beam.finished else -math.inf
-    best = beam if search.tokens is None else Hypothesis(search.tokens, search.best, finished=True)
-    better = best is not beam and outscores(best, beam_score)
-    return ExactHypothesis(
-        tokens=best.tokens,
-        score=best.score,
-        finished=best.finished,
-        outcome="proved" if search.exhausted else "improved" if better else "limit",
-        expansions=search.expansions,
-        beam_score=beam_score,
-    )
 
 
 def outscores(hypothesis: Hypothesis, score: float) -> bool:
@@ -172,14 +152,9 @@ def depth_first(batch: SearchInput, bounds: Sequence[float], budget: SearchBudge
         if not all(running):
             kept = torch.tensor(running, device=device).nonzero().squeeze(1)
             output, ends = output.keep(kept), ends[kept]
-            tree.free(
-                [
-                    node
-                    for search, runs in zip(searches, running, strict=True)
-                    if not runs
-                    for node in search.all_nodes()
-                ]
-            )
+            for search, runs in zip(searches, running, strict=True):
+                if not runs:  # its nodes may still be on the stack, if it ended early
+                    tree.free([*search.released(), *(prefix.node for prefix in search.stack)])
             searches = [search for search, runs in zip(searches, running, strict=True) if runs]
         began = time.perf_counter()
         children = _Children.of(searches, budget, device)
@@ -266,9 +241,14 @@ class _Search:
         nodes, self.to_free = self.to_free, []
         return nodes
 
-    def all_nodes(self) -> list[int]:
-        """Return the nodes that are released, or still on the stack of a search that ended early."""
-        return [*self.released(), *(prefix.node for prefix in self.stack)]
+    def hypothesis(self, beam: Hypothesis) -> ExactHypothesis:
+        beam_score = beam.score if beam.finished else -math.inf
+        best = beam if self.tokens is None else Hypothesis(self.tokens, self.best, finished=True)
+        better = best is not beam and outscores(best, beam_score)
+        outcome = "proved" if self.exhausted else "improved" if better else "limit"
+        return ExactHypothesis(
+            best.tokens, best.score, best.finished, outcome, self.expansions, beam_score=beam_score
+        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import numpy as np
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepParams, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.corpora import Ibm3Params
-from creamtea.methods.texts import Alignment
 from creamtea.steps.texts import AlignParams
 from creamtea_workers.corpora.ibm3 import count
 from creamtea_workers.corpora.subwords import (
@@ -28,7 +27,6 @@ from creamtea_workers.selection.aligner import (
     MAX_CELLS,
     Aligner,
     Lexicon,
-    TranslationTable,
     train_aligner,
     viterbi,
 )
@@ -39,7 +37,17 @@ def align(context: StepContext[AlignParams]) -> StepResult:
     """Align the words of the training text and write the lexicon for vocabulary selection."""
     spec = context.params.alignment
     if spec.aligner == "table":
-        table, result = read_in_step(context, spec)
+        assert spec.table is not None  # creamtea.study.checks has seen to it
+        context.progress(0, 1, f"reading {spec.table}")
+        file = UserFile.find(spec.table, context.locations, context.params.digests or {})
+        imported = read_table(file, subword_texts(load_text_model(context)))
+        table, sources = imported.table, Rows.load(context.input("encode"), "train", "src")
+        metrics = [
+            MetricRow("table_lines", imported.lines),
+            MetricRow("table_lines_skipped", imported.skipped),
+            MetricRow("source_coverage", coverage(table, sources, file)),
+        ]
+        result = StepResult(metrics=metrics)
     else:
         shards, size = Shards(context.input("encode")), max(vocabulary_sizes(load_text_model(context)))
         if spec.aligner == "em":
@@ -73,22 +81,6 @@ def train_in_step(
     ]
     facts = {"tension": round(aligner.tension, 4), "pairs_too_long_to_align": aligner.left_out}
     return aligner, StepResult(points=points, facts=facts)
-
-
-def read_in_step(context: StepContext[AlignParams], spec: Alignment) -> tuple[TranslationTable, StepResult]:
-    """Read the table of another program; return it, and a result with what it has."""
-    assert spec.table is not None  # creamtea.study.checks has seen to it
-    context.progress(0, 1, f"reading {spec.table}")
-    file = UserFile.find(spec.table, context.locations, context.params.digests or {})
-    subwords = subword_texts(load_text_model(context))
-    imported = read_table(file, subwords)
-    sources = Rows.load(context.input("encode"), "train", "src")
-    metrics = [
-        MetricRow("table_lines", imported.lines),
-        MetricRow("table_lines_skipped", imported.skipped),
-        MetricRow("source_coverage", coverage(imported.table, sources, file)),
-    ]
-    return imported.table, StepResult(metrics=metrics)
 
 
 def make_shortlist(context: StepContext[StepParams]) -> StepResult:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,10 +13,9 @@ from creamtea.contract.step import GaveWay, MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.segments import EncodedTestSet
-from creamtea_workers.corpora.subwords import TextModel
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.base import Translation
+from creamtea_workers.search.base import Hypothesis
 from creamtea_workers.search.shipped import ShippedTranslator
 from creamtea_workers.search.translator import (
     SAVE_EVERY,
@@ -60,20 +58,21 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
     hypotheses, chosen_by = translator.search.settle(
         sources, [translation.hypothesis for translation in unsettled], context
     )
-    translations = [
-        replace(translation, hypothesis=hypothesis)
-        for translation, hypothesis in zip(unsettled, hypotheses, strict=True)
-    ]
-    rows = [
-        hypothesis_row(index, translation, subwords)
-        for index, translation in zip(indices, translations, strict=True)
-    ]
+    rows: list[dict[str, Any]] = []
+    for index, translation, hypothesis in zip(indices, unsettled, hypotheses, strict=True):
+        if not math.isfinite(hypothesis.score):
+            raise StepError(
+                f"segment {index}: the score of its translation is {hypothesis.score}, so the model is "
+                "broken: train the variant again with a lower learning_rate"
+            )
+        size = {"selected_size": translation.selected_size}
+        rows.append({"index": index, **described(hypothesis, subwords), **size})
     write_jsonl(context.output / "hypotheses.jsonl", rows)
     findings = translator.search.findings(indices, hypotheses)
     for name, lines in findings.files.items():
         write_jsonl(context.output / name, lines)
     blank = sum(not source for source in test_set.sources)
-    result = [*metrics(rows, translations, saved.seconds, blank), *findings.metrics, *chosen_by]
+    result = [*metrics(rows, hypotheses, saved.seconds, blank), *findings.metrics, *chosen_by]
     facts = {
         "device": device_name(device),
         "threads": torch.get_num_threads(),
@@ -117,27 +116,13 @@ def translate(
     return SavedTranslations.of_workers(group.gather(saved))
 
 
-def hypothesis_row(index: int, translation: Translation, subwords: TextModel) -> dict[str, Any]:
-    hypothesis = translation.hypothesis
-    if not math.isfinite(hypothesis.score):
-        raise StepError(
-            f"segment {index}: the score of its translation is {hypothesis.score}, so the model is broken: "
-            "train the variant again with a lower learning_rate"
-        )
-    return {
-        "index": index,
-        **described(hypothesis, subwords),
-        "selected_size": translation.selected_size,
-    }
-
-
 def metrics(
-    rows: Sequence[dict[str, Any]], translations: Sequence[Translation], seconds: float, blank: int
+    rows: Sequence[dict[str, Any]], hypotheses: Sequence[Hypothesis], seconds: float, blank: int
 ) -> list[MetricRow]:
     """Return the metrics of the decoding; `blank` is the number of blank source lines."""
     count = len(rows)
     empty = sum(not row["text"] for row in rows)
-    truncated = sum(not translation.hypothesis.finished for translation in translations)
+    truncated = sum(not hypothesis.finished for hypothesis in hypotheses)
     return [
         MetricRow("selected_size", sum(row["selected_size"] for row in rows) / count),
         MetricRow(

@@ -25,7 +25,6 @@ import torch
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
-from creamtea.methods.metrics import LatencyProtocol
 from creamtea.stats.estimate import Estimate, baseline_ratio, mean_estimate
 from creamtea.stats.resampling import FEW_VALUES, RESAMPLES, SEED, Array, MedianInterval, median_interval
 from creamtea.steps.systems import LatencyParams, TimedSystem
@@ -70,7 +69,13 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
     device = step_device(context.gpus)
     test_set = EncodedTestSet.of_step(context)
     sources = test_set.sources
-    count = whole_batches(len(sources), protocol)
+    if len(sources) < protocol.batch_size:
+        raise StepError(
+            f"the test set has {len(sources)} sentences, fewer than a batch of {protocol.batch_size} "
+            "(latency.batch_size)"
+        )
+    # a smaller last batch would take less time
+    count = min(len(sources), protocol.sentences) // protocol.batch_size * protocol.batch_size
     chosen = spread_by_length([len(source) for source in sources], count)
     systems = load_systems(context, device, test_set.subwords)
     segments = [test_set.segments[n]["source"] for n in chosen]
@@ -109,16 +114,6 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
             detail["capture_seconds"] = round(captured, 3)
     metrics = [*percentiles(seconds, details), *means(seconds, len(chosen), details)]
     return StepResult(metrics=metrics, facts={"segments": indices})
-
-
-def whole_batches(available: int, protocol: LatencyProtocol) -> int:
-    """Return how many of the available sentences are timed: a smaller last batch would take less time."""
-    batch = protocol.batch_size
-    if available < batch:
-        raise StepError(
-            f"the test set has {available} sentences, fewer than a batch of {batch} (latency.batch_size)"
-        )
-    return min(available, protocol.sentences) // batch * batch
 
 
 def spread_by_length(lengths: Sequence[int], count: int) -> list[int]:

@@ -34,7 +34,6 @@ from creamtea_workers.analysis.rows import Measured, Score, SegmentStatistics, r
 from creamtea_workers.corpora.text import UserFile, plain_line, read_jsonl, write_jsonl
 from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import (
-    Metric,
     Texts,
     groups_of,
     mean_statistics,
@@ -66,7 +65,23 @@ def copy_outputs(context: StepContext[OutputsParams]) -> StepResult:
     length in subwords and selected size are null. Raises StepError for a NUL character.
     """
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
-    texts = _texts(context.params, context, segments)
+    params = context.params
+    if params.reference is not None:
+        texts = references_of(segments)[params.reference - 1]
+    else:
+        assert params.file is not None
+        file = UserFile.find(params.file, context.locations, params.digests or {})
+        texts = [
+            plain_line(line, params.file, number)
+            for number, line in enumerate(file.lines(), start=1)
+            if params.limit is None or number <= params.limit
+        ]
+        if len(texts) != len(segments):
+            raise StepError(
+                f"{params.file} has {counted(len(texts), 'line')} and the test set "
+                f"{counted(len(segments), 'segment')}: give a line for each segment, in the same order (a "
+                "line ends in a line feed, \\n, and nothing else)"
+            )
     rows = [
         {"index": row["index"], "text": text, "score": None, "length": None, "selected_size": None}
         for row, text in zip(segments, texts, strict=True)
@@ -75,27 +90,6 @@ def copy_outputs(context: StepContext[OutputsParams]) -> StepResult:
     context.progress(1, 1)
     empty, count = sum(not text for text in texts), len(texts)
     return StepResult([MetricRow("empty", empty / count, detail={"count": empty, "of": count})])
-
-
-def _texts(
-    params: OutputsParams, context: StepContext[OutputsParams], segments: list[dict[str, object]]
-) -> list[str]:
-    if params.reference is not None:
-        return references_of(segments)[params.reference - 1]
-    assert params.file is not None
-    file = UserFile.find(params.file, context.locations, params.digests or {})
-    texts = [
-        plain_line(line, params.file, number)
-        for number, line in enumerate(file.lines(), start=1)
-        if params.limit is None or number <= params.limit
-    ]
-    if len(texts) != len(segments):
-        raise StepError(
-            f"{params.file} has {counted(len(texts), 'line')} and the test set "
-            f"{counted(len(segments), 'segment')}: give a line for each segment, in the same order (a line "
-            "ends in a line feed, \\n, and nothing else)"
-        )
-    return texts
 
 
 def score(context: StepContext[ScoreParams]) -> StepResult:
@@ -137,12 +131,12 @@ def score(context: StepContext[ScoreParams]) -> StepResult:
             "half_width": interval.half_width,
         },
     }
-    text_obstacles = obstacles(texts) if spec.of_strings else []
+    text_obstacles = obstacles(texts) if spec.of_strings else {}
     unfit = [metric.note] if spec.of_strings else []
-    unfit += [obstacle.words for obstacle in text_obstacles if 2 * obstacle.segments > len(texts.hypotheses)]
+    unfit += [words for words, count in text_obstacles.items() if 2 * count > len(texts.hypotheses)]
     if any(unfit):
         detail["unfit"] = "; ".join(filter(None, unfit))
-    notes = [metric.note, *(obstacle.words for obstacle in text_obstacles)]
+    notes = [metric.note, *text_obstacles]
     note = "; ".join(filter(None, [*notes, _of_references(spec, texts, without_reference), interval.reason]))
     rows = [MetricRow(metric.name, interval.value, interval.low, interval.high, note=note, detail=detail)]
     if context.params.each_group and isinstance(metric, WordMetric):
@@ -208,18 +202,21 @@ def compared(
     `systems`: the folders of each system's outputs or segment scores.
     """
     metric = build_metric(context.params.metric, context.params.languages, context)
-    significance = context.params.significance
+    significance, of_outputs = context.params.significance, context.params.metric.compares == "outputs"
     total, done = sum(map(len, systems)), 0
     statistics: list[list[Array]] = [[] for _ in systems]
     for of_system, outputs in zip(statistics, systems, strict=True):
         for folder in outputs:
             context.progress(done, total + 2, f"{metric.name}: outputs")
-            of_system.append(_statistics(metric, context, folder))
+            of_system.append(
+                metric.statistics(read_texts(context.input("test_set"), folder))
+                if of_outputs
+                else mean_statistics(read_segment_scores(folder))
+            )
             done += 1
     if len({len(array) for arrays in statistics for array in arrays}) != 1:
         raise StepError("the outputs to compare have different numbers of segments")
     context.progress(total, total + 2, f"{metric.name}: paired bootstrap")
-    of_outputs = context.params.metric.compares == "outputs"
     segments = read_jsonl(context.input("test_set") / "segments.jsonl") if of_outputs else []
     groups = groups_of(segments) if context.params.metric.by_group else None
     results = bootstrap_pairs(statistics, metric.score, significance.samples, significance.seed, groups)
@@ -244,12 +241,6 @@ def compared(
         interval = result.delta, result.low, result.high
         rows[i, j] = MetricRow("delta", *interval, subject=metric.name, note=result.reason, detail=detail)
     return rows
-
-
-def _statistics(metric: Metric, context: StepContext[Any], folder: Path) -> Array:
-    if context.params.metric.compares == "segment scores":
-        return mean_statistics(read_segment_scores(folder))
-    return metric.statistics(read_texts(context.input("test_set"), folder))
 
 
 def compare_pairs(context: StepContext[PairsParams]) -> StepResult:

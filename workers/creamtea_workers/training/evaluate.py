@@ -18,7 +18,7 @@ from creamtea.methods.training import SelectBy
 from creamtea_workers.corpora.batches import Pairs, plan_in_order
 from creamtea_workers.corpora.subwords import TextModel
 from creamtea_workers.metrics.base import Texts
-from creamtea_workers.metrics.words import COUNTS, WordMetric
+from creamtea_workers.metrics.words import WordMetric
 from creamtea_workers.models.interface import TranslationModel, output_logits
 from creamtea_workers.models.model import Model
 from creamtea_workers.models.nvs import nvs_loss
@@ -126,7 +126,7 @@ def best_logits(
 
 
 def word_errors(hypotheses: list[str], development: Development) -> float | None:
-    if development.select_by not in COUNTS:
+    if development.select_by not in ("per", "levenshtein"):
         return None
     metric, references = WordMetric(development.select_by), list(development.references)
     groups = list(development.groups) or [""] * len(references)
