@@ -84,7 +84,9 @@ class Library:
         `mapped`: in the vocabulary of the folder's map.
         """  # fmt: skip
         results: list[list[Hypothesis]] = [[] for _ in sources]
-        groups = [[n] for n in range(len(sources))] if mapped else _by_limit(limits)
+        groups = [[n] for n in range(len(sources))]
+        if not mapped:
+            groups = [[n for n, own in enumerate(limits) if own == limit] for limit in dict.fromkeys(limits)]
         for group in groups:
             texts = [n for n in group if sources[n]]
             for n in group:
@@ -106,10 +108,6 @@ class Library:
         finished = len(names) < limit
         length = len(names) + finished  # of the tokens, </s> included, by whose power scores are divided
         return Hypothesis([self._ids[name] for name in names], score * length**power, finished)
-
-
-def _by_limit(limits: Sequence[int]) -> list[list[int]]:
-    return [[n for n, own in enumerate(limits) if own == limit] for limit in dict.fromkeys(limits)]
 
 
 def token_names(subwords: SubwordTexts) -> Names:

@@ -79,19 +79,15 @@ class Translator:
         """
         lengths = [len(source) for source in sources]
         order = sorted(range(len(sources)), key=lambda n: -lengths[n])
-        first = 0
+        first, rows = 0, self.search.rows
         while first < len(order):
-            most = min(size, self._room(lengths[order[first]]))
-            batch = next(parts(order[first : first + most], lengths))
+            longest = lengths[order[first]]
+            places = longest + 1 + length_limit(self.search.max_length_ratio, longest)
+            kept = max(1, rows * places * self.model.kept)
+            room = min(_ROWS // rows, _CELLS // (rows * self.model.vocabulary_size), _KEPT // kept)
+            batch = next(parts(order[first : first + min(size, max(1, room))], lengths))
             yield batch
             first += len(batch)
-
-    def _room(self, longest: int) -> int:
-        """Return how many sentences of at most `longest` subwords memory has room for; at least one."""
-        rows = self.search.rows
-        places = longest + 1 + length_limit(self.search.max_length_ratio, longest)
-        kept = max(1, rows * places * self.model.kept)
-        return max(1, min(_ROWS // rows, _CELLS // (rows * self.model.vocabulary_size), _KEPT // kept))
 
     @property
     def capture_seconds(self) -> float:
@@ -392,32 +388,23 @@ class OpenSystem:
                 if with_selection:
                     row["selected"] = None if ids is None else subwords.pieces(ids)
                 if word:
-                    allowed = None if ids is None else frozenset(ids)
-                    row["word"] = _subwords_of(
-                        word, sources[number], allowed, self.translator, subwords, self.params
-                    )
+                    row["word"] = self._subwords_of(word, sources[number], ids, subwords)
         return rows
 
-
-def _subwords_of(
-    word: str,
-    source: Sequence[int],
-    allowed: frozenset[int] | None,
-    translator: Translator | ShippedTranslator,
-    subwords: SubwordTexts,
-    params: DecodeParams,
-) -> list[dict[str, Any]]:
-    """`allowed` None: every subword."""
-    (ids,) = subwords.encode_targets([word])
-    needs = dict.fromkeys(ids, "")
-    if missing := [id_ for id_ in needs if allowed is not None and id_ not in allowed]:
-        limits = translator.limits(source, missing)
-        for place, id_ in enumerate(missing):
-            needs[id_] = UNKNOWN if limits is None else params.selection.allowing(limits[place])
-    return [
-        {"subword": piece, "allowed": not needs[id_], "needs": needs[id_]}
-        for id_, piece in zip(ids, subwords.pieces(ids), strict=True)
-    ]
+    def _subwords_of(
+        self, word: str, source: Sequence[int], selected: Sequence[int] | None, subwords: SubwordTexts
+    ) -> list[dict[str, Any]]:
+        """`selected` None: every subword is allowed."""
+        (ids,) = subwords.encode_targets([word])
+        needs = dict.fromkeys(ids, "")
+        if missing := [id_ for id_ in needs if selected is not None and id_ not in selected]:
+            limits = self.translator.limits(source, missing)
+            for place, id_ in enumerate(missing):
+                needs[id_] = UNKNOWN if limits is None else self.params.selection.allowing(limits[place])
+        return [
+            {"subword": piece, "allowed": not needs[id_], "needs": needs[id_]}
+            for id_, piece in zip(ids, subwords.pieces(ids), strict=True)
+        ]
 
 
 def described(hypothesis: Hypothesis, subwords: TextModel) -> dict[str, Any]:

@@ -130,20 +130,8 @@ class _Group(NamedTuple):
         return self.target.size * (self.source.shape[1] + 1)
 
 
-class _Statistics(NamedTuple):
-    """A group's part in the E-step, its counts aside."""
-
-    shape: tuple[int, int]  # (m, n)
-    tokens: int
-    log_likelihood: float
-    feature: float
-    weights: Reals
-
-
-class _Posteriors(NamedTuple):
-    numbers: Ids  # (cells,) of the entry of each
-    values: Reals  # (cells,)
-    groups: list[_Statistics]
+# a group's shape (m, n), target words, log-likelihood, feature and weights: its part in the E-step
+Part = tuple[tuple[int, int], int, float, float, Reals]
 
 
 def diagonal_feature(m: int, n: int) -> Reals:
@@ -164,14 +152,13 @@ def _expect(
 ) -> _Expected:
     expected = _Expected(np.zeros(len(index)), 0.0, 0.0, {}, 0)
     work = partial(_posteriors, index, probability, tension)
-    for posteriors in in_order(work, _units(shards), threads):
-        expected.counts += np.bincount(posteriors.numbers, weights=posteriors.values, minlength=len(index))
-        for group in posteriors.groups:
-            expected.log_likelihood += group.log_likelihood
-            expected.feature += group.feature
-            before = expected.weights.get(group.shape, np.zeros(group.shape[0]))
-            expected.weights[group.shape] = before + group.weights
-            expected.target_tokens += group.tokens
+    for numbers, values, groups in in_order(work, _units(shards), threads):
+        expected.counts += np.bincount(numbers, weights=values, minlength=len(index))
+        for shape, tokens, log_likelihood, feature, weights in groups:
+            expected.log_likelihood += log_likelihood
+            expected.feature += feature
+            expected.weights[shape] = expected.weights.get(shape, np.zeros(shape[0])) + weights
+            expected.target_tokens += tokens
     return expected
 
 
@@ -190,20 +177,26 @@ def _units(shards: Iterable[Shard]) -> Iterator[list[_Group]]:
     yield unit
 
 
-def _posteriors(index: Together, probability: Reals, tension: float, unit: list[_Group]) -> _Posteriors:
+def _posteriors(
+    index: Together, probability: Reals, tension: float, unit: list[_Group]
+) -> tuple[Ids, Reals, list[Part]]:
     """Compute the posteriors of every target word's source words and of NULL.
 
-    A group's cells are (pairs, m, n), then (pairs, m).
+    Return the entry of each cell (cells,), its posterior (cells,), and what the groups add. A group's cells
+    are (pairs, m, n), then (pairs, m).
     """
     size = sum(group.cells for group in unit)
     numbers, values = np.empty(size, dtype=np.int64), np.empty(size)
-    statistics, start = [], 0
+    parts: list[Part] = []
+    start = 0
     for group in unit:
         (pairs, m), n = group.target.shape, group.source.shape[1]
         middle = start + pairs * m * n
         place, null_place = slice(start, middle), slice(middle, start + group.cells)
         numbers[place] = index.numbers(group.source, group.target).ravel()
-        numbers[null_place] = index.null_numbers(group.target).ravel()
+        numbers[null_place] = (
+            index.starts[-2] + index.columns[group.target]
+        ).ravel()  # NULL's row is the last
         start += group.cells
         values[place], values[null_place] = probability[numbers[place]], probability[numbers[null_place]]
         aligned, null = values[place].reshape(pairs, m, n), values[null_place].reshape(pairs, m)
@@ -213,16 +206,9 @@ def _posteriors(index: Together, probability: Reals, tension: float, unit: list[
         aligned /= total[:, :, None]
         null /= total
         mass = aligned.sum(axis=0)  # (m, n)
-        statistics.append(
-            _Statistics(
-                (m, n),
-                pairs * m,
-                float(np.log(total).sum()),
-                float((mass * diagonal_feature(m, n)).sum()),
-                mass.sum(axis=1),
-            )
-        )
-    return _Posteriors(numbers, values, statistics)
+        feature = float((mass * diagonal_feature(m, n)).sum())
+        parts.append(((m, n), pairs * m, float(np.log(total).sum()), feature, mass.sum(axis=1)))
+    return numbers, values, parts
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
@@ -351,10 +337,6 @@ class Together:
         numbers: Ids = self.before[words]
         numbers += set_before
         return numbers
-
-    def null_numbers(self, target: Ids) -> Ids:
-        """Number each word of targets with NULL."""
-        return self.starts[-2] + self.columns[target]
 
     def blocks(self) -> Iterator[tuple[int, int]]:
         """Yield rows [first, last) with about `_ENTRIES` pairs, one block after the other."""

@@ -128,7 +128,14 @@ class RecallTask(NamedTuple):
     def scopes(self, counts: Sequence[Sequence[Counts]], place: int) -> dict[str, Counted]:
         """Return the scopes at the setting in this place of the counts of sentences and of idioms."""
         reached, reached_idioms = ([row[place, 1:] for row in rows] for rows in counts)
-        return scopes(self.sentences.references, reached, self.idioms.references, reached_idioms)
+        sentences, idioms = self.sentences.references, self.idioms.references
+        return {
+            "sentence": Counted(_counts(sentences, reached, 0), of_idioms=False),
+            "idiom": _micro(sentences, reached),
+            "idiom_macro": _macro(sentences, reached),
+            "idiom_words": _micro(idioms, reached_idioms),
+            "idiom_words_macro": _macro(idioms, reached_idioms),
+        }
 
     def distinct(self, scope: str) -> int:
         """Count the idioms in a scope of idioms."""
@@ -206,26 +213,6 @@ class Counted:
     @property
     def _over(self) -> dict[str, Any]:
         return {"clusters": len(self.rows), "interval": "over idioms"}
-
-
-def scopes(
-    sentences: Sequence[Reference],
-    reached: Sequence[NDArray[np.int64]],
-    idioms: Sequence[Reference],
-    reached_idioms: Sequence[NDArray[np.int64]],
-) -> dict[str, Counted]:
-    """Return the counts by scope.
-
-    `reached`: of each of `sentences` the counts (2 + idioms,), as `Reference.possible` has them;
-    `reached_idioms`: the same of each of `idioms`.
-    """
-    return {
-        "sentence": Counted(_counts(sentences, reached, 0), of_idioms=False),
-        "idiom": _micro(sentences, reached),
-        "idiom_macro": _macro(sentences, reached),
-        "idiom_words": _micro(idioms, reached_idioms),
-        "idiom_words_macro": _macro(idioms, reached_idioms),
-    }
 
 
 def _counts(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]], position: int) -> Array:

@@ -139,7 +139,13 @@ class Saver:
                 checkpoints.read(file, lambda copy: None)
         positions = position_names(checkpoints.names())
         for name in sorted(positions):
-            if not _is_sound(checkpoints, name):
+            sound = is_whole(checkpoints, name)
+            if sound:
+                index = read_index(checkpoints, name)
+                content = load(checkpoints, name if index is None else index.rest)
+                slots = [slot_name(best["slot"]) for best in content["position"]["best"]]
+                sound = all(is_whole(checkpoints, slot) for slot in slots)
+            if not sound:
                 discard(checkpoints, name)
                 positions.remove(name)
         for file in () if positions else checkpoints.names():
@@ -214,14 +220,6 @@ def position_names(files: Iterable[str]) -> set[str]:
 def remove_old_positions(checkpoints: Checkpoints) -> None:
     for name in sorted(position_names(checkpoints.names()))[:-KEPT]:
         discard(checkpoints, name)
-
-
-def _is_sound(checkpoints: Checkpoints, name: str) -> bool:
-    if not is_whole(checkpoints, name):
-        return False
-    index = read_index(checkpoints, name)
-    content = load(checkpoints, name if index is None else index.rest)
-    return all(is_whole(checkpoints, slot_name(best["slot"])) for best in content["position"]["best"])
 
 
 def slot_name(slot: int) -> str:
@@ -355,15 +353,10 @@ def load_parts(checkpoints: Checkpoints, index: PartIndex) -> Any:
         stored = _part(checkpoints, file, load_file)
         for key, places in tensors.items():
             for place in places:
-                content = _put(content, place, stored[key])
-    return content
-
-
-def _put(content: Any, place: list[int | str], tensor: Tensor) -> Any:
-    if not place:
-        return tensor
-    *way, last = place
-    reduce(getitem, way, content)[last] = tensor
+                if place:
+                    reduce(getitem, place[:-1], content)[place[-1]] = stored[key]
+                else:
+                    content = stored[key]
     return content
 
 

@@ -399,7 +399,10 @@ class Trainer:
         self.state.validated = self.state.update
         self.record(result)
         self.live.add_translations(self.state.update, result.examples)
-        self.count_waiting(is_better)
+        self.state.waited = 0 if is_better else self.state.waited + 1
+        self.state.stalled = 0 if is_better else self.state.stalled + 1
+        if self.state.stalled > self.training.plateau_patience:
+            self.state.stalled, self.state.halvings = 0, self.state.halvings + 1
         self.dev_summary = "" if self.frozen else f", dev BLEU {result.bleu:.1f}"
         if result.errors is not None:
             self.dev_summary = f", dev {self.development.select_by} {result.errors:.2f}"
@@ -423,14 +426,6 @@ class Trainer:
         sign = -1 if select_by == "bleu" else 1
         ranks = [sign * y for name, _, y in self.state.points if name == f"dev_{select_by}"]
         return min(ranks, default=math.inf)
-
-    def count_waiting(self, is_better: bool) -> None:
-        """Count validations since the best; beyond `plateau_patience`, count a halving of the rate."""
-        self.state.waited = 0 if is_better else self.state.waited + 1
-        self.state.stalled = 0 if is_better else self.state.stalled + 1
-        if self.state.stalled > self.training.plateau_patience:
-            self.state.stalled = 0
-            self.state.halvings += 1
 
     def learning_rate(self) -> float:
         return learning_rate(self.state.update, self.training, self.width, self.state.halvings)
@@ -567,45 +562,33 @@ def tokens_per_second(
     `length`: mean subwords per sentence.
     """
     prepare_torch(threads)
-    pairs = _random_pairs(vocabulary, BATCHES * batch_tokens, length)
-    trainers = {
-        autocast: _trainer(
-            pairs, vocabulary, architecture, {"batch_tokens": batch_tokens, "autocast": autocast}
+    random = np.random.default_rng(1)
+    sentences = max(2, round(BATCHES * batch_tokens / length))
+    lengths = 1 + random.poisson(max(1.0, length - 2), sentences)
+    rows = [random.integers(EOS + 1, vocabulary, size) for size in lengths]
+    pairs = Pairs(rows, rows)
+    # an update reads no text and saves nothing
+    subwords: Any = SimpleNamespace(size=vocabulary, source_vocabulary=None)
+    development, checkpoints = Development(pairs, (), subwords), cast(Checkpoints, None)
+    trainers = {}
+    for autocast in ("bf16", "none"):
+        params = TrainParams.model_validate(
+            {
+                "objective": {"kind": "softmax", "label_smoothing": 0.1},
+                "architecture": architecture,
+                "nvs": None,
+                "training": {"batch_tokens": batch_tokens, "autocast": autocast},
+                "seed": 1,
+            }
         )
-        for autocast in ("bf16", "none")
-    }
+        trainers[autocast] = Trainer(
+            params, pairs, development, torch.device("cpu"), checkpoints, lambda done, total, words: None
+        )
     rounds: dict[str, list[float]] = {autocast: [] for autocast in trainers}
     for _ in range(ROUNDS):
         for autocast, trainer in trainers.items():
             rounds[autocast].append(_speed(trainer))
     return rounds
-
-
-def _random_pairs(vocabulary: int, tokens: int, length: float) -> Pairs:
-    random = np.random.default_rng(1)
-    lengths = 1 + random.poisson(max(1.0, length - 2), max(2, round(tokens / length)))
-    rows = [random.integers(EOS + 1, vocabulary, size) for size in lengths]
-    return Pairs(rows, rows)
-
-
-def _trainer(
-    pairs: Pairs, vocabulary: int, architecture: dict[str, Any], training: dict[str, Any]
-) -> Trainer:
-    params = TrainParams.model_validate(
-        {
-            "objective": {"kind": "softmax", "label_smoothing": 0.1},
-            "architecture": architecture,
-            "nvs": None,
-            "training": training,
-            "seed": 1,
-        }
-    )
-    # an update reads no text and saves nothing
-    subwords: Any = SimpleNamespace(size=vocabulary, source_vocabulary=None)
-    development, checkpoints = Development(pairs, (), subwords), cast(Checkpoints, None)
-    return Trainer(
-        params, pairs, development, torch.device("cpu"), checkpoints, lambda done, total, words: None
-    )
 
 
 def _speed(trainer: Trainer) -> float:
