@@ -80,7 +80,7 @@ bench: $(VENV)/installed  ## run the benchmarks; each prints a table and the har
 	for b in $(BENCHES); do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py || exit 1; done
 
 docs: $(VENV)/installed  ## write docs/reference, steps.md, papers.md and the verdicts of results/claims.md anew
-	$(BIN)/python -m creamtea.reference.pages docs/reference
+	$(BIN)/python -m creamtea.reference docs/reference
 	$(BIN)/python -m creamtea.steps.catalogue > docs/steps.new && mv docs/steps.new docs/steps.md
 	$(BIN)/python -m creamtea.papers.catalogue > docs/papers.new && mv docs/papers.new docs/papers.md
 	$(BIN)/python -m creamtea.report.papers.claims docs/results

@@ -31,7 +31,7 @@ from typer.testing import CliRunner
 
 import creamtea
 from creamtea.cli.main import app
-from creamtea.reference.pages import SECTIONS
+from creamtea.reference import SECTIONS
 from creamtea.study import start
 from creamtea_workers.training import trainer
 

@@ -14,7 +14,7 @@ from creamtea.cli.main import app
 from creamtea.document.mistakes import fields_by_key
 from creamtea.document.values import Strict, descriptions
 from creamtea.human.making.settings import CampaignDocument
-from creamtea.reference.pages import PAGES, SECTIONS, commands, parts_of
+from creamtea.reference import PAGES, SECTIONS, commands, parts_of
 from creamtea.study.spec import Study
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def test_the_page_is_what_the_code_declares(name: str) -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        "creamtea.reference.pages",
+        "creamtea.reference",
         "creamtea.steps.catalogue",
         "creamtea.papers.catalogue",
         "creamtea.report.papers.claims",
@@ -96,7 +96,7 @@ def sources() -> Iterator[Path]:
     yield ROOT / "docker-compose.yml"
     for root in ("platform", "workers", "webapp", "deploy"):
         for path in (ROOT / root).rglob("*"):
-            if path.suffix in (".py", ".yaml", ".sbatch") and "reference" not in path.parts:
+            if path.suffix in (".py", ".yaml", ".sbatch") and path.name != "reference.py":
                 yield path
 
 

@@ -1,4 +1,4 @@
-"""The pages of docs/reference, by file name."""
+"""The pages of docs/reference, from the code itself: `python -m creamtea.reference FOLDER`."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def campaign_page() -> str:
 
 # ---------------------------------------------------------------- methods.md
 
-NOTES = Path(__file__).with_name("methods.md")  # what to know about a family, in a section of its heading
+NOTES = Path(__file__).with_suffix(".md")  # what to know about a family, in a section of its heading
 
 METHODS_INTRODUCTION = f"""\
 # Methods
@@ -130,12 +130,6 @@ kinds stand in are in [the study file](study.md), what their steps write and mea
 lists the kinds of plug-ins, too."""
 
 
-def notes() -> dict[str, str]:
-    """Read the sections of NOTES by their headings."""
-    parts = NOTES.read_text(encoding="utf-8").removeprefix("## ").split("\n## ")
-    return {heading: text.strip() for heading, _, text in (part.partition("\n") for part in parts)}
-
-
 def anchor(family: Family[Any]) -> str:
     """Return the anchor of a family's section: "test-sets"."""
     return family.group.rpartition(".")[2].replace("_", "-")
@@ -146,7 +140,8 @@ def methods_page() -> str:
     links = {part.model.__name__: f"study.md#{part.key}" for part in reversed(parts) if part.family is None}
     links |= {part.model.__name__: f"#{anchor(part.family)}" for part in parts if part.family is not None}
     lines = [METHODS_INTRODUCTION, ""]
-    about = notes()
+    parts_of_notes = NOTES.read_text(encoding="utf-8").removeprefix("## ").split("\n## ")
+    about = {heading: text.strip() for heading, _, text in (part.partition("\n") for part in parts_of_notes)}
     for family in FAMILIES:
         places = dict.fromkeys(part.place for part in parts if part.family is family)
         heading = anchor(family).replace("-", " ").capitalize()
@@ -175,20 +170,23 @@ def methods_page() -> str:
     lines += [about.pop("Precisions"), ""]
     if about:
         raise ValueError(f"{NOTES.name} has sections of no family: {', '.join(about)}")
-    return "\n".join([*lines, *_protocols()]).rstrip() + "\n"
-
-
-def _protocols() -> list[str]:
-    rows = []
-    for name, protocol in OWN.items():
-        if not protocol.rated_here:
-            continue
-        systems = f"{protocol.min_systems} to {protocol.max_systems}"
-        selections = ", ".join(f"`{selection}`" for selection in protocol.selections)
-        rows.append((f"`{name}`", cell(protocol.title), cell(protocol.summary), systems, selections))
-    headings = ("`kind`", "name", "what a rater does", "systems", "`sample.kind`")
-    about = "Of [a campaign](campaign.md#protocol); the [guide](../guide-organiser.md) compares them."
-    return ["## Rating protocols", "", about, *table(headings, rows)]
+    lines += ["## Rating protocols", ""]
+    lines += ["Of [a campaign](campaign.md#protocol); the [guide](../guide-organiser.md) compares them."]
+    lines += table(
+        ("`kind`", "name", "what a rater does", "systems", "`sample.kind`"),
+        [
+            (
+                f"`{name}`",
+                cell(protocol.title),
+                cell(protocol.summary),
+                f"{protocol.min_systems} to {protocol.max_systems}",
+                ", ".join(f"`{selection}`" for selection in protocol.selections),
+            )
+            for name, protocol in OWN.items()
+            if protocol.rated_here
+        ],
+    )
+    return "\n".join(lines).rstrip() + "\n"
 
 
 # ---------------------------------------------------------------- measures.md
@@ -643,7 +641,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
-        prog="python -m creamtea.reference.pages", description="Write the pages into a folder."
+        prog="python -m creamtea.reference", description="Write the pages into a folder."
     )
     parser.add_argument("folder", type=Path, help="where the pages are, docs/reference say")
     folder = parser.parse_args().folder

@@ -1,1 +1,0 @@
-"""The reference in docs/reference/, from the code itself: `python -m creamtea.reference.pages FOLDER`."""
