@@ -47,8 +47,8 @@ from creamtea.stats.resampling import (
     bootstrap_interval,
     median_interval,
     paired_bootstrap,
-    paired_randomization,
     pooled_median,
+    randomization_of_pairs,
 )
 from creamtea.stats.verdict import Outcome, judge
 from creamtea.stats.wmt import wmt_ranking
@@ -157,7 +157,8 @@ def corpus_difference(rng: Rng, metric: str, noise: float, segments: int) -> Onc
     swapped = (rng.random(segments) < 0.5)[:, None]
     a, b, score = np.where(swapped, other, one), np.where(swapped, one, other), SCORERS[metric].score
     found = paired_bootstrap([a], [b], score)
-    marked = found.p_two_sided < 0.05 and paired_randomization([a], [b], score, trials=SAMPLES) < 0.05
+    p = randomization_of_pairs([[a], [b]], score, trials=SAMPLES)[0, 1]
+    marked = found.p_two_sided < 0.05 and p < 0.05
     return Once(within(found.low, found.high, 0.0), marked)
 
 

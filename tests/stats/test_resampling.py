@@ -15,15 +15,22 @@ from sacrebleu.significance import PairedTest, Result
 
 from creamtea.stats import resampling
 from creamtea.stats.resampling import (
+    SEED,
+    TRIALS,
     ScoreFunction,
     bootstrap_interval,
     bootstrap_pairs,
     paired_bootstrap,
-    paired_randomization,
     randomization_of_pairs,
     resampled_sums,
 )
 from creamtea_workers.metrics.sacrebleu_metrics import chrf_from_sums
+
+
+def paired_randomization(
+    baseline: list[Array], system: list[Array], score: ScoreFunction, trials: int = TRIALS, seed: int = SEED
+) -> float:
+    return randomization_of_pairs([baseline, system], score, trials, seed)[0, 1]
 
 
 @pytest.fixture(scope="module")

@@ -187,6 +187,12 @@ def without_rounding(values: Array, scale: float) -> Array:
     return merged.reshape(values.shape)
 
 
+def numbered(labels: ArrayLike) -> NDArray[np.int64]:
+    """Number the labels (m,) from 0, in ascending order: equal numbers for equal labels."""
+    numbers: NDArray[np.int64] = np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64)
+    return numbers
+
+
 def aligned(*vectors: ArrayLike) -> list[Array]:
     """Return the vectors as float64 (n,). ValueError if their lengths differ or they hold infinity."""
     arrays = [np.asarray(vector, dtype=np.float64) for vector in vectors]

@@ -64,10 +64,11 @@ import numpy as np
 import scipy  # scipy.special is slow to import, and so is imported where it is first used
 from numpy.typing import ArrayLike, NDArray
 
-from creamtea.stats.estimate import ROUNDING, Array
+from creamtea.stats.estimate import ROUNDING, Array, numbered
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.stats.resampling import SEED
 from creamtea.stats.sequential import GIVE_UP
+from creamtea.stats.wmt import cluster_numbers
 
 Integers = NDArray[np.int64]
 DRAWS = 10_000
@@ -133,7 +134,7 @@ def estimate_systems(
     pages connects.
     """
     y, of_system = np.asarray(value, dtype=np.float64), np.asarray(system, dtype=np.int64)
-    on_page = _numbered(page)
+    on_page = numbered(page)
     w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
     if not len(y) == len(of_system) == len(on_page) == len(w):
         raise ValueError("page, system, value and weight must have one length")
@@ -143,7 +144,7 @@ def estimate_systems(
     w = w[first] / np.bincount(on_page)[on_page[first]]
     if chance is not None:
         w = w / chance[first, of_system[second]]
-    columns = [of_system] if effect is None else [of_system, systems + _numbered(effect)]
+    columns = [of_system] if effect is None else [of_system, systems + numbered(effect)]
     width = 1 + max(int(column.max(initial=-1)) for column in columns)
 
     def design(rows: Integers) -> Array:
@@ -168,17 +169,17 @@ def estimate_systems(
     residual = d - fitted[first] + fitted[second]
 
     def parts(labels: Integers) -> tuple[Array, Array, list[Array], bool]:
-        return _clustered(_numbered(labels[first]), design, w, residual, half, systems)
+        return _clustered(numbered(labels[first]), design, w, residual, half, systems)
 
-    of_cluster = on_page if cluster is None else _numbered(cluster)
+    of_cluster = on_page if cluster is None else numbered(cluster)
     variance, views, reaches, alone = parts(of_cluster)
     share, rater_reaches, raters = np.zeros_like(variance), reaches, 0
     if rater is not None:
-        of_rater = _numbered(rater)
+        of_rater = numbered(rater)
         raters = int(of_rater.max()) + 1
         if raters > 1:
             by_rater, rater_views, rater_reaches, _ = parts(of_rater)
-            each = _numbered(of_cluster * raters + of_rater)
+            each = numbered(of_cluster * raters + of_rater)
             nested = each.max() == of_cluster.max()  # each cluster is one rater's
             both, both_views = (variance, views) if nested else parts(each)[:2]
             of_views = _of_pairs(rater_views) - _of_pairs(both_views)  # added by views of variance 1
@@ -240,6 +241,8 @@ def estimate_systems(
     p_value[others] = _family_wise(mean, error, critical, largest)[others]
     p_value = np.minimum(1.0, p_value * (SIGNIFICANT / alpha))
     better = mean[:, None] - mean[None, :] > halves
+    order, cluster = np.argsort(-mean, kind="stable"), np.ones(n, np.int64)
+    cluster[order] = cluster_numbers(better[np.ix_(order, order)])
     return SystemEstimates(
         low=mean - own,
         high=mean + own,
@@ -247,7 +250,7 @@ def estimate_systems(
         p_value=p_value,
         rank_low=1 + better.sum(axis=0),
         rank_high=n - better.sum(axis=1),
-        cluster=_clusters(mean, better),
+        cluster=cluster,
         **facts,
     )
 
@@ -293,11 +296,6 @@ def open_systems(found: SystemEstimates, delta: float, seen: float, at_least: in
     distance[chosen] = -1.0
     nearest = np.argsort(distance, kind="stable")[: max(at_least, len(chosen))]
     return sorted(nearest.tolist())
-
-
-def _numbered(labels: ArrayLike) -> Integers:
-    numbers: Integers = np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64)
-    return numbers
 
 
 def _pairs(page: Integers) -> tuple[Integers, Integers]:
@@ -432,13 +430,4 @@ def _family_wise(mean: Array, error: Array, critical: Callable[[Array], Array], 
     z = -scipy.special.ndtri(10**high / 2)
     beyond = np.searchsorted(largest, z[:n, :n])
     found: Array = 1 - beyond / len(largest)
-    return found
-
-
-def _clusters(mean: Array, better: NDArray[np.bool_]) -> Integers:
-    order = np.argsort(-mean, kind="stable")
-    found = np.ones(len(mean), dtype=np.int64)
-    for place in range(1, len(order)):
-        ends = better[np.ix_(order[:place], order[place:])].all()
-        found[order[place]] = found[order[place - 1]] + ends
     return found

@@ -21,6 +21,7 @@ from creamtea.stats.estimate import (
     cluster_means,
     complete,
     mean_estimate,
+    numbered,
     outweighed,
     variance_of_mean,
     without_rounding,
@@ -279,20 +280,15 @@ def crossed_comparisons(
         raise ValueError("item, rater, scores and weights must have one length")
     if np.isinf(columns).any() or not (np.isfinite(weighing) & (weighing >= 0)).all():
         raise ValueError("scores must be finite or NaN, weights finite and not negative")
-    of_item, of_rater = _numbered(np.asarray(item)), _numbered(np.asarray(rater))
+    of_item, of_rater = numbered(item), numbered(rater)
     if len(np.unique(of_item * (of_rater.max(initial=0) + 1) + of_rater)) < len(of_item):
         raise ValueError("a rater's work on an item must be one row")
     item_weight = np.zeros(of_item.max(initial=-1) + 1)
     item_weight[of_item] = weighing
     if not np.array_equal(item_weight[of_item], weighing):
         raise ValueError("the rows of an item must repeat one weight")
-    group = of_item if clusters is None else _numbered(np.asarray(clusters))
+    group = of_item if clusters is None else numbered(clusters)
     return [_compare(of_item, of_rater, columns[:, list(pair)].T, weighing, group) for pair in pairs]
-
-
-def _numbered(labels: NDArray[np.generic]) -> Integers:
-    numbers: Integers = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    return numbers
 
 
 def _compare(
@@ -311,7 +307,7 @@ def _compare(
     base, ours = (float(mean) for mean in (share * x).sum(axis=1))
     deviation = share * (x - np.array([[base], [ours]]))
     items = len(np.unique(item[kept]))
-    group, rater = _numbered(group[kept]), _numbered(rater[kept])
+    group, rater = numbered(group[kept]), numbered(rater[kept])
     raters = int(rater.max()) + 1
     key, cell = np.unique(group * raters + rater, return_inverse=True)  # rows of one document and rater
     group, rater = key // raters, key % raters
@@ -378,9 +374,23 @@ def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: flo
     error = math.sqrt(raters + common)
     if error <= ROUNDING * scale:
         return CrossedEstimate(value, reason="what raters differ by cancels out: no spread to judge by")
-    spread = _Spread(raters / error**2, raters_df, items_df)
-    half, half_90 = (spread.critical(alpha) * error for alpha in (0.05, 0.10))
-    p = spread.p_value(abs(value - null) / error)
+    share, t = raters / error**2, abs(value - null) / error
+
+    def critical(alpha: float) -> float:
+        """Return Cochran and Cox's two-sided critical value."""
+        of_raters, of_items = -scipy.special.stdtrit([raters_df, items_df], alpha / 2)
+        return float(share * of_raters + (1 - share) * of_items)
+
+    # the α whose critical value is t lies between the p-values of the two t distributions
+    tails = np.sort(2 * scipy.special.stdtr([raters_df, items_df], -t))
+    low, high = (math.log(max(float(tail), _MIN_P)) for tail in tails)
+    if critical(math.exp(low)) <= t:
+        log_p = low
+    elif critical(math.exp(high)) >= t:
+        log_p = high
+    else:
+        log_p = float(scipy.optimize.brentq(lambda log: critical(math.exp(log)) - t, low, high))
+    half, half_90 = critical(0.05) * error, critical(0.10) * error
     return CrossedEstimate(
         value,
         value - half,
@@ -388,36 +398,8 @@ def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: flo
         standard_error=error,
         low_90=value - half_90,
         high_90=value + half_90,
-        p_value=p,
+        p_value=math.exp(log_p),
     )
-
-
-@dataclass(frozen=True)
-class _Spread:
-    """A variance of two parts: the raters' share of it, and the degrees of freedom of each part."""
-
-    raters: float
-    raters_df: float
-    items_df: float
-
-    def critical(self, alpha: float) -> float:
-        """Return Cochran and Cox's two-sided critical value."""
-        of_raters, of_items = -scipy.special.stdtrit([self.raters_df, self.items_df], alpha / 2)
-        return float(self.raters * of_raters + (1 - self.raters) * of_items)
-
-    def p_value(self, t: float) -> float:
-        """Return the α whose critical value is t. It lies between the p-values of the two t distributions."""
-
-        def excess(log_alpha: float) -> float:
-            return self.critical(math.exp(log_alpha)) - t
-
-        tails = np.sort(2 * scipy.special.stdtr([self.raters_df, self.items_df], -t))
-        low, high = (math.log(max(float(tail), _MIN_P)) for tail in tails)
-        if excess(low) <= 0:
-            return math.exp(low)
-        if excess(high) >= 0:
-            return math.exp(high)
-        return math.exp(float(scipy.optimize.brentq(excess, low, high)))
 
 
 # ---------------------------------------------------------------- n-grams of two systems

@@ -173,32 +173,32 @@ def bootstrap_pairs(
     outputs = outputs_of(systems)
     means = [(float(observed[columns].mean()), resampled[:, columns].mean(axis=1)) for columns in outputs]
     reason = _why_no_spread(len(arrays[0]), groups)
-    return {(i, j): _paired(*means[i], *means[j], reason) for i, j in combinations(range(len(means)), 2)}
+    found = {}
+    for i, j in combinations(range(len(means)), 2):
+        (baseline, of_baseline), (system, of_system) = means[i], means[j]
+        delta, differences = system - baseline, of_system - of_baseline
+        if reason:
+            found[i, j] = PairedBootstrap(baseline, system, delta, None, None, 1.0, 1.0, reason)
+            continue
+        low, high = percentile_interval(differences)
+        # sacreBLEU's; and with the differences centred, as two equal systems would show them. One is added to
+        # both counts, which keeps p above 0. No difference at all has p = 1, not 1 / (samples + 1).
+        size = np.abs(differences)
+        p_value, p_two_sided = (
+            (int(np.sum(exceeding)) + 1) / (samples + 1) if delta else 1.0
+            for exceeding in (
+                size - size.mean() > abs(delta),
+                np.abs(differences - differences.mean()) >= abs(delta),
+            )
+        )
+        found[i, j] = PairedBootstrap(baseline, system, delta, low, high, p_value, p_two_sided)
+    return found
 
 
 def outputs_of(systems: Sequence[Sequence[Array]]) -> list[slice]:
     """Return the positions of each system's outputs among all outputs."""
     ends = np.cumsum([len(outputs) for outputs in systems])
     return [slice(int(end) - len(outputs), int(end)) for outputs, end in zip(systems, ends, strict=True)]
-
-
-def _paired(
-    baseline: float, of_baseline: Array, system: float, of_system: Array, reason: str
-) -> PairedBootstrap:
-    """Compare observed scores with those of the resamples."""
-    delta, differences = system - baseline, of_system - of_baseline
-    if reason:
-        return PairedBootstrap(baseline, system, delta, None, None, 1.0, 1.0, reason)
-    low, high = percentile_interval(differences)
-    return PairedBootstrap(
-        baseline=baseline,
-        system=system,
-        delta=delta,
-        low=low,
-        high=high,
-        p_value=_sacrebleu_p_value(differences, delta),
-        p_two_sided=two_sided_p_value(differences, delta),
-    )
 
 
 def paired_arrays(*systems: Sequence[Array]) -> list[Array]:
@@ -212,27 +212,6 @@ def paired_arrays(*systems: Sequence[Array]) -> list[Array]:
     if not len(arrays[0]):
         raise ValueError("no segments to compare")
     return arrays
-
-
-def _sacrebleu_p_value(differences: Array, delta: float) -> float:
-    """Compute p by sacreBLEU's definition, but 1 for no difference at all, not 1 / (samples + 1)."""
-    if delta == 0.0:
-        return 1.0
-    absolute = np.abs(differences)
-    exceeding = int(np.sum(absolute - absolute.mean() > abs(delta)))
-    return (exceeding + 1) / (len(differences) + 1)
-
-
-def two_sided_p_value(differences: Array, delta: float) -> float:
-    """Return the share of resamples whose difference lies at least |delta| from the resamples' mean.
-
-    Centred on their mean, the resampled differences stand for what two equal systems would show. The one
-    added to both counts keeps p above 0 (and the test exact enough for few resamples).
-    """
-    if delta == 0.0:
-        return 1.0
-    exceeding = int(np.sum(np.abs(differences - differences.mean()) >= abs(delta)))
-    return (exceeding + 1) / (len(differences) + 1)
 
 
 # Paired approximate randomisation (Riezler and Maxwell 2005) on sufficient statistics.
@@ -253,14 +232,10 @@ _CHUNK_SWAPS = 400_000  # swaps held at once: 3 MB, which fits into a processor'
 _TIE = 1e-9  # differences closer than this, relative to the scores, are the same one, summed otherwise
 
 
-def paired_randomization(
-    baseline: Sequence[Array],
-    system: Sequence[Array],
-    score: ScoreFunction,
-    trials: int = TRIALS,
-    seed: int = SEED,
-) -> float:
-    """Test a system against a baseline by approximate randomisation; return the two-sided p-value.
+def randomization_of_pairs(
+    systems: Sequence[Sequence[Array]], score: ScoreFunction, trials: int = TRIALS, seed: int = SEED
+) -> dict[tuple[int, int], float]:
+    """Test every two systems by approximate randomisation: (baseline, system) -> two-sided p-value.
 
     Each is given as one (n, F) array of statistics per training seed. p is (trials at least as far apart + 1)
     / (trials + 1).
@@ -271,13 +246,6 @@ def paired_randomization(
     repeated until both come out even: seeds 1, 2, 3 against one baseline are three pairs with it. ValueError
     if the arrays differ in their number of segments.
     """
-    return randomization_of_pairs([baseline, system], score, trials, seed)[0, 1]
-
-
-def randomization_of_pairs(
-    systems: Sequence[Sequence[Array]], score: ScoreFunction, trials: int = TRIALS, seed: int = SEED
-) -> dict[tuple[int, int], float]:
-    """Apply `paired_randomization` to every two systems with the same swaps: (baseline, system) -> p."""
     outputs = np.stack(paired_arrays(*systems), axis=1)  # (n, outputs, F)
     n, sums = len(outputs), outputs.sum(axis=0)
     scores = score(sums)

@@ -50,8 +50,6 @@ def spent(looks: int) -> tuple[float, ...]:
 def boundary(alpha: float, shares: tuple[float, ...]) -> Array:
     """Return the two-sided boundary z (looks,) that spends α·shares[k] up to equally spaced look k + 1.
 
-    Raises ValueError unless 0 < α < 1 and the shares rise from above 0 to at most 1.
-
     ValueError unless 0 < α < 1 and the shares rise from above 0 to at most 1.
     """
     steps = np.diff([0.0, *shares])
@@ -173,8 +171,6 @@ def looked_at(planned: int) -> NDArray[np.int64]:
 
 def course(sums: Array, sizes: Array, planned: int) -> Course:
     """Follow the mean Σ sums / Σ sizes of units (t,) of `planned`, in the order in which they came.
-
-    Raises ValueError for more units than planned, or sizes that are not positive.
 
     ValueError for more units than planned, or sizes that are not positive.
     """

@@ -21,7 +21,7 @@ import numpy as np
 import scipy  # imports the slow scipy.stats only when it is first used
 from numpy.typing import ArrayLike, NDArray
 
-from creamtea.stats.estimate import ROUNDING, Array
+from creamtea.stats.estimate import ROUNDING, Array, numbered
 from creamtea.stats.paired import SIGNIFICANT
 
 RESAMPLES = 100  # bootstrap samples, as in WMT 2026
@@ -175,7 +175,7 @@ def wmt_ranking(
         raise ValueError(f"systems are the positions 0 to {systems - 1}")
     # one number for each rater and output
     output = np.unique(
-        np.stack([_numbers(raters), positions, _numbers(segments)]), axis=1, return_inverse=True
+        np.stack([numbered(raters), positions, numbered(segments)]), axis=1, return_inverse=True
     )[1]
     if rule.again == "last":
         scores = np.where(_replaced(output, moments, (kinds == RATED) & ~np.isnan(scores)), np.nan, scores)
@@ -270,12 +270,6 @@ def _averaged(labels: NDArray[np.generic], values: Array) -> tuple[NDArray[np.in
     return first, np.stack([np.bincount(row, weights=column) / counts for column in values.T], axis=1)
 
 
-def _numbers(labels: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Number the labels (m,): equal numbers for equal labels."""
-    numbers: NDArray[np.int64] = np.unique(labels, return_inverse=True)[1]
-    return numbers
-
-
 def _replaced(output: NDArray[np.int64], moments: Array, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return (m,) whether the rater rated the output again later, among ratings that count."""
     rows = np.flatnonzero(counted)
@@ -302,9 +296,13 @@ def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:
         mine, yours, domains = mine[both], yours[np.isin(theirs.segment, ours.segment)], domains[both]
     if rule.test == "signed-rank":
         differences = mine - yours
-        p = combined_p([_signed_rank(differences[domains == domain]) for domain in np.unique(domains)])
+        of_domains = [differences[domains == domain] for domain in np.unique(domains)]
+        # scipy leaves out differences of 0
+        p = combined_p([float(scipy.stats.wilcoxon(d).pvalue) if d.any() else 1.0 for d in of_domains])
+    elif not len(mine) or float(np.ptp([*mine, *yours])) == 0.0:
+        p = 1.0  # the statistic has no variance
     else:
-        p = _mann_whitney(mine, yours) if len(mine) else 1.0
+        p = float(scipy.stats.mannwhitneyu(mine, yours, alternative="greater").pvalue)
     return p < SIGNIFICANT
 
 
@@ -326,11 +324,6 @@ def bootstrap_better(ours: Array, theirs: Array, differences: Array | None) -> b
     return bool(max(np.quantile(unpaired, SIGNIFICANT), np.quantile(paired, SIGNIFICANT)) > ROUNDING)
 
 
-def _signed_rank(differences: Array) -> float:
-    """Return the two-sided p of Wilcoxon's test without zero differences; 1 if all are zero."""
-    return float(scipy.stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
-
-
 def combined_p(p: Collection[float]) -> float:
     """Combine p-values by Stouffer's z = Σ Φ⁻¹(1 − p) / √n, equally weighted; return its p.
 
@@ -341,13 +334,6 @@ def combined_p(p: Collection[float]) -> float:
         return next(iter(p), 1.0)
     z = scipy.stats.norm.isf(np.fromiter(p, dtype=np.float64))
     return 1.0 if np.isneginf(z).any() else float(scipy.stats.norm.sf(z.sum() / np.sqrt(len(z))))
-
-
-def _mann_whitney(ours: Array, theirs: Array) -> float:
-    """Return the one-sided p, ours greater; 1 if all are equal and the statistic has no variance."""
-    if float(np.ptp([*ours, *theirs])) == 0.0:
-        return 1.0
-    return float(scipy.stats.mannwhitneyu(ours, theirs, alternative="greater").pvalue)
 
 
 def cluster_numbers(beats: NDArray[np.bool_], rule: WmtRule = USUAL) -> list[int]:
