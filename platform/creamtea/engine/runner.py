@@ -49,8 +49,6 @@ REMOTE_COPY_EVERY = 10.0  # each of which is a request that is billed
 
 
 class AttemptLog:
-    """The growing log of one attempt."""
-
     def __init__(self, store: ArtefactStore, task: StepTask, worker: int, path: Path) -> None:
         self._store, self._key = store, task.key
         self._name = LogName(task.fence, worker)

@@ -188,7 +188,6 @@ def stored_lines(name: str, lines: Iterable[bytes]) -> Iterator[Row]:
 
 
 def stored_metrics(result: StepResult) -> Iterator[Row]:
-    """Yield the checked rows of a step's metrics."""
     seen: set[tuple[str, str]] = set()
     for metric in result.metrics:
         place = f"metric {metric.name!r}" + (f" of {metric.subject!r}" if metric.subject else "")

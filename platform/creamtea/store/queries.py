@@ -194,7 +194,6 @@ def steps_of(nodes: Iterable[Node]) -> dict[str, Node]:
 
 
 def inputs_of(session: Session, keys: Iterable[str]) -> dict[str, list[StepInput]]:
-    """Return the inputs of steps, in order, by step key."""
     inputs: dict[str, list[StepInput]] = {}
     for batch in batches(keys):
         place = (StepInput.step_key, StepInput.role, StepInput.position)

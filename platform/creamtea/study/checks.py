@@ -299,7 +299,13 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from _check_training((*path, "training"), variant)
         training = parsed(Training, variant.get("training", {}))
         resources = resources_of(TRAIN.name, variant, study)
-        yield from _check_workers((*path, "training", "accumulate"), training, resources)
+        most = resources.workers[1] if resources else 1
+        if training and training.accumulate < most:  # each worker computes some of an update's batches
+            allowed = (
+                f"at least {most}, best a power of two: the batches of an update, which the workers of "
+                "resources.train share out (an update of smaller batches is as large)"
+            )
+            yield Mistake((*path, "training", "accumulate"), str(training.accumulate), allowed)
         if training and training.autocast == "tf32" and resources and not resources.gpus:
             allowed = "bf16 or none, or `gpus: 1` in resources.train"
             yield Mistake((*path, "training", "autocast"), "tf32 on a CPU", allowed)
@@ -324,7 +330,10 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from _check_start(path, name, variant, study)
         yield from _check_imported(path, name, variant, study)
         yield from _check_freeze(path, training, variant, study)
-        yield from _check_select_by(path, training, variant)
+        objective: Objective | None = parsed(Objective, variant.get("objective"))
+        if training and training.select_by == "perplexity" and objective and objective.perplexity_note:
+            found = f"perplexity of {objective.describe()}: {objective.perplexity_note}"
+            yield Mistake((*path, "training", "select_by"), found, "loss, or a metric of translations")
     yield from shared.values()
 
 
@@ -359,19 +368,6 @@ def _check_end(path: KeyPath, training: Training, block: Block) -> Iterator[Mist
     if training.max_epochs is not None:
         allowed = "`max_updates` alone with `schedule: linear`, whose rate is 0 after them"
         yield Mistake((*path[:-1], "max_epochs"), str(training.max_epochs), allowed)
-
-
-def _check_workers(
-    path: KeyPath, training: Training | None, resources: StepResources | None
-) -> Iterator[Mistake]:
-    """Each worker computes some of an update's batches: there must be one for each."""
-    most = resources.workers[1] if resources else 1
-    if training and training.accumulate < most:
-        allowed = (
-            f"at least {most}, best a power of two: the batches of an update, which the workers of "
-            "resources.train share out (an update of smaller batches is as large)"
-        )
-        yield Mistake(path, str(training.accumulate), allowed)
 
 
 def _check_symbols(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mistake]:
@@ -444,31 +440,21 @@ def _check_imported(path: KeyPath, name: str, variant: Block, study: RawStudy) -
         yield Mistake(place, "bpe_dropout in the subwords of an imported model", "0")
 
 
-def _check_select_by(path: KeyPath, training: Training | None, variant: Block) -> Iterator[Mistake]:
-    objective: Objective | None = parsed(Objective, variant.get("objective"))
-    if training and training.select_by == "perplexity" and objective and objective.perplexity_note:
-        found = f"perplexity of {objective.describe()}: {objective.perplexity_note}"
-        yield Mistake((*path, "training", "select_by"), found, "loss, or a metric of translations")
-
-
-def _check_fit(place: KeyPath, training: Training, variant: Block) -> Iterator[Mistake]:
-    if variant.get("start_from") is None:
-        yield Mistake(place, "true for a new model", "it with `start_from`, a trained model")
-    if training.freeze is not None:
-        yield Mistake(place, "true beside `freeze`, which changes no logits", "one of the two")
-    if kind_of(variant.get("architecture")) == "rnn":
-        yield Mistake(place, "true for a recurrent model", "it for a Transformer")
-
-
 def _check_freeze(
     path: KeyPath, training: Training | None, variant: Block, study: RawStudy
 ) -> Iterator[Mistake]:
-    """Check that a head trained alone has a trained model to start from, and its objective."""
+    """Check what fitted logits, or a head trained alone, start from, and the objective of the head."""
     if training and training.fit_logits:
-        yield from _check_fit((*path, "training", "fit_logits"), training, variant)
+        place: KeyPath = (*path, "training", "fit_logits")
+        if variant.get("start_from") is None:
+            yield Mistake(place, "true for a new model", "it with `start_from`, a trained model")
+        if training.freeze is not None:
+            yield Mistake(place, "true beside `freeze`, which changes no logits", "one of the two")
+        if kind_of(variant.get("architecture")) == "rnn":
+            yield Mistake(place, "true for a recurrent model", "it for a Transformer")
     if training is None or training.freeze is None:
         return
-    place: KeyPath = (*path, "training", "freeze")
+    place = (*path, "training", "freeze")
     if variant.get("nvs") is None:
         yield Mistake(place, "translation without an NVS head to train", "it beside `nvs: {}`")
     if variant.get("start_from") is None:
@@ -609,7 +595,6 @@ def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> 
 
 
 def _check_more(path: KeyPath, name: str, system: Block, study: RawStudy) -> Iterator[Mistake]:
-    """Check the further systems that a system is compared with."""
     names = system.get("more_baselines")
     if not isinstance(names, list):
         return

@@ -269,7 +269,6 @@ class StudyPlanner:
         return self.add(IMPORT_MODEL, model.path, params, {}, {"model": model.path}, [model.path])
 
     def encode_for(self, variant: str, corpus: str) -> str:
-        """Encode a corpus in the subwords of a variant."""
         root = self.study.variants[self.study.root_of(variant)]
         if (model := self.study.imported_by(variant)) is None:
             return self.encode(corpus, root.subwords, root.corpus)
@@ -469,7 +468,6 @@ class StudyPlanner:
         return inputs
 
     def lexicon_input(self, system: System) -> Inputs:
-        """Return the lexicon, for selections that need it."""
         if not system.selection.needs_lexicon:
             return {}
         frequencies = system.selection.needs_frequencies

@@ -264,16 +264,12 @@ class SeenHashes:
         for run in self._runs:
             nearest = np.minimum(np.searchsorted(run, keys), len(run) - 1)
             new &= run[nearest] != keys
-        self._append(keys[new])
-        fresh = np.zeros(len(hashes), dtype=np.bool_)
-        fresh[places[new]] = True
-        return fresh
-
-    def _append(self, keys: Hashes) -> None:
-        if not len(keys):
-            return
-        self._runs.append(keys)
+        if new.any():
+            self._runs.append(keys[new])
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             merged = np.concatenate([self._runs.pop(), self._runs.pop()])
             merged.sort(kind="stable")  # merges sorted runs in linear time
             self._runs.append(merged)
+        fresh = np.zeros(len(hashes), dtype=np.bool_)
+        fresh[places[new]] = True
+        return fresh

@@ -246,6 +246,11 @@ def count(aligned: Iterable[Sequence[Sequence[int]]], vocabulary_size: int, max_
     if not links:
         raise ValueError("no target subword is aligned to a source subword")
     keys = np.array(sorted(links), dtype=np.int64)
+    classes = max(kind for kind, _ in jumps) + 1
+    widest = 2**classes - 2  # the longest target of the last class has 2^classes - 1 positions
+    table = np.zeros((classes, 2 * widest + 1), dtype=np.int64)
+    for (kind, jump), times in jumps.items():
+        table[kind, widest + jump] = times
     return Ibm3Counts(
         vocabulary_size,
         fertility,
@@ -253,17 +258,8 @@ def count(aligned: Iterable[Sequence[Sequence[int]]], vocabulary_size: int, max_
         keys % vocabulary_size,
         np.array([links[key] for key in keys.tolist()], dtype=np.int64),
         null,
-        _jump_table(jumps),
+        table,
     )
-
-
-def _jump_table(jumps: Counter[tuple[int, int]]) -> Ids:
-    classes = max(kind for kind, _ in jumps) + 1
-    widest = 2**classes - 2  # the longest target of the last class has 2^classes - 1 positions
-    table = np.zeros((classes, 2 * widest + 1), dtype=np.int64)
-    for (kind, jump), times in jumps.items():
-        table[kind, widest + jump] = times
-    return table
 
 
 # ---------------------------------------------------------------- tables to sample from
@@ -395,6 +391,5 @@ def prepare_test_set(spec: Ibm3TestSet, context: StepContext[TestSetParams]) -> 
 
 
 def load_translator(context: StepContext[Any], gamma: float) -> Ibm3Translator:
-    """Load the translator from a step's inputs ibm3 and subwords."""
     counts = Ibm3Counts.load(context.input("ibm3") / "ibm3.npz")
     return Ibm3Translator(counts, SubwordModel.of_step(context), gamma)

@@ -251,7 +251,11 @@ def find(idiom: Idiom, words: Sequence[Word], language: str) -> list[int] | None
     """
     texts = [word.text for word in words]
     options = [places_of(word, texts, language) for word in idiom.words]
-    optional = [_is_marginal(idiom, number, language) for number in range(len(options))]
+    infinitive = primary(language) == "en" and len(idiom.words) > 1
+    optional = [
+        is_mark(word) or (infinitive and number == 0 and word == "to")
+        for number, word in enumerate(idiom.words)
+    ]
     present = [places for places in options if places]
     if not present or any(not places and not spare for places, spare in zip(options, optional, strict=True)):
         return None
@@ -260,12 +264,6 @@ def find(idiom: Idiom, words: Sequence[Word], language: str) -> list[int] | None
     kept = [spare for places, spare in zip(options, optional, strict=True) if places]
     places = sorted({place for place, spare in zip(choice, kept, strict=True) if not spare})
     return places or None
-
-
-def _is_marginal(idiom: Idiom, number: int, language: str) -> bool:
-    word = idiom.words[number]
-    infinitive = primary(language) == "en" and number == 0 and word == "to" and len(idiom.words) > 1
-    return infinitive or is_mark(word)
 
 
 def _exact(options: Sequence[Sequence[int]], width: int) -> tuple[int, ...] | None:

@@ -77,7 +77,6 @@ class EncodedTestSet:
 
     @classmethod
     def of_step(cls, context: StepContext[Any]) -> EncodedTestSet:
-        """Load it from a step's inputs test_set and subwords."""
         segments = read_jsonl(context.input("test_set") / "segments.jsonl")
         subwords = load_text_model(context)
         return cls(subwords, segments, encode_sources(subwords, [row["source"] for row in segments]))

@@ -158,7 +158,6 @@ class SubwordModel:
 
     @classmethod
     def of_step(cls, context: StepContext[Any]) -> SubwordModel:
-        """Load the model from a step's input subwords."""
         return cls.load(context.input("subwords") / SUBWORDS_FILE)
 
     def encode(self, text: str) -> list[int]:
@@ -464,12 +463,10 @@ def _ids(pieces: Sequence[str]) -> dict[str, int]:
 
 
 def load_text_model(context: StepContext[Any]) -> TextModel:
-    """Load the text model from a step's input subwords."""
     return load_text_model_of(context.input("subwords"))
 
 
 def load_text_model_of(folder: Path) -> TextModel:
-    """Load the text model from the folder that a subwords step wrote."""
     file = text_model_file(folder)
     if file.name == MARIAN_FILE:
         return MarianSubwords.load(file)
@@ -477,6 +474,5 @@ def load_text_model_of(folder: Path) -> TextModel:
 
 
 def text_model_file(folder: Path) -> Path:
-    """Return the file of the folder that holds the text model."""
     others = (folder / VOCABULARIES_FILE, folder / MARIAN_FILE)
     return next((file for file in others if file.exists()), folder / SUBWORDS_FILE)

@@ -112,8 +112,9 @@ class Grammar:
         idiom = PHRASES[int(self._rng.random() * len(PHRASES))] if self._happens(idiom_rate) else None
         while True:
             units = self._sentence(idiom)
-            words = " ".join(units).split()
-            if MIN_WORDS <= len(words) <= MAX_WORDS and _phrases_in(words) == (idiom is not None):
+            text = " ".join(units)
+            phrases = sum(f" {text} ".count(f" {phrase} ") for phrase in PHRASES)  # meant or not
+            if MIN_WORDS <= len(text.split()) <= MAX_WORDS and phrases == (idiom is not None):
                 return units
 
     def _sentence(self, idiom: str | None) -> list[str]:
@@ -157,12 +158,6 @@ class Grammar:
 
 
 _CLASSES = (TRANSITIVE, INTRANSITIVE, NOUNS, ADJECTIVES, ADVERBS, PREPOSITIONS, CONJUNCTIONS, DETERMINERS)
-
-
-def _phrases_in(words: Sequence[str]) -> int:
-    """Count the idioms whose phrases occur in a sentence, meant or not."""
-    text = f" {' '.join(words)} "
-    return sum(text.count(f" {phrase} ") for phrase in PHRASES)
 
 
 # ---------------------------------------------------------------- the tables

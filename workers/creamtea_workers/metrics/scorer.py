@@ -374,7 +374,6 @@ def _finite(key: str, message: Mapping[str, Any]) -> float:
 
 
 def _kind(value: Any) -> str:
-    """Name the kind of a JSON value."""
     match value:
         case str():
             return "text"

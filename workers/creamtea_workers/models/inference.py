@@ -49,7 +49,11 @@ def prepare(model: Model, precision: Precision) -> Model:
     if precision in ("bf16", "fp16"):
         return model.to({"bf16": torch.bfloat16, "fp16": torch.float16}[precision])
     if precision == "int8":
-        require_int8()
+        if ENGINE not in torch.backends.quantized.supported_engines:
+            raise StepError(
+                "precision int8 needs an x86 processor with AVX2, and torch has no FBGEMM on this machine: "
+                "give the system another precision"
+            )
         model.may_pad = False
         return pack(model, Int8Linear.of, Int8Projection)
     return pack(model, pack_if_large, pack_if_large) if on_cpu else model
@@ -175,15 +179,6 @@ PROBE = 64  # rows and columns
 MIN_SCALE = 1e-37  # instead of 0, of a row of zeros
 ENGINE = "fbgemm"
 Packed: Any = torch.classes.quantized.LinearPackedParamsBase  # a class that only TorchScript knows
-
-
-def require_int8() -> None:
-    """Raise StepError if torch has no int8 kernels for the processor."""
-    if ENGINE not in torch.backends.quantized.supported_engines:
-        raise StepError(
-            "precision int8 needs an x86 processor with AVX2, and torch has no FBGEMM on this machine: give "
-            "the system another precision"
-        )
 
 
 @cache

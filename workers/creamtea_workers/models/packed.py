@@ -35,7 +35,6 @@ class Lengths:
     longest: int
 
     def sentences(self, rows: int) -> Tensor:
-        """Return the sentence of each row: (N,)."""
         places = torch.arange(rows, device=self.starts.device, dtype=torch.int32)
         return torch.bucketize(places, self.starts, right=True)
 
@@ -50,8 +49,11 @@ class Spans:
     def attend(self, query: Tensor, key: Tensor, value: Tensor, dropout: float, causal: bool) -> Tensor:
         """Return the attention (N_q, D) of query (N_q, H, E) over key and value (N_s, H, E)."""
         starts, longest = (self.queries.starts, self.keys.starts), (self.queries.longest, self.keys.longest)
-        if not query.is_cuda:
-            attended = self._attend_masked(query, key, value, dropout, causal)
+        if not query.is_cuda:  # the same without kernels for packed sentences, under a mask (N_q, N_s)
+            mask = self.queries.sentences(len(query))[:, None] == self.keys.sentences(len(key))
+            mask = mask.tril() if causal else mask
+            q, k, v = (x.transpose(0, 1) for x in (query, key, value))  # (H, N, E)
+            attended = F.scaled_dot_product_attention(q, k, v, mask, dropout_p=dropout).transpose(0, 1)
         elif (
             query.dtype != torch.float32
             and not dropout
@@ -71,16 +73,6 @@ class Spans:
                 query, key, value, *starts, *longest, dropout, causal, False
             )[0]
         return attended.flatten(1)
-
-    def _attend_masked(
-        self, query: Tensor, key: Tensor, value: Tensor, dropout: float, causal: bool
-    ) -> Tensor:
-        """Attend under a mask (N_q, N_s): the same on a device without kernels for packed sentences."""
-        mask = self.queries.sentences(len(query))[:, None] == self.keys.sentences(len(key))
-        if causal:
-            mask = mask.tril()
-        q, k, v = (x.transpose(0, 1) for x in (query, key, value))  # (H, N, E)
-        return F.scaled_dot_product_attention(q, k, v, mask, dropout_p=dropout).transpose(0, 1)
 
 
 @dataclass

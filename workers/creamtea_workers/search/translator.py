@@ -408,7 +408,6 @@ class OpenSystem:
 
 
 def described(hypothesis: Hypothesis, subwords: TextModel) -> dict[str, Any]:
-    """Return the text of a hypothesis, its score, and its length in subwords."""
     return {
         "text": subwords.decode(hypothesis.tokens),
         "score": hypothesis.score,

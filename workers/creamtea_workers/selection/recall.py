@@ -111,7 +111,6 @@ class RecallTask(NamedTuple):
 
     @classmethod
     def load(cls, context: StepContext[Any]) -> RecallTask:
-        """Load it from a step's inputs test_set and subwords."""
         test_set = EncodedTestSet.of_step(context)
         subwords = subword_texts(test_set.subwords)
         references = [

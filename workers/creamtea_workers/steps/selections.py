@@ -9,7 +9,7 @@ and Table 6).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.nvs import Logits, WordVotes, counts_above, logit, nvs_logits, wanted_of
 from creamtea_workers.selection.recall import (
     NOTHING,
-    Counted,
     Counts,
     Ids,
     Largest,
@@ -162,21 +161,6 @@ RECALLS = ("recall_lexicon", "recall_nvs", "recall_difference")
 BothCounts = list[list[Counts]]  # of the sentences and of the idioms by themselves, at each size
 
 
-@dataclass(frozen=True)
-class Matched:
-    """A lexicon's k and the NVS threshold that selects as much."""
-
-    k: int
-    lexicon_size: float  # mean per sentence, </s> counted
-    nvs_size: float
-    logit: float  # the threshold; -inf selects everything
-
-    @property
-    def threshold(self) -> float:
-        """The threshold as a probability."""
-        return 1 / (1 + math.exp(-self.logit)) if self.logit > -700 else 0.0
-
-
 def compare_recall(context: StepContext[RecallAtSizeParams]) -> StepResult:
     """Compare the recall of NVS and lexicon selection at the same mean size.
 
@@ -199,9 +183,34 @@ def compare_recall(context: StepContext[RecallAtSizeParams]) -> StepResult:
     lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
     result = StepResult()
     matches, of_lexicon, of_nvs = match(trained.model, lexicon, task, ks, context)
-    for place, pair in enumerate(matches):
-        result.metrics.extend(matched_sizes(pair))
-        compare_scopes(pair, task, task.scopes(of_lexicon, place), task.scopes(of_nvs, place), result)
+    for place, (k, lexicon_size, nvs_size, least) in enumerate(matches):
+        label = f"k={k}"
+        threshold = 1 / (1 + math.exp(-least)) if least > -700 else 0.0  # as a probability
+        of_threshold = {"logit": least if math.isfinite(least) else None}
+        result.metrics += [
+            MetricRow("selected_size_lexicon", lexicon_size, subject=label),
+            MetricRow("selected_size_nvs", nvs_size, subject=label),
+            MetricRow("threshold", threshold, subject=label, detail=of_threshold),
+        ]
+        by_nvs = task.scopes(of_nvs, place)
+        for scope, lexicon_recall in task.scopes(of_lexicon, place).items():
+            subject, nvs_recall = f"{label}/{scope}", by_nvs[scope]
+            if not len(lexicon_recall.rows):
+                note = NOTHING[scope]
+                result.metrics += [MetricRow(name, None, subject=subject, note=note) for name in RECALLS]
+                continue
+            detail: dict[str, object] = {"lexicon": label, "nvs": threshold}
+            if scope != "sentence":
+                detail["idioms"] = task.distinct(scope)
+            result.metrics += [
+                lexicon_recall.metric("recall_lexicon", subject, detail),
+                nvs_recall.metric("recall_nvs", subject, detail),
+                nvs_recall.less(lexicon_recall, "recall_difference", subject, detail),
+            ]
+            result.points += [
+                PointRow(f"recall_lexicon_{scope}", lexicon_size, lexicon_recall.value, label),
+                PointRow(f"recall_nvs_{scope}", nvs_size, nvs_recall.value, label),
+            ]
     return result
 
 
@@ -211,8 +220,12 @@ def match(
     task: RecallTask,
     ks: Sequence[int],
     context: StepContext[RecallAtSizeParams],
-) -> tuple[list[Matched], BothCounts, BothCounts]:
-    """Return the thresholds, and what the lexicon and NVS select."""
+) -> tuple[list[tuple[int, float, float, float]], BothCounts, BothCounts]:
+    """Match NVS thresholds to sizes of the lexicon.
+
+    Returns for each k the mean sizes that lexicon and NVS select per sentence, </s> counted, and the
+    threshold as a logit (-inf selects everything); and what both select.
+    """
     n = len(task.sentences)
     of_lexicon = [
         [
@@ -242,7 +255,7 @@ def match(
     least = [logit for logit, _ in thresholds]
     of_nvs = [[counts_above(least, own[position]) for position in range(len(own))] for own in wanted]
     matches = [
-        Matched(k, lexicon_size=total / n, nvs_size=(selected + n) / n, logit=logit)
+        (k, total / n, (selected + n) / n, logit)
         for k, total, (logit, selected) in zip(ks, totals, thresholds, strict=True)
     ]
     return matches, of_lexicon, of_nvs
@@ -255,43 +268,6 @@ def threshold_for(descending: Logits, budget: int) -> tuple[float, int]:
     """
     least = descending[budget]
     return float(least), int(np.searchsorted(-descending, -least, side="left"))
-
-
-def matched_sizes(pair: Matched) -> list[MetricRow]:
-    subject = f"k={pair.k}"
-    detail = {"logit": pair.logit if math.isfinite(pair.logit) else None}
-    return [
-        MetricRow("selected_size_lexicon", pair.lexicon_size, subject=subject),
-        MetricRow("selected_size_nvs", pair.nvs_size, subject=subject),
-        MetricRow("threshold", pair.threshold, subject=subject, detail=detail),
-    ]
-
-
-def compare_scopes(
-    pair: Matched,
-    task: RecallTask,
-    lexicon: Mapping[str, Counted],
-    nvs: Mapping[str, Counted],
-    result: StepResult,
-) -> None:
-    """Add the metrics and points of every scope."""
-    for scope, of_lexicon in lexicon.items():
-        subject = f"k={pair.k}/{scope}"
-        of_nvs = nvs[scope]
-        if not len(of_lexicon.rows):
-            result.metrics.extend(
-                MetricRow(name, None, subject=subject, note=NOTHING[scope]) for name in RECALLS
-            )
-            continue
-        detail: dict[str, object] = {"lexicon": f"k={pair.k}", "nvs": pair.threshold}
-        if scope != "sentence":
-            detail["idioms"] = task.distinct(scope)
-        result.metrics.append(of_lexicon.metric("recall_lexicon", subject, detail))
-        result.metrics.append(of_nvs.metric("recall_nvs", subject, detail))
-        result.metrics.append(of_nvs.less(of_lexicon, "recall_difference", subject, detail))
-        of_both = (("lexicon", pair.lexicon_size, of_lexicon), ("nvs", pair.nvs_size, of_nvs))
-        for name, size, recall in of_both:
-            result.points.append(PointRow(f"recall_{name}_{scope}", size, recall.value, f"k={pair.k}"))
 
 
 # ---------------------------------------------------------------- NVS with and without context
@@ -333,7 +309,11 @@ def compare_contexts(context: StepContext[NvsContextParams]) -> StepResult:
             listed = only_in_context(wanted, selected[name], place) if name == WORDS else {}
             result.metrics.extend(shares(name, f"{threshold:g}", hits, cluster, listed))
             if name == "all_selected":
-                add_sizes(result, f"{threshold:g}", sizes[:, there, place], hits)
+                for way, own, own_hits in zip(CONTEXTS, sizes[:, there, place], hits, strict=True):
+                    size, share = float(own.mean()), float(own_hits.mean())
+                    result.metrics.append(MetricRow("selected_size", size, subject=f"{threshold:g}/{way}"))
+                    label = f"threshold={threshold:g}"
+                    result.points.append(PointRow(f"all_selected_{way}", size, share, label))
     return result
 
 
@@ -401,17 +381,6 @@ def count(
             for name, ids in wanted.ids.items():
                 selected[name][place][position] = row[ids[position]] > least
     return sizes, selected
-
-
-def add_sizes(
-    result: StepResult, threshold: str, sizes: NDArray[np.int64], everything: NDArray[np.bool_]
-) -> None:
-    """Add sizes, and whether everything is selected, to the result; both are (contexts, segments)."""
-    for name, own, hits in zip(CONTEXTS, sizes, everything, strict=True):
-        size = float(own.mean())
-        result.metrics.append(MetricRow("selected_size", size, subject=f"{threshold}/{name}"))
-        point = PointRow(f"all_selected_{name}", size, float(hits.mean()), f"threshold={threshold}")
-        result.points.append(point)
 
 
 def only_in_context(wanted: Wanted, selected: Selected, place: int) -> dict[str, Any]:

@@ -121,7 +121,16 @@ def overlap(training: Iterable[Pair], texts: Mapping[str, Segments]) -> list[Met
 
     All text is normalised, as the training text is. The subjects of the rows are the keys of `texts`.
     """
-    sought = {subject: [_pairs_of(segment) for segment in segments] for subject, segments in texts.items()}
+    sought = {
+        subject: [
+            [
+                Pair(normalise(segment["source"]), normalise(reference))
+                for reference in (segment["reference"], *segment.get("more_references", []))
+            ]
+            for segment in segments
+        ]
+        for subject, segments in texts.items()
+    }
     wanted = {pairs[0].source for segments in sought.values() for pairs in segments}
     sources: set[str] = set()
     pairs: set[Pair] = set()
@@ -166,12 +175,6 @@ def unseen(training: Iterable[str], test_sets: Sequence[Segments]) -> list[Metri
         }
         rows.append(MetricRow("unseen", concerned, subject=str(position), detail=detail))
     return rows
-
-
-def _pairs_of(segment: dict[str, Any]) -> list[Pair]:
-    """Return the source with each reference."""
-    references = [segment["reference"], *segment.get("more_references", [])]
-    return [Pair(normalise(segment["source"]), normalise(reference)) for reference in references]
 
 
 def make_subwords(context: StepContext[SubwordsParams]) -> StepResult:

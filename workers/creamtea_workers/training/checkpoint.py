@@ -174,12 +174,10 @@ class Saver:
 
 
 def on_cpu(content: Any) -> Any:
-    """Copy the content with all its tensors to the CPU."""
     return tree_map_only(Tensor, lambda tensor: tensor.detach().to("cpu", copy=True), content)
 
 
 def save(checkpoints: Checkpoints, name: str, content: Any) -> None:
-    """Save the content in one file."""
     with scratch_folder("checkpoint") as folder:
         file = Path(folder) / name
         torch.save(content, file)
@@ -361,7 +359,6 @@ def load_parts(checkpoints: Checkpoints, index: PartIndex) -> Any:
 
 
 def loaded(file: Path) -> Any:
-    """Load a file that torch.save wrote, on the CPU."""
     return torch.load(file, map_location="cpu", weights_only=True)
 
 

@@ -132,7 +132,9 @@ class Trainer:
         self.losses: list[Tensor] = []  # (2,) per update since the last flush: loss, translation losses
         self.loss_summary = self.dev_summary = ""
         self.clock = 0.0  # the time up to which the seconds of training are counted
-        self.total = self.expected_updates()
+        self.total = self.training.max_updates  # at most
+        if (epochs := self.training.max_epochs) is not None:
+            self.total = min(self.total, epochs * math.ceil(len(self.plan_of(0)) / self.training.accumulate))
 
     def run(self) -> TrainingResult:
         with closing(self.saver):
@@ -194,13 +196,6 @@ class Trainer:
             self.optimiser.load_state_dict(optimiser)
             if self.packed is not None:
                 self.packed.refresh()
-
-    def expected_updates(self) -> int:
-        epochs = self.training.max_epochs
-        updates = self.training.max_updates
-        if epochs is None:
-            return updates
-        return min(updates, epochs * math.ceil(len(self.plan_of(0)) / self.training.accumulate))
 
     def plan_of(self, epoch: int) -> list[NDArray[Any]]:
         if self.plan_epoch != epoch:

@@ -35,7 +35,6 @@ def stay_on_loopback() -> None:
 
 @contextmanager
 def without_needless_processes() -> Iterator[None]:
-    """Start Ray without the `NEEDLESS` processes."""
     from ray._private.node import Node
 
     before = {name: getattr(Node, name) for name in NEEDLESS}
