@@ -16,7 +16,7 @@ from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from creamtea.document.values import Above0, Count, Positive, Strict, digest
+from creamtea.document.values import Above0, Count, Positive, Strict, digest, unstated
 
 T = TypeVar("T")
 
@@ -327,9 +327,9 @@ class StepResources(Strict):
     memory_gb: Above0 | None = None  # [GB] per worker
     # of a cluster: only on nodes of this group, as KubeRay's groupName or `ray start --labels
     # ray.io/node-group=NAME` says; none: anywhere
-    worker_group: Named | None = Field(default=None, exclude_if=lambda name: name is None)
+    worker_group: Named | None = unstated(None)
     # only on the node with this host name, address or `ray start --node-name`; none: anywhere
-    node: Named | None = Field(default=None, exclude_if=lambda name: name is None)
+    node: Named | None = unstated(None)
     # [minutes] after which an attempt is stopped; none: the limit of its kind
     timeout_minutes: Above0 | None = None
     # [minutes] without a sign of life, after which an attempt is stopped and tried again; none: the limit
@@ -346,7 +346,7 @@ class Resources(StepResources, extra="ignore"):
 
     exclusive: bool = False  # starts only when nothing else runs, and nothing starts beside it
     # distributions that its methods come from, with their versions
-    plugins: dict[str, str] = Field(default={}, exclude_if=lambda plugins: not plugins)
+    plugins: dict[str, str] = unstated({})
 
 
 # A checkpoint in several files: how they are called, and the index that makes them one.

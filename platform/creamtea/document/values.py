@@ -48,6 +48,11 @@ class Strict(BaseModel):
     )
 
 
+def unstated(default: Any) -> Any:
+    """Declare a field that keys and files omit while it has its default, as before it existed."""
+    return Field(default=default, exclude_if=lambda value: value == default)
+
+
 # ---------------------------------------------------------------- descriptions of keys
 
 UNIT = re.compile(r"\[([^\]]+)\]\s*(.*)", re.DOTALL)

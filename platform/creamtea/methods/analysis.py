@@ -13,7 +13,7 @@ from pydantic import Field
 
 from creamtea.contract.step import Column, StepKind, StepParams
 from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, one_of
-from creamtea.document.values import Name, Positive
+from creamtea.document.values import Name, Positive, unstated
 from creamtea.methods.family import Family, Method
 from creamtea.methods.planning import Inputs, Key, Labels, Planner
 from creamtea.methods.test_sets import is_without_references
@@ -162,7 +162,7 @@ class DifferencesParams(StepParams):
     setting with the same setting.
     """
 
-    base: str | None = Field(default=None, exclude_if=lambda setting: setting is None)
+    base: str | None = unstated(None)
     samples: int
     seed: int
 

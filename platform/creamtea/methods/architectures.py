@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, parsed, shown
-from creamtea.document.values import BelowOne, Count, Factor, Strict, Width
+from creamtea.document.values import BelowOne, Count, Factor, Strict, Width, unstated
 from creamtea.methods.corpora import CORPORA, WordCorpus
 from creamtea.methods.family import Family, Method
 from creamtea.methods.texts import Subwords
@@ -47,11 +47,6 @@ class Architecture(Method):
         return super().completed({**sizes, **block})
 
 
-def _unless(default: Any) -> Any:
-    """Declare a field that keys and files omit while it has its default, as before it existed."""
-    return Field(exclude_if=lambda value: value == default)
-
-
 class Layered(Architecture):
     """Encoder and decoder layers.
 
@@ -68,25 +63,22 @@ class Layered(Architecture):
     heads: Count = 4  # attention heads per layer
     feed_forward: Width = 512  # [units] of the inner layer of each feed-forward block
     dropout: BelowOne = 0.1  # probability with which an activation is dropped in training
-    # the same of attention weights
-    attention_dropout: Annotated[BelowOne, Field(exclude_if=lambda share: share == 0)] = 0.0
+    attention_dropout: BelowOne = unstated(0.0)  # the same of attention weights
     # what all attention is normalised by; entmax: α = 1.5 (Peters et al. 2019; Correia et al. 2019, who learn
     # α). entmax and sparsemax give weights of 0, and take longer
-    attention: Annotated[Literal["softmax", "entmax", "sparsemax"], _unless("softmax")] = "softmax"
+    attention: Literal["softmax", "entmax", "sparsemax"] = unstated("softmax")
     # what is normalised: the input of a sublayer, or the sum of its input and output (Vaswani et al. 2017)
-    norm: Annotated[Literal["pre", "post"], _unless("pre")] = "pre"
-    activation: Annotated[Literal["relu", "gelu", "silu"], _unless("relu")] = "relu"  # of feed-forward blocks
+    norm: Literal["pre", "post"] = unstated("pre")
+    activation: Literal["relu", "gelu", "silu"] = unstated("relu")  # of feed-forward blocks
     # vectors of positions: sines and cosines in turn (Vaswani et al.), sines before cosines (transformers'
     # MarianMT), these with Marian's own rates, or learned ones
-    positions: Annotated[Literal["sinusoidal", "halves", "marian", "learned"], _unless("sinusoidal")] = (
-        "sinusoidal"
-    )
+    positions: Literal["sinusoidal", "halves", "marian", "learned"] = unstated("sinusoidal")
     # [positions] of `positions: learned`: a longer sentence or hypothesis is an error
-    max_positions: Annotated[Count, _unless(512)] = 512
+    max_positions: Count = unstated(512)
     # embeddings that are one matrix: of source, target and output; of target and output; or none. A source
     # with a vocabulary of its own always has embeddings of its own
-    tied_embeddings: Annotated[Literal["all", "target", "none"], _unless("all")] = "all"
-    scale_embeddings: Annotated[bool, _unless(True)] = True  # embeddings are multiplied by √width
+    tied_embeddings: Literal["all", "target", "none"] = unstated("all")
+    scale_embeddings: bool = unstated(True)  # embeddings are multiplied by √width
     recurrent: ClassVar[bool] = False  # the decoder looks back by SSRUs, not by self-attention
     worker: ClassVar[str] = "creamtea_workers.models.transformer"
 
@@ -209,4 +201,4 @@ class Nvs(Strict):
     auto_weight: Factor | None = None
     clip: Factor = 1.0  # largest norm of the head's own gradient
     # the head's gradient is blocked before the encoder; false: it trains the encoder, too
-    detach: Annotated[bool, _unless(True)] = True
+    detach: bool = unstated(True)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from creamtea.contract.step import Column
 from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, shown
-from creamtea.document.values import BelowOne, Count, Name, Positive, Seed, Strict
+from creamtea.document.values import BelowOne, Count, Name, Positive, Seed, Strict, unstated
 from creamtea.methods.family import Family, Method
 from creamtea.scorers import ScorerPins, UnknownScorer, find_scorer
 from creamtea.words import is_unspaced, main_language
@@ -110,7 +110,7 @@ class Bleu(Metric):
     # ko-mecab for Korean, char for other languages without blanks between words, 13a for the others
     tokenize: Tokenizer | None = None
     # outputs and references are lower-cased first
-    lowercase: Annotated[bool, Field(exclude_if=lambda chosen: not chosen)] = False
+    lowercase: bool = unstated(False)
     title: ClassVar[str] = "BLEU"
     several_references: ClassVar[bool] = True
     of_strings: ClassVar[bool] = True
@@ -195,8 +195,6 @@ class Ter(Metric):
         return [*[cased] * self.case_sensitive, *[normalised] * bool(self.normalized)]
 
 
-# without it a key is what it was before metrics could do without references
-ReferenceFree = Annotated[bool, Field(exclude_if=lambda free: not free)]
 DEFAULT_COMET = "Unbabel/wmt22-comet-da"
 
 
@@ -207,7 +205,7 @@ class Comet(Metric):
     model: str = DEFAULT_COMET  # name of a COMET model, or the path of a checkpoint on this machine
     batch_size: Positive = 16  # [segments] scored at a time
     # the model needs no references; known of models whose names have "kiwi" or "-qe-"
-    reference_free: ReferenceFree = False
+    reference_free: bool = unstated(False)
     title: ClassVar[str] = "COMET"
     worker: ClassVar[str] = "creamtea_workers.metrics.scorer"
     digits: ClassVar[int] = 4
@@ -255,9 +253,8 @@ class Command(Metric):
     # a path below --data, which is pinned by its content, or a name that the program knows
     model: str | None = None
     display: Display = Display()  # how reports show its scores
-    reference_free: ReferenceFree = (
-        False  # it needs no references, as this machine's file of scorers says, too
-    )
+    # it needs no references, as this machine's file of scorers says, too
+    reference_free: bool = unstated(False)
     title: ClassVar[str] = "a scorer of this machine"
     worker: ClassVar[str] = "creamtea_workers.metrics.scorer"
     compares: ClassVar[Literal["outputs", "segment scores"]] = "segment scores"
@@ -393,7 +390,7 @@ class Recall(Strict):
     thresholds: list[BelowOne] = [0.99, 0.9, 0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001]
     # [segments] of similar length that share what is selected for any of them, as in toolkits that take a
     # batch's union: one more curve each
-    batch: Annotated[int | None, Field(ge=2, le=10**4, exclude_if=lambda size: size is None)] = None
+    batch: Annotated[int | None, Field(ge=2, le=10**4)] = unstated(None)
 
 
 class LatencyProtocol(Strict):
@@ -405,7 +402,7 @@ class LatencyProtocol(Strict):
     warmup: Annotated[int, Field(ge=0, le=10**6)] = 3  # [batches] per system before the clock starts
     threads: Count = 1  # [threads] of the processor
     # [segments] at a time, of similar length; 1 is what a person waits for, more is what a server does
-    batch_size: Positive = Field(default=1, exclude_if=lambda value: value == 1)
+    batch_size: Positive = unstated(1)
 
 
 class Latency(LatencyProtocol):

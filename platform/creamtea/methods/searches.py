@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from creamtea.contract.step import StepParams
 from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, shown, target_language
-from creamtea.document.values import Above0, Factor, Positive, Seed
+from creamtea.document.values import Above0, Factor, Positive, Seed, unstated
 from creamtea.methods.family import Family, Method
 from creamtea.methods.metrics import METRICS, Metric
 from creamtea.methods.texts import check_within_vocabulary
@@ -32,7 +32,7 @@ class InPrecision(StepParams):
     """Parameters of a step that runs a model in a precision."""
 
     precision: Precision
-    int8_version: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    int8_version: int | None = unstated(None)
 
     @model_validator(mode="before")
     @classmethod
@@ -96,12 +96,10 @@ class Beam(Search):
     # the score is divided by length to this power, which single precision must hold; 0: not at all
     length_normalization: Annotated[float, Field(ge=0.0, le=5.0)] = 1.0
     # what is taken to that power: the length, or GNMT's (5 + length) / 6 (Wu et al. 2016, Eq. 14)
-    length_penalty: Annotated[
-        Literal["length", "gnmt"], Field(exclude_if=lambda penalty: penalty == "length")
-    ] = "length"
+    length_penalty: Literal["length", "gnmt"] = unstated("length")
     # GNMT's β: times the sum over source positions of log(min(attention of all steps, 1)), which is added to
     # the divided score. The attention is the mean over the heads of the last layer
-    coverage_penalty: Annotated[float, Field(ge=0.0, le=100.0, exclude_if=lambda beta: beta == 0)] = 0.0
+    coverage_penalty: Annotated[float, Field(ge=0.0, le=100.0)] = unstated(0.0)
     title: ClassVar[str] = "beam search"
     in_ctranslate2: ClassVar[bool] = True
     worker: ClassVar[str] = "creamtea_workers.search.beam"
@@ -181,7 +179,7 @@ class Exact(Search):
             yield Mistake((*path, "length_normalization"), found, allowed, settled=True)
 
 
-OptionalShare = Annotated[float | None, Field(gt=0.0, lt=1.0, exclude_if=lambda share: share is None)]
+OptionalShare = Annotated[float | None, Field(gt=0.0, lt=1.0)]
 
 
 class Sampling(Search):
@@ -195,10 +193,10 @@ class Sampling(Search):
     top_k: Positive | None = None  # [subwords] draw only from this many best
     # draw only from the fewest most probable subwords that together have this probability (nucleus sampling,
     # Holtzman et al. 2020)
-    top_p: OptionalShare = None
+    top_p: OptionalShare = unstated(None)
     # draw only from subwords with a probability above this (Hewitt et al. 2022; for MBR Freitag et al. 2023,
     # with 0.02)
-    epsilon: OptionalShare = None
+    epsilon: OptionalShare = unstated(None)
     temperature: Factor = 1.0  # below 1 prefers probable subwords, above 1 evens them out
     seed: Seed = 1  # of the draws; the draws of a sentence follow from it and the source alone
     maximises: ClassVar[bool] = False

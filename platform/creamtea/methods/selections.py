@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, parsed
-from creamtea.document.values import BelowOne, Positive
+from creamtea.document.values import BelowOne, Positive, unstated
 from creamtea.methods.family import Family, Method
 from creamtea.methods.metrics import Latency, Recall
 from creamtea.methods.texts import Alignment, check_within_vocabulary
@@ -68,7 +68,7 @@ class LexiconSelection(Selection):
     kind: Literal["lexicon"]
     k: Positive = 200  # [subwords] of the target per source subword
     # [subwords] that every sentence may use: the most frequent ones of the training targets
-    frequent: Annotated[int, Field(ge=0, le=10**9, exclude_if=lambda number: number == 0)] = 0
+    frequent: Annotated[int, Field(ge=0, le=10**9)] = unstated(0)
     title: ClassVar[str] = "alignment lexicon"
     worker: ClassVar[str] = "creamtea_workers.selection.tables"
     needs_lexicon: ClassVar[bool] = True

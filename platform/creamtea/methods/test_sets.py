@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
-
-from pydantic import Field
+from typing import Any, ClassVar, Literal
 
 from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, kind_of
-from creamtea.document.values import MadeUp, Name, Positive, Seed, Share, Strict
+from creamtea.document.values import MadeUp, Name, Positive, Seed, Share, Strict, unstated
 from creamtea.methods.corpora import (
     FilesCorpus,
     Ibm3Corpus,
@@ -89,9 +87,9 @@ class FilesTestSet(OfFile):
 
     kind: Literal["files"]
     # path of the reference; none: a test set without references
-    target: Annotated[str | None, Field(exclude_if=lambda path: path is None)] = None
+    target: str | None = unstated(None)
     # paths of further references, for the metrics that can use them
-    more_references: Annotated[list[str], Field(exclude_if=lambda paths: not paths)] = []
+    more_references: list[str] = unstated([])
     idioms: str | None = None  # path of a JSON Lines file with the annotated idioms of each segment
     itds: ItdsIdioms | None = None  # idioms of IdiomTranslationDS in place of `idioms`
     title: ClassVar[str] = "text files"

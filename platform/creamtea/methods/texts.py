@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, TypeAdapter, ValidationError
 
 from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, parsed, shown
-from creamtea.document.values import Copies, Name, Positive, Strict
+from creamtea.document.values import Copies, Name, Positive, Strict, unstated
 from creamtea.wording import counted
 from creamtea.words import normalise
 
@@ -58,9 +58,7 @@ class Filters(Strict):
     max_words: Positive = 200
     # [characters] on either side, as it stands in the file: a longer line is dropped without ever being
     # held in memory
-    max_characters: Annotated[Positive, Field(exclude_if=lambda most: most == MAX_CHARACTERS)] = (
-        MAX_CHARACTERS
-    )
+    max_characters: Positive = unstated(MAX_CHARACTERS)
     max_ratio: Annotated[float, Field(ge=1.0, le=10.0**6)] = 4.0  # longer side over shorter side, in words
     ratio_from: Positive = 6  # [words] only pairs whose longer side has this many are held to the ratio
     duplicates: bool = True  # drop repeated pairs, keep the first
@@ -83,10 +81,6 @@ class Filters(Strict):
 Symbols = Literal["characters", "tokens"]
 
 
-def is_characters(symbols: Symbols) -> bool:
-    return symbols == "characters"
-
-
 SAMPLE = 1_000_000
 MIN_VOCABULARY = 16  # subwords
 
@@ -105,11 +99,11 @@ class Subwords(Strict):
     # less than 0.98
     character_coverage: Annotated[float, Field(ge=0.98, le=1.0)] = 1.0
     # [sentence pairs] that a model learns from, drawn at random where training text has more
-    sample: Annotated[Positive, Field(exclude_if=lambda pairs: pairs == SAMPLE)] = SAMPLE
+    sample: Positive = unstated(SAMPLE)
     # of `characters`: what the source side is split into
-    source: Annotated[Symbols, Field(exclude_if=is_characters)] = "characters"
+    source: Symbols = unstated("characters")
     # of `characters`: what the target side is split into
-    target: Annotated[Symbols, Field(exclude_if=is_characters)] = "characters"
+    target: Symbols = unstated("characters")
 
     @property
     def joint(self) -> bool:

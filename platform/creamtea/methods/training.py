@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from creamtea.document.values import BelowOne, Factor, Positive, Strict
+from creamtea.document.values import BelowOne, Factor, Positive, Strict, unstated
 
 Keep = Literal["best", "last"]
 SelectBy = Literal["loss", "perplexity", "bleu", "per", "levenshtein"]
@@ -15,7 +15,7 @@ SelectBy = Literal["loss", "perplexity", "bleu", "per", "levenshtein"]
 class Training(Strict):
     batch_tokens: Positive = 4096  # [target subwords] of a batch, padding included
     # [sentence pairs] of a batch, instead of `batch_tokens`
-    batch_sentences: Positive | None = Field(default=None, exclude_if=lambda count: count is None)
+    batch_sentences: Positive | None = unstated(None)
     accumulate: Positive = 1  # [batches] per update
     optimizer: Literal["adam", "adamw", "lamb"] = "adam"  # adam, adamw (decoupled weight decay) or lamb
     weight_decay: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0  # of adamw and lamb
@@ -27,20 +27,20 @@ class Training(Strict):
     # how the learning rate evolves after the warm-up
     schedule: Literal["inverse_sqrt", "noam", "constant", "linear", "plateau"] = "inverse_sqrt"
     # [validations] of `plateau` without a better one before the rate is halved
-    plateau_patience: Annotated[int, Field(ge=0, le=10**9, exclude_if=lambda count: count == 1)] = 1
+    plateau_patience: Annotated[int, Field(ge=0, le=10**9)] = unstated(1)
     # of `plateau`: the training ends where the rate would fall below this
-    min_learning_rate: Annotated[float, Field(ge=0.0, le=100.0, exclude_if=lambda rate: rate == 0.0)] = 0.0
+    min_learning_rate: Annotated[float, Field(ge=0.0, le=100.0)] = unstated(0.0)
     # [updates] in which the learning rate rises from 0
     warmup: Annotated[int, Field(ge=0, le=10**9)] = 400
     clip: Factor = 1.0  # largest norm of the whole gradient
     # largest magnitude of each number of a gradient, instead of `clip`
-    clip_value: Factor | None = Field(default=None, exclude_if=lambda value: value is None)
+    clip_value: Factor | None = unstated(None)
     max_updates: Positive = 100000  # [updates] after which training ends
     max_epochs: Positive | None = None  # [epochs] after which training ends; none: no such limit
     validate_every: Positive | None = None  # [updates] between validations; none: once per epoch
     # what is better: the development loss; perplexity, which is without label smoothing; or greedy
     # translations of the development set by a metric
-    select_by: Annotated[SelectBy, Field(exclude_if=lambda chosen: chosen == "loss")] = "loss"
+    select_by: SelectBy = unstated("loss")
     patience: Positive = 5  # [validations] in a row without a better one, after which training ends
     # the checkpoints that count as best: by `select_by`, or the newest (fixed number of epochs)
     keep: Keep = "best"
@@ -48,9 +48,9 @@ class Training(Strict):
     average: Annotated[int, Field(ge=1, le=1000)] = 1
     # BPE-dropout: each merge of a sentence's characters is left out with this probability, anew in each epoch
     # (Provilkov et al. 2020); of unigram subwords: the temperature's reciprocal of sampled segmentations
-    bpe_dropout: Annotated[BelowOne, Field(exclude_if=lambda share: share == 0)] = 0.0
+    bpe_dropout: BelowOne = unstated(0.0)
     # probability with which a subword that the model reads, of either side, is replaced by the unknown one
-    word_dropout: Annotated[BelowOne, Field(exclude_if=lambda share: share == 0)] = 0.0
+    word_dropout: BelowOne = unstated(0.0)
     max_tokens: Positive = 128  # [subwords] longer training pairs are left out, and counted
     checkpoint_every: Positive = 100  # [updates] between checkpoints for resuming
     # bf16 computes layers in bf16, except recurrent ones; tf32 in fp32, in whose matrix products a GPU rounds
@@ -58,13 +58,13 @@ class Training(Strict):
     autocast: Literal["none", "bf16", "tf32"] = "bf16"
     # translation: only the NVS head is trained, and the translation model stays as `start_from` has it;
     # losses are then the head's, per sentence
-    freeze: Literal["translation"] | None = Field(default=None, exclude_if=lambda frozen: frozen is None)
+    freeze: Literal["translation"] | None = unstated(None)
     # of a variant with `start_from`: before the first update multiply the logits by a factor and shift them
     # so that the loss on development text is lowest: another objective starts from what it can use
-    fit_logits: bool = Field(default=False, exclude_if=lambda fits: not fits)
+    fit_logits: bool = unstated(False)
     # whether a training that is interrupted and resumed must end with exactly the same weights; none: on CPUs
     # only, as a GPU is slower then
-    deterministic: bool | None = Field(default=None, exclude_if=lambda value: value is None)
+    deterministic: bool | None = unstated(None)
 
     def is_deterministic(self, on_gpu: bool) -> bool:
         return not on_gpu if self.deterministic is None else self.deterministic

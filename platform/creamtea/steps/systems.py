@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from creamtea.contract.step import StepKind, StepParams
-from creamtea.document.values import Positive, Seed
+from creamtea.document.values import Positive, Seed, unstated
 from creamtea.error_spans import SPANS_FILE
 from creamtea.methods.architectures import Architecture, Nvs
 from creamtea.methods.metrics import LatencyProtocol, Metric, Recall, Significance
@@ -22,8 +20,8 @@ from creamtea.steps.texts import Digests
 class ImportModelParams(StepParams):
     """The folder of a model, in one of two formats. `digest`: of all files that are read from it."""
 
-    marian: str | None = Field(default=None, exclude_if=lambda path: path is None)
-    ctranslate2: str | None = Field(default=None, exclude_if=lambda path: path is None)
+    marian: str | None = unstated(None)
+    ctranslate2: str | None = unstated(None)
     digest: str
 
     @property
@@ -58,7 +56,7 @@ class TrainParams(StepParams):
     training: Training
     seed: Seed
     # sacreBLEU's tokenizer for development BLEU
-    tokenize: str = Field(default="13a", exclude_if=lambda name: name == "13a")
+    tokenize: str = unstated("13a")
 
 
 TRAIN = StepKind(
@@ -112,9 +110,9 @@ class DecodeParams(InPrecision):
     selection: Selection
     search: Search
     batch_size: Positive
-    languages: Languages | None = Field(default=None, exclude_if=lambda value: value is None)
-    digests: Digests | None = Field(default=None, exclude_if=lambda value: value is None)
-    scorer: ScorerPins | None = Field(default=None, exclude_if=lambda value: value is None)
+    languages: Languages | None = unstated(None)
+    digests: Digests | None = unstated(None)
+    scorer: ScorerPins | None = unstated(None)
 
 
 DECODE = StepKind(
@@ -175,10 +173,10 @@ class ScoreParams(StepParams):
 
     metric: Metric
     languages: Languages
-    without_reference: Positive | None = Field(default=None, exclude_if=lambda value: value is None)
-    digests: Digests | None = Field(default=None, exclude_if=lambda value: value is None)
-    scorer: ScorerPins | None = Field(default=None, exclude_if=lambda value: value is None)
-    each_group: bool = Field(default=False, exclude_if=lambda value: not value)
+    without_reference: Positive | None = unstated(None)
+    digests: Digests | None = unstated(None)
+    scorer: ScorerPins | None = unstated(None)
+    each_group: bool = unstated(False)
 
 
 SCORE = StepKind(
@@ -267,7 +265,7 @@ class RecallParams(InPrecision):
 
     selection: Selection
     sweep: Recall
-    precision: Precision = Field(default="fp32", exclude_if=lambda value: value == "fp32")
+    precision: Precision = unstated("fp32")
 
 
 RECALL = StepKind(
@@ -312,7 +310,7 @@ class LatencyParams(StepParams):
 
     latency: LatencyProtocol
     systems: list[TimedSystem]
-    place: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    place: str | None = unstated(None)
 
 
 LATENCY = StepKind(

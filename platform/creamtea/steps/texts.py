@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from creamtea.contract.step import StepKind, StepParams
+from creamtea.document.values import unstated
 from creamtea.methods.corpora import Corpus
 from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import TestSet
@@ -28,8 +27,8 @@ class CorpusParams(StepParams):
     corpus: Corpus
     languages: Languages
     digests: Digests
-    held_out: list[HeldOut] | None = Field(default=None, exclude_if=lambda value: value is None)
-    unspaced: bool = Field(default=False, exclude_if=lambda value: not value)
+    held_out: list[HeldOut] | None = unstated(None)
+    unspaced: bool = unstated(False)
 
 
 CORPUS = StepKind(
@@ -85,7 +84,7 @@ TEST_SET = StepKind(
 class OverlapParams(StepParams):
     """Parameters of a search for test sentences. `symbols`: also look for letters and tags of new words."""
 
-    symbols: bool = Field(default=False, exclude_if=lambda value: not value)
+    symbols: bool = unstated(False)
 
 
 OVERLAP = StepKind(
@@ -152,7 +151,7 @@ class AlignParams(StepParams):
     """Parameters of an alignment. `digests`: of an imported table only."""
 
     alignment: Alignment
-    digests: Digests | None = Field(default=None, exclude_if=lambda value: value is None)
+    digests: Digests | None = unstated(None)
 
 
 ALIGN = StepKind(

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from creamtea.contract.step import StepResources
-from creamtea.document.values import Name, Positive, Seed, Strict, descriptions
+from creamtea.document.values import Name, Positive, Seed, Strict, descriptions, unstated
 from creamtea.methods.analysis import Analysis
 from creamtea.methods.architectures import ARCHITECTURES, Architecture, Nvs, TransformerArchitecture
 from creamtea.methods.corpora import Corpus
@@ -82,7 +82,7 @@ class Variant(Strict):
 
     corpus: Name  # a corpus of the study
     # a subword model of the study; none where it starts from an imported model, which has its own
-    subwords: Name = Field(default="", exclude_if=lambda name: not name)
+    subwords: Name = unstated("")
     objective: Objective  # the training loss
     architecture: Architecture = TransformerArchitecture()  # how the model is built
     nvs: Nvs | None = None  # a vocabulary selection head; `{}`: with its defaults
@@ -93,7 +93,7 @@ class Variant(Strict):
     alignment_corpus: Name | None = None  # a corpus that its lexicon is aligned on; none: its own
     seeds: Annotated[list[Seed], Field(min_length=1)] = [1]  # one training for each
     # by step kind: needs that override the study's `resources`
-    resources: dict[str, StepResources] = Field(default={}, exclude_if=lambda resources: not resources)
+    resources: dict[str, StepResources] = unstated({})
 
 
 class System(Strict):
@@ -115,20 +115,20 @@ class System(Strict):
         }
     )
     # the variant whose models translate
-    variant: Name = Field(default="", exclude_if=lambda name: not name)
+    variant: Name = unstated("")
     # instead of a variant: a model that was trained elsewhere
-    model: Elsewhere | None = Field(default=None, exclude_if=lambda model: model is None)
+    model: Elsewhere | None = unstated(None)
     # of a `model`: the corpus that the lexicon of its selection is aligned on, in the model's subwords
-    alignment_corpus: Name | None = Field(default=None, exclude_if=lambda name: name is None)
+    alignment_corpus: Name | None = unstated(None)
     # instead of a variant, by test set: path of a text file with a line for each segment
-    outputs: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
+    outputs: dict[Name, str] = unstated({})
     # instead of a variant: the number of a human reference, 1 for `target`
-    reference: Positive | None = Field(default=None, exclude_if=lambda number: number is None)
+    reference: Positive | None = unstated(None)
     selection: Selection = FullVocabulary()  # which subwords a sentence may use
     search: Search = Greedy()  # how a translation is found
     precision: Precision = "fp32"  # number format in which the model computes; fp16 on GPUs, int8 on CPUs
     # the variant's models of all seeds as one: the mean of their probabilities at each step
-    ensemble: bool = Field(default=False, exclude_if=lambda ensemble: not ensemble)
+    ensemble: bool = unstated(False)
     # [segments] decoded at a time; changes speed, and no output in fp32 and int8. In bf16 and fp16 a
     # product may be rounded differently in a batch of another shape, which decides between words that are
     # nearly equal
@@ -138,7 +138,7 @@ class System(Strict):
     baseline: Name | None = None  # the system that it is compared with; none: the study's
     # systems that it is compared with besides; itself, its baseline and those whose baseline it is are
     # passed over
-    more_baselines: list[Name] = Field(default=[], exclude_if=lambda names: not names)
+    more_baselines: list[Name] = unstated([])
 
     @property
     def runs(self) -> bool:
@@ -182,10 +182,10 @@ class Study(Strict):
     analyses: dict[Name, Analysis] = {}  # what is measured beyond the main table
     resources: dict[str, StepResources] = {}  # of a kind of step: what its steps need
     # where trainings are sent as they run, beside creamtea's own pages; no result depends on it
-    track: Track | None = Field(default=None, exclude_if=lambda track: track is None)
+    track: Track | None = unstated(None)
     # human evaluations of its outputs, each as in a campaign file (campaign.md), without `name` and `study`;
     # `creamtea campaign create FILE` makes drafts of them
-    campaigns: dict[Name, dict[str, Any]] = Field(default={}, exclude_if=lambda campaigns: not campaigns)
+    campaigns: dict[Name, dict[str, Any]] = unstated({})
 
     @model_validator(mode="after")
     def _metrics_for_target(self) -> Study:

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from pydantic import Field
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from creamtea.document.values import Strict
+from creamtea.document.values import Strict, unstated
 from creamtea.errors import StepError
 from creamtea.methods.architectures import Architecture, Nvs
 from creamtea.methods.family import implementation
@@ -73,7 +72,7 @@ class ModelConfig(Strict):
     nvs: Nvs | None
     vocabulary_size: int  # of the target
     # None: source and target have the same
-    source_vocabulary: SourceVocabulary | None = Field(default=None, exclude_if=lambda value: value is None)
+    source_vocabulary: SourceVocabulary | None = unstated(None)
 
 
 def build_model(config: ModelConfig) -> Model:
