@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,7 @@ def warnings_of(
         *_few_to_time(study, root, place_of),
         *_long_lines(study, texts, place_of),
         *untrained_languages(study, place_of),
-        *unseen_symbols(study, texts.words, place_of),
+        *unseen_symbols(study, texts, place_of),
         *_files_outside(study, planned, root, place_of),
         *_nothing_left(texts, place_of),
         *_same_sides(study, texts, place_of),
@@ -66,19 +65,21 @@ class _Texts:
 
     def __init__(self, study: Study, root: Path | None) -> None:
         self.root = root or Path()
+        self.known = root is not None
         self.unspaced = any_unspaced(study.languages.source, study.languages.target)
-        self.words = WordFiles(root)
         self.corpora = {
             name: corpus
             for name, corpus in study.corpora.items()
-            if root is not None and isinstance(corpus, FilesCorpus)
+            if self.known and isinstance(corpus, FilesCorpus)
         }
         self.test_sets = {
             name: test_set
             for name, test_set in study.test_sets.items()
-            if root is not None and isinstance(test_set, FilesTestSet)
+            if self.known and isinstance(test_set, FilesTestSet)
         }
-        self._surveys: dict[tuple[str, str], tuple[Survey, float]] = {}  # each text is read once
+        # each text, and each file of words, is read once
+        self._surveys: dict[tuple[str, str], tuple[Survey, float]] = {}
+        self._words: dict[str, WordSurvey] = {}
 
     def lines(self, path: str, limit: int | None = None) -> Iterator[str]:
         """Yield the first `limit` lines of a file, or all, normalised."""
@@ -101,10 +102,28 @@ class _Texts:
             surveys.append((result, times * (text.repeat if repeated else 1)))
         return surveys
 
+    def words(self, corpus: Corpus) -> list[tuple[WordSurvey, int]]:
+        """Return the survey of each file of training words, and its repetitions; empty if unknown."""
+        if not self.known or not isinstance(corpus, WordCorpus) or corpus.lines is None:
+            return []
+        for file in corpus.training_files():
+            if file.path not in self._words:
+                self._words[file.path] = survey_words(self.root / file.path, corpus.lines)
+        return [(self._words[file.path], file.repeat) for file in corpus.training_files()]
+
     def amount(self, corpus: Corpus, subwords: Subwords) -> tuple[float, float]:
-        """Return training pairs and their target subwords, with repetitions; 0 if unknown."""
+        """Return training pairs and their target subwords, with repetitions; 0 if unknown.
+
+        Made-up words count; they are taken to be as long as the others.
+        """
         if isinstance(corpus, WordCorpus):
-            return self.words.amount(corpus, subwords)
+            files = self.words(corpus)
+            read = sum(times * file.words for file, times in files)
+            if not read:
+                return 0, 0
+            words = read + corpus.made_up()
+            symbols = sum(times * file.units[subwords.target] for file, times in files)
+            return words, 0 if subwords.joint else symbols * words / read
         texts = self.of(corpus)
         pairs = sum(times * text.pairs for text, times in texts)
         if not subwords.joint:
@@ -487,36 +506,6 @@ def seen_warning(
 MAX_NAMED = 10  # letters, or tags, of a warning
 
 
-@dataclass
-class WordFiles:
-    """Surveys of files of words; each file of training words is read once."""
-
-    root: Path | None
-    known: dict[str, WordSurvey] = field(default_factory=dict)
-
-    def training(self, corpus: WordCorpus) -> list[tuple[WordSurvey, int]]:
-        """Return each file's survey and its repetitions; empty if the words are not known."""
-        if self.root is None or corpus.lines is None:
-            return []
-        for file in corpus.training_files():
-            if file.path not in self.known:
-                self.known[file.path] = survey_words(self.root / file.path, corpus.lines)
-        return [(self.known[file.path], file.repeat) for file in corpus.training_files()]
-
-    def amount(self, corpus: WordCorpus, subwords: Subwords) -> tuple[float, float]:
-        """Return training words and the symbols that they become; 0 if unknown.
-
-        Repetitions and made-up words count; made-up words are taken to be as long as the others.
-        """
-        files = self.training(corpus)
-        read = sum(times * file.words for file, times in files)
-        if not read:
-            return 0, 0
-        words = read + corpus.made_up()
-        symbols = sum(times * file.units[subwords.target] for file, times in files)
-        return words, 0 if subwords.joint else symbols * words / read
-
-
 def untrained_languages(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:
     """Warn about words of languages that a model has not seen."""
     warned = set()
@@ -546,21 +535,20 @@ def _trained_languages(study: Study, variant: str) -> set[str]:
     return before | {file.language for file in files}
 
 
-def unseen_symbols(study: Study, files: WordFiles, place_of: PlaceOf) -> Iterator[StudyWarning]:
+def unseen_symbols(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     """Warn about letters and tags that no training word has: a model has no symbol for them."""
     known = set()  # test sets with the corpora whose words they have been looked for in
     for system, spec in study.systems.items():
         root = study.variants[study.root_of(spec.variant)] if spec.variant else None
         if root is None or not root.subwords or study.subwords[root.subwords].joint:
             continue
-        corpus = study.corpora[root.corpus]
-        training = files.training(corpus) if isinstance(corpus, WordCorpus) else []
+        training = texts.words(study.corpora[root.corpus])
         for name in study.test_sets_of(system) if training else ():
             test_set = study.test_sets[name]
             if (name, root.corpus) in known or not isinstance(test_set, WordTestSet):
                 continue
             known.add((name, root.corpus))
-            unseen, concerned, words = _unseen(test_set, files, [survey for survey, _ in training])
+            unseen, concerned, words = _unseen(texts, test_set, [survey for survey, _ in training])
             if concerned:
                 yield unseen_warning(place_of(("test_sets", name)), root.corpus, unseen, concerned, words)
 
@@ -584,16 +572,16 @@ def unseen_warning(
 
 
 def _unseen(
-    test_set: WordTestSet, files: WordFiles, training: list[WordSurvey]
+    texts: _Texts, test_set: WordTestSet, training: list[WordSurvey]
 ) -> tuple[dict[str, set[str]], int, int]:
     """Return the symbols that only test words have, how many words have one, and all words."""
     letters, tags, concerned, words = set[str](), set[str](), 0, 0
     seen_letters = frozenset().union(*(survey.letters for survey in training))
     seen_tags = frozenset().union(*(survey.tags for survey in training))
-    if files.root is None or test_set.lines is None:  # nothing is known of its words
+    if test_set.lines is None:  # nothing is known of its words
         return {}, 0, 0
     for path in test_set.named_files():
-        for line in map(test_set.lines.read, islice(lines_of(files.root / path), test_set.limit)):
+        for line in map(test_set.lines.read, islice(lines_of(texts.root / path), test_set.limit)):
             new_letters, new_tags = {*line.word} - seen_letters, {*line.tags} - seen_tags
             letters |= new_letters
             tags |= new_tags
