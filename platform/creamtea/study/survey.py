@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -93,24 +93,20 @@ def survey(
 
     `unspaced`: as of `count_words`. `held_out`: normalised source sentences that training text may not have.
     """
-    counts = [_Counts(unspaced), _Counts(unspaced)]
-    pairs, same, dropped = 0, 0, Counter[str | None]()
+    counts = [_Counts(), _Counts()]
+    same, dropped = 0, Counter[str | None]()
     seen: set[int] = set()
-    for lines in islice(zip(lines_of(source), lines_of(target), strict=False), limit):
-        pairs += 1
-        texts = normalise(lines[0]), normalise(lines[1])
-        lengths = [side.add(text, key) for side, text in zip(counts, texts, strict=True)]
-        reason = _drop_reason(lines, texts, lengths, held_out)
+    for texts, lengths, reason in islice(_judged(source, target, unspaced, held_out), limit):
+        for side, text, length in zip(counts, texts, lengths, strict=True):
+            side.add(text, length, key)
         if reason is None:
             seen.add(hash(texts))
         same += texts[0] == texts[1] != ""
         dropped[reason] += 1
-    sides = [side.result() for side in counts]
     repeated = dropped[None] - len(seen)
-    empty, long, uneven = (dropped[name] for name in ("empty", "too_long", "ratio"))
-    source_side, target_side = sides
-    held = dropped["held_out"]
-    return Survey(pairs, empty, long, uneven, repeated, source_side, target_side, held, same)
+    empty, long, uneven, held = (dropped[name] for name in ("empty", "too_long", "ratio", "held_out"))
+    source_side, target_side = (side.result() for side in counts)
+    return Survey(dropped.total(), empty, long, uneven, repeated, source_side, target_side, held, same)
 
 
 def usable_pairs(
@@ -118,22 +114,25 @@ def usable_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yield the normalised pairs that a survey of the same files counts as usable."""
     seen: set[int] = set()
-    for lines in zip(lines_of(source), lines_of(target), strict=False):
-        texts = normalise(lines[0]), normalise(lines[1])
-        lengths = [count_words(text, unspaced) for text in texts]
-        if _drop_reason(lines, texts, lengths, held_out) is None and hash(texts) not in seen:
+    for texts, _, reason in _judged(source, target, unspaced, held_out):
+        if reason is None and hash(texts) not in seen:
             seen.add(hash(texts))
             yield texts
 
 
-def _drop_reason(
-    lines: tuple[str, str], texts: tuple[str, str], words: Sequence[int], held_out: frozenset[str]
-) -> str | None:
-    """Return the filter that drops a pair; `texts` are its normalised lines, of so many words."""
-    if max(map(len, lines)) > FILTERS.max_characters:
-        return "too_long"
-    reason = FILTERS.drop_reason(*words)
-    return "held_out" if reason is None and texts[0] in held_out else reason
+def _judged(
+    source: Path, target: Path, unspaced: bool, held_out: frozenset[str]
+) -> Iterator[tuple[tuple[str, str], list[int], str | None]]:
+    """Yield the normalised pairs with the words of each side and the filter that drops the pair, if any."""
+    for lines in zip(lines_of(source), lines_of(target), strict=False):
+        texts = normalise(lines[0]), normalise(lines[1])
+        words = [count_words(text, unspaced) for text in texts]
+        reason: str | None = FILTERS.drop_reason(*words)
+        if max(map(len, lines)) > FILTERS.max_characters:
+            reason = "too_long"
+        elif reason is None and texts[0] in held_out:
+            reason = "held_out"
+        yield texts, words, reason
 
 
 @dataclass(frozen=True)
@@ -160,22 +159,20 @@ def survey_words(path: Path, lines: WordLines) -> WordSurvey:
 
 
 class _Counts:
-    def __init__(self, unspaced: bool) -> None:
-        self._unspaced = unspaced
+    def __init__(self) -> None:
         self.words = self.characters = 0
         self.alphabet: set[str] = set()
         self.vocabulary: set[int] = set()
         self.sentences = array("q")
 
-    def add(self, text: str, key: Callable[[str], str]) -> int:
-        """Count a normalised line, and return its words."""
-        words, length = text.split(), count_words(text, self._unspaced)
+    def add(self, text: str, length: int, key: Callable[[str], str]) -> None:
+        """Count a normalised line of `length` words."""
+        words = text.split()
         self.words += length
         self.characters += sum(map(len, words))
         self.alphabet.update(*words)
         self.vocabulary.update(map(hash, words))
         self.sentences.append(hash(key(text)))
-        return length
 
     def result(self) -> Side:
         sentences = np.frombuffer(self.sentences, dtype=np.int64) if self.sentences else np.zeros(0, np.int64)
