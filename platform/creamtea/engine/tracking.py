@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 from sqlalchemy import select
@@ -116,12 +116,6 @@ TRACKERS: dict[str, Callable[[str, str, str, dict[str, Any]], Run]] = {
 }
 
 
-class _TrackedStudy(NamedTuple):
-    name: str
-    track: Track
-    spec: dict[str, Any]
-
-
 class Tracking:
     """Sends what a controller reports; `hear` takes its events, in the controller's thread."""
 
@@ -130,7 +124,7 @@ class Tracking:
     ) -> None:
         self._database, self._store, self._emit = database, store, emit
         self._known: set[int] = set()  # studies that were looked at
-        self._studies: dict[int, _TrackedStudy] = {}
+        self._studies: dict[int, tuple[str, Track, dict[str, Any]]] = {}  # name, `track` and spec
         self._next: dict[str, float] = {}  # by step: when to look at it again
         self._events: queue.Queue[events.StepEvent | None] = queue.Queue()
         self._failures: queue.Queue[str] = queue.Queue()
@@ -149,7 +143,7 @@ class Tracking:
                 if (track := row.spec.get("track")) is None:
                     continue
                 try:
-                    self._studies[row.id] = _TrackedStudy(row.name, Track.model_validate(track), row.spec)
+                    self._studies[row.id] = row.name, Track.model_validate(track), row.spec
                 except ValidationError:  # another version wrote it
                     self._failures.put(
                         f"study {row.name} goes on without tracking: its `track` cannot be read"
