@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,7 +115,7 @@ def test_a_course_by_a_slow_oracle(seed: int, planned: int, even: bool) -> None:
         z = stats.norm.isf((expected.t_test() or 0.0) / 2)
         smallest = min(smallest, p_of(np.full(at + 1, z), min(LOOKS, planned))[at])
         assert found.p_value[at] == pytest.approx(smallest)
-    assert [len(found.until(n).units) for n in (0, seen)] == [0, len(found.units)]
+    assert [len(until(found, n).units) for n in (0, seen)] == [0, len(found.units)]
 
 
 def test_what_has_no_spread_or_few_units_decides_nothing() -> None:
@@ -160,11 +161,18 @@ def plain(values: np.ndarray, planned: int) -> Course:
     return course(values, np.ones(len(values)), planned)
 
 
+def until(one: Course, units: int) -> Course:
+    """The course as it was when only so many units had been seen."""
+    n = int(np.searchsorted(one.units, units, side="right"))
+    looks = {name: getattr(one, name)[:n] for name in ("units", "mean", "error", "df", "z", "p_value")}
+    return replace(one, seen=min(units, one.seen), **looks)
+
+
 def stopping(values: np.ndarray, delta: float) -> tuple[int, State]:
     """After how many units one comparison is no longer open, and its state then."""
     whole = plain(values, len(values))
     for end in looked_at(len(values)).tolist():
-        (found,) = look([whole.until(end)], delta)
+        (found,) = look([until(whole, end)], delta)
         if found.state is not State.OPEN:
             return end, found.state
     raise AssertionError("open at the end")
@@ -282,7 +290,7 @@ def look_at_all(values: list[np.ndarray]) -> bool:
     stopped: list[int | None] = [None] * len(whole)
     found = []
     for end in looked_at(UNITS).tolist():
-        seen = [one.until(end if at is None else at) for one, at in zip(whole, stopped, strict=True)]
+        seen = [until(one, end if at is None else at) for one, at in zip(whole, stopped, strict=True)]
         found = look(seen, 0.01)
         stopped = [
             end if at is None and one.state is not State.OPEN else at

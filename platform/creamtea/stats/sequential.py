@@ -144,20 +144,6 @@ class Course:
         tested = (self.error > 0) & (self.units >= min(BURN_IN, self.planned))
         return np.where(tested, t * self.error, np.inf)
 
-    def until(self, units: int) -> Course:
-        """Return the course as it was when only so many units had been seen."""
-        n = int(np.searchsorted(self.units, units, side="right"))
-        return Course(
-            planned=self.planned,
-            seen=min(units, self.seen),
-            units=self.units[:n],
-            mean=self.mean[:n],
-            error=self.error[:n],
-            df=self.df[:n],
-            z=self.z[:n],
-            p_value=self.p_value[:n],
-        )
-
 
 def number_of_looks(planned: int) -> int:
     return min(LOOKS, planned)
