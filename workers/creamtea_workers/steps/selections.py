@@ -181,13 +181,14 @@ def compare_recall(context: StepContext[RecallAtSizeParams]) -> StepResult:
     task, trained = RecallTask.load(context), TrainedModel.of_step(context)
     trained.require(NvsSelection)
     lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
-    result = StepResult()
+    metrics: list[MetricRow] = []
+    points: list[PointRow] = []
     matches, of_lexicon, of_nvs = match(trained.model, lexicon, task, ks, context)
     for place, (k, lexicon_size, nvs_size, least) in enumerate(matches):
         label = f"k={k}"
         threshold = 1 / (1 + math.exp(-least)) if least > -700 else 0.0  # as a probability
         of_threshold = {"logit": least if math.isfinite(least) else None}
-        result.metrics += [
+        metrics += [
             MetricRow("selected_size_lexicon", lexicon_size, subject=label),
             MetricRow("selected_size_nvs", nvs_size, subject=label),
             MetricRow("threshold", threshold, subject=label, detail=of_threshold),
@@ -197,21 +198,21 @@ def compare_recall(context: StepContext[RecallAtSizeParams]) -> StepResult:
             subject, nvs_recall = f"{label}/{scope}", by_nvs[scope]
             if not len(lexicon_recall.rows):
                 note = NOTHING[scope]
-                result.metrics += [MetricRow(name, None, subject=subject, note=note) for name in RECALLS]
+                metrics += [MetricRow(name, None, subject=subject, note=note) for name in RECALLS]
                 continue
             detail: dict[str, object] = {"lexicon": label, "nvs": threshold}
             if scope != "sentence":
                 detail["idioms"] = task.distinct(scope)
-            result.metrics += [
+            metrics += [
                 lexicon_recall.metric("recall_lexicon", subject, detail),
                 nvs_recall.metric("recall_nvs", subject, detail),
                 nvs_recall.less(lexicon_recall, "recall_difference", subject, detail),
             ]
-            result.points += [
+            points += [
                 PointRow(f"recall_lexicon_{scope}", lexicon_size, lexicon_recall.value, label),
                 PointRow(f"recall_nvs_{scope}", nvs_size, nvs_recall.value, label),
             ]
-    return result
+    return StepResult(metrics, points)
 
 
 def match(
