@@ -361,6 +361,9 @@ def test_largest_spread() -> None:
     assert found[0].deviation == pytest.approx(8**0.5)
     assert [row.output for row in largest_spread(table)] == [0, 4, 3]  # all gave row 1 the same
     assert largest_spread([[1.0, _], [_, 2.0]]) == []
+    first, second = largest_spread([[0.0, 9.0, _, _], [0.0, 10.0, 5.0, 5.0]])  # the two furthest
+    assert (first.output, second.output) == (1, 0)
+    assert first.deviation < second.deviation
 
 
 @given(
@@ -379,6 +382,7 @@ def test_the_largest_spread_is_that_of_each_row_and_names_do_not_matter(table: A
         assert row.deviation == pytest.approx(np.std(scores, ddof=1))
     left = [row for at, row in enumerate(table) if at not in {one.output for one in found}]
     assert all(len(set(row[~np.isnan(row)].tolist())) < 2 for row in left)
-    assert sorted(found, key=lambda row: -round(row.deviation, 9)) == found
+    order = [(-round(row.highest - row.lowest, 9), -round(row.deviation, 9)) for row in found]
+    assert order == sorted(order)
     turned = table[:, random.sample(range(table.shape[1]), table.shape[1])]
     assert [row.output for row in largest_spread(turned)] == [row.output for row in found]

@@ -344,7 +344,7 @@ def _correlation(x: Array, y: Array, groups: NDArray[np.generic]) -> Estimate:
 
 
 def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:
-    """List the outputs whose ratings are furthest apart: by deviation, then range, then row.
+    """List the outputs whose ratings are furthest apart: by range, then deviation, then row.
 
     `matrix` (outputs, raters) is NaN where a rating is missing. Outputs without two different ratings are
     omitted.
@@ -357,8 +357,9 @@ def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:
     low, high = np.nanmin(given, axis=1), np.nanmax(given, axis=1)
     deviation = np.nanstd(given, axis=1, ddof=1)
     scale = float(np.abs(given[~np.isnan(given)]).max(initial=0.0))
-    same = (deviation / (ROUNDING * scale or 1.0)).round()  # the same scores of others have one deviation
-    order = [row for row in np.lexsort((rows, low - high, -same)) if high[row] > low[row]]
+    # the same scores, of other raters or higher by as much, have one range and one deviation
+    spread, same = (np.stack([high - low, deviation]) / (ROUNDING * scale or 1.0)).round()
+    order = [row for row in np.lexsort((rows, -same, -spread)) if high[row] > low[row]]
     return [
         Spread(
             output=int(rows[row]),

@@ -146,7 +146,7 @@ def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) ->
         for dispute in listed
     )
     about = (
-        "The outputs whose ratings lie furthest apart, by their standard deviation. Raters are "
+        "The outputs whose ratings lie furthest apart. Raters are "
         f"{points.difference(bound)} or more apart on {many:,} of {counted(rated_twice(outputs), 'output')} "
         "with two raters or more."
     )
