@@ -156,9 +156,11 @@ class PlainLines:
             self._print(", ".join(filter(None, [f"{event.name}: {share}", left])))
             return
         text = line(event)
+        if isinstance(event, events.StepSucceeded):
+            text += f"; {self._counts}"
         if text:
             self._print(text)
-        if isinstance(event, events.StepSucceeded | events.StepFailed):
+        if isinstance(event, events.StepFailed):
             self._print(str(self._counts))
 
     def _print(self, text: str) -> None:
