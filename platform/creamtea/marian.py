@@ -37,6 +37,7 @@ BIAS = "final_logits_bias"
 POSITIONS = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
 TYPES = {"F32": 4, "F16": 2, "BF16": 2}  # bytes of a number
 MAX_CONFIG, MAX_VOCABULARY, MAX_SPM, MAX_HEADER = 1 << 20, 1 << 26, 1 << 26, 1 << 24  # bytes
+APART = "an output layer apart from embeddings that source and target share"  # of which we have none
 KNOWN_SHARE = 0.5  # a vocabulary must hold this share of its SentencePiece model's pieces
 _PICKLES = ("pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "rust_model.ot")
 _CONVERT = (
@@ -51,6 +52,11 @@ class UnusableModel(Exception):
     def __init__(self, found: str, allowed: str) -> None:
         super().__init__(f"{found}; allowed: {allowed}")
         self.found, self.allowed = found, allowed
+
+
+def unmapped(found: str, allowed: str) -> UnusableModel:
+    """Refuse a part that creamtea's Transformer lacks."""
+    return UnusableModel(f"{found}, a part that does not map", allowed)
 
 
 @dataclass(frozen=True)
@@ -193,54 +199,51 @@ def _integer(config: dict[str, Any], key: str, otherwise: str = "") -> int:
     return value
 
 
-def _architecture(config: dict[str, Any]) -> TransformerArchitecture:
+def _architecture(config: dict[str, Any]) -> Layered:
     """Map the configuration onto our Transformer; UnusableModel for a part that it lacks."""
     for key, kept in (
         ("normalize_before", False), ("normalize_embedding", False), ("add_final_layer_norm", False),
         ("static_position_embeddings", True),
     ):  # fmt: skip
         if config.get(key, kept) != kept:
-            found, allowed = (
-                f"{key} {shown(config[key])} in {CONFIG}",
-                f"{str(kept).lower()}, as Marian has it",
-            )
-            raise UnusableModel(f"{found}, a part that does not map", allowed)
+            allowed = f"{str(kept).lower()}, as Marian has it"
+            raise unmapped(f"{key} {shown(config[key])} in {CONFIG}", allowed)
     for what in ("attention_heads", "ffn_dim"):
         sides = [_integer(config, f"{side}_{what}") for side in ("encoder", "decoder")]
         if sides[0] != sides[1]:
-            found = (
-                f"{what} {sides[0]} in the encoder and {sides[1]} in the decoder, a part that does not map"
-            )
-            raise UnusableModel(found, "the same in both")
+            found = f"{what} {sides[0]} in the encoder and {sides[1]} in the decoder"
+            raise unmapped(found, "the same in both")
     activation = config.get("activation_function")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        found = f"activation_function {shown(activation)} in {CONFIG}, a part that does not map"
-        raise UnusableModel(found, f"one of {', '.join(ACTIVATIONS)}")
+        found = f"activation_function {shown(activation)} in {CONFIG}"
+        raise unmapped(found, f"one of {', '.join(ACTIVATIONS)}")
     shared = config.get("share_encoder_decoder_embeddings", True) is True
     tied = config.get("tie_word_embeddings", True) is True
     if shared and not tied:
-        found = "an output layer apart from embeddings that source and target share, a part that does not map"
-        raise UnusableModel(found, "tie_word_embeddings true, or share_encoder_decoder_embeddings false")
+        raise unmapped(APART, "tie_word_embeddings true, or share_encoder_decoder_embeddings false")
+    sizes = {
+        "encoder_layers": _integer(config, "encoder_layers"),
+        "decoder_layers": _integer(config, "decoder_layers"),
+        "width": _integer(config, "d_model"),
+        "heads": _integer(config, "encoder_attention_heads"),
+        "feed_forward": _integer(config, "encoder_ffn_dim"),
+        "dropout": config.get("dropout", 0.1),
+        "attention_dropout": config.get("attention_dropout", 0.0),
+        "activation": ACTIVATIONS[activation],
+        "positions": "halves",
+        "tied_embeddings": "all" if shared else "target" if tied else "none",
+        "scale_embeddings": config.get("scale_embedding", False) is True,
+    }
+    return sized(TransformerArchitecture, sizes, CONFIG)
+
+
+def sized(kind: type[Layered], sizes: dict[str, Any], place: str) -> Layered:
+    """Make a post-norm architecture of the sizes that a model's file has in a place."""
     try:
-        return TransformerArchitecture.model_validate(
-            {
-                "encoder_layers": _integer(config, "encoder_layers"),
-                "decoder_layers": _integer(config, "decoder_layers"),
-                "width": _integer(config, "d_model"),
-                "heads": _integer(config, "encoder_attention_heads"),
-                "feed_forward": _integer(config, "encoder_ffn_dim"),
-                "dropout": config.get("dropout", 0.1),
-                "attention_dropout": config.get("attention_dropout", 0.0),
-                "norm": "post",
-                "activation": ACTIVATIONS[activation],
-                "positions": "halves",
-                "tied_embeddings": "all" if shared else "target" if tied else "none",
-                "scale_embeddings": config.get("scale_embedding", False) is True,
-            }
-        )
+        return kind.model_validate({**sizes, "norm": "post"})
     except ValidationError as error:
         first = error.errors()[0]
-        found = f"{first['loc'][-1]} {shown(first['input'])} in {CONFIG}"
+        found = f"{first['loc'][-1]} {shown(first['input'])} in {place}"
         raise UnusableModel(found, "sizes of a Transformer") from None
 
 
@@ -439,9 +442,7 @@ def _check_weights(path: Path, size: Layered, vocabularies: tuple[int, int]) -> 
         if name in POSITIONS:
             _check_positions(path, name, tensor, size.width)
         elif name not in expected:
-            raise UnusableModel(
-                f"{name} in {WEIGHTS}, a part that does not map", "the weights of a MarianMT model"
-            )
+            raise unmapped(f"{name} in {WEIGHTS}", "the weights of a MarianMT model")
         elif tensor.shape != expected[name]:
             sizes = [" × ".join(map(str, shape)) or "a number" for shape in (tensor.shape, expected[name])]
             raise UnusableModel(f"{name} in {WEIGHTS} is {sizes[0]}", f"{sizes[1]}, as {CONFIG} has it")
@@ -461,4 +462,4 @@ def _check_positions(path: Path, name: str, tensor: _Tensor, width: int) -> None
     wanted = np.concatenate([np.sin(angle), np.cos(angle)[:, : width // 2]], axis=1)
     if not rows or np.abs(numbers.reshape(wanted.shape) - wanted).max() > 0.01:
         found = f"{name} in {WEIGHTS}, whose vectors are not Marian's sines and cosines"
-        raise UnusableModel(f"{found}, a part that does not map", "positions that Marian computes")
+        raise unmapped(found, "positions that Marian computes")

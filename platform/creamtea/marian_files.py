@@ -21,7 +21,6 @@ import numpy as np
 import yaml
 from numpy.lib import format as npy
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from creamtea.document.mistakes import shown
 from creamtea.document.values import digest
@@ -29,6 +28,7 @@ from creamtea.errors import InputError
 from creamtea.files import open_regular, read_text
 from creamtea.marian import (
     ACTIVATIONS,
+    APART,
     BIAS,
     MAX_CONFIG,
     MAX_VOCABULARY,
@@ -46,6 +46,8 @@ from creamtea.marian import (
     pieces_of,
     read_folder,
     sha256_of,
+    sized,
+    unmapped,
 )
 from creamtea.methods.architectures import Layered, SsruArchitecture, TransformerArchitecture
 from creamtea.wording import counted
@@ -195,8 +197,8 @@ def _vocabulary_names(folder: Path, has_decoder: bool) -> tuple[str, str]:
         raise UnusableModel(f"vocabs {shown(named)} in {DECODER}", "a vocabulary for source and target each")
     for name in named:
         if Path(name).name != name or not name.endswith((".spm", ".yml")):
-            found = f"the vocabulary {shown(name)} in {DECODER}, a part that does not map"
-            raise UnusableModel(found, "a .spm or .yml file in the model's folder")
+            found = f"the vocabulary {shown(name)} in {DECODER}"
+            raise unmapped(found, "a .spm or .yml file in the model's folder")
     return named[0], named[1]
 
 
@@ -252,44 +254,36 @@ def _architecture(settings: dict[str, Any], name: str) -> Layered:
     """Map the settings onto our Transformer; UnusableModel for a part that it lacks."""
     for key, kept in KEPT.items():
         if (value := settings.get(key, kept[0])) not in kept:
-            found = f"{key} {shown(value)} in {name}, a part that does not map"
-            raise UnusableModel(found, " or ".join(shown(own) for own in kept))
+            raise unmapped(f"{key} {shown(value)} in {name}", " or ".join(shown(own) for own in kept))
     recurrent = settings.get("transformer-decoder-autoreg") == "rnn"
     if recurrent and (cell := settings.get("dec-cell", "gru")) != "ssru":
-        raise UnusableModel(f"dec-cell {shown(cell)} in {name}, a part that does not map", '"ssru"')
+        raise unmapped(f"dec-cell {shown(cell)} in {name}", '"ssru"')
     activation = settings.get("transformer-ffn-activation", "swish")
     if activation not in ACTIVATIONS:
-        found = f"transformer-ffn-activation {shown(activation)} in {name}, a part that does not map"
-        raise UnusableModel(found, f"one of {', '.join(ACTIVATIONS)}")
+        found = f"transformer-ffn-activation {shown(activation)} in {name}"
+        raise unmapped(found, f"one of {', '.join(ACTIVATIONS)}")
     every, shared, tied = (settings.get(f"tied-embeddings{end}") is True for end in ("-all", "-src", ""))
     if shared and not (tied or every):
-        found = "an output layer apart from embeddings that source and target share, a part that does not map"
-        raise UnusableModel(found, "tied-embeddings-all, tied-embeddings, or no tied embeddings")
+        raise unmapped(APART, "tied-embeddings-all, tied-embeddings, or no tied embeddings")
     inner = settings.get("transformer-dim-ffn")
     if settings.get("transformer-decoder-dim-ffn", 0) not in (0, inner):
         found = f"transformer-decoder-dim-ffn beside transformer-dim-ffn {shown(inner)} in {name}"
-        raise UnusableModel(f"{found}, a part that does not map", "the same in encoder and decoder")
-    try:
-        return (SsruArchitecture if recurrent else TransformerArchitecture).model_validate(
-            {
-                "encoder_layers": settings.get("enc-depth"),
-                "decoder_layers": settings.get("dec-depth"),
-                "width": settings.get("dim-emb"),
-                "heads": settings.get("transformer-heads"),
-                "feed_forward": inner,
-                "dropout": settings.get("transformer-dropout", 0.1),
-                "attention_dropout": settings.get("transformer-dropout-attention", 0.0),
-                "norm": "post",
-                "activation": ACTIVATIONS[activation],
-                "positions": "marian",
-                "tied_embeddings": "all" if every or shared else "target" if tied else "none",
-                "scale_embeddings": True,
-            }
-        )
-    except ValidationError as error:
-        first = error.errors()[0]
-        found = f"{first['loc'][-1]} {shown(first['input'])} in {SETTINGS} of {name}"
-        raise UnusableModel(found, "sizes of a Transformer") from None
+        raise unmapped(found, "the same in encoder and decoder")
+    sizes = {
+        "encoder_layers": settings.get("enc-depth"),
+        "decoder_layers": settings.get("dec-depth"),
+        "width": settings.get("dim-emb"),
+        "heads": settings.get("transformer-heads"),
+        "feed_forward": inner,
+        "dropout": settings.get("transformer-dropout", 0.1),
+        "attention_dropout": settings.get("transformer-dropout-attention", 0.0),
+        "activation": ACTIVATIONS[activation],
+        "positions": "marian",
+        "tied_embeddings": "all" if every or shared else "target" if tied else "none",
+        "scale_embeddings": True,
+    }
+    kind = SsruArchitecture if recurrent else TransformerArchitecture
+    return sized(kind, sizes, f"{SETTINGS} of {name}")
 
 
 # ---------------------------------------------------------------- weights
@@ -412,9 +406,7 @@ def _check_weights(path: Path, size: Layered, vocabularies: tuple[int, int]) -> 
             scales += 1
             continue
         if name not in wanted:
-            raise UnusableModel(
-                f"{name[:100]} in {path.name}, a part that does not map", "the weights of a Transformer"
-            )
+            raise unmapped(f"{name[:100]} in {path.name}", "the weights of a Transformer")
         quantised = path.suffix == ".bin" and kind == QUANTISED
         if kind not in (np.dtype("<f4"), np.dtype("<f2")) and not quantised:
             raise UnusableModel(f"{name} in {path.name} has numbers of type {kind}", "float32 or float16")

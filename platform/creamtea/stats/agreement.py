@@ -87,10 +87,15 @@ def krippendorff_alpha(matrix: ArrayLike, groups: ArrayLike | None = None) -> Al
     without = _interval_alpha(clusters.sum(axis=0) - clusters)
     if not (without < 1 - ROUNDING).all():  # NaN: all ratings are equal
         return alpha(value, reason="no interval: without one item or document there is no disagreement left")
-    log = np.log(1 - without)
-    error = float(np.sqrt((count - 1) / count * ((log - log.mean()) ** 2).sum()))
-    factor = float(np.exp(scipy.special.stdtrit(count - 1, 0.975) * error))
+    factor = float(np.exp(_jackknife_half(np.log(1 - without))))
     return alpha(value, 1 - (1 - value) * factor, 1 - (1 - value) / factor)
+
+
+def _jackknife_half(without: Array) -> float:
+    """Return half of the 95 % t interval of a statistic, given its values (n,) without one of n groups."""
+    count = len(without)
+    error = float(np.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum()))
+    return float(scipy.special.stdtrit(count - 1, 0.975)) * error
 
 
 def _interval_alpha(sums: Array) -> Array:
@@ -336,10 +341,7 @@ def _correlation(x: Array, y: Array, groups: NDArray[np.generic]) -> Estimate:
     without = (ab - of_a * of_b / n) / np.sqrt(spread.prod(axis=0))
     if not (np.abs(without) < 1 - ROUNDING).all() or abs(r) >= 1 - ROUNDING:
         return Estimate(r, reason="no interval: without one item or document there is no spread left")
-    z = np.arctanh(without)
-    error = float(np.sqrt((count - 1) / count * ((z - z.mean()) ** 2).sum()))
-    half = float(scipy.special.stdtrit(count - 1, 0.975)) * error
-    centre = float(np.arctanh(r))
+    half, centre = _jackknife_half(np.arctanh(without)), float(np.arctanh(r))
     return Estimate(r, float(np.tanh(centre - half)), float(np.tanh(centre + half)))
 
 
