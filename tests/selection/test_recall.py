@@ -27,11 +27,13 @@ from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.nvs import counts_above, nvs_logits, wanted_of, words_of
 from creamtea_workers.selection.recall import (
     MAX_LISTED,
+    Counted,
+    RecallInputs,
+    RecallTask,
     Reference,
     clusters_of,
     count_reached,
     most_first,
-    scopes,
 )
 
 SWEEP = {"k": [1, 2], "thresholds": [0.9, 0.5, 0.1, 0.0]}
@@ -417,6 +419,13 @@ def of_idioms(**idioms: list[int]) -> Reference:
     return Reference(np.array([]), {name: np.array(ids) for name, ids in idioms.items()})
 
 
+def scopes(idioms: list[Reference], reached: list[np.ndarray]) -> dict[str, Counted]:
+    """The scopes of idioms by themselves, with the counts of what is reached of them."""
+    subwords: Any = None
+    task = RecallTask(RecallInputs(subwords, [], []), RecallInputs(subwords, [], idioms))
+    return task.scopes([[], [np.array([[0, *own]]) for own in reached]], 0)
+
+
 def test_occurrences_of_an_idiom_are_no_new_observations() -> None:
     """Repeated ten times each, with what is reached of it, an idiom's recall is no better known."""
     references = [of_idioms(**{name: [1, 2, 3]}) for name in "abcdefgh"]
@@ -424,7 +433,7 @@ def test_occurrences_of_an_idiom_are_no_new_observations() -> None:
     other = [np.array([0, n % 3, n % 3]) for n in range(8)]
     for scope in ("idiom_words", "idiom_words_macro"):
         once, ten = (
-            [scopes([], [], references * times, counts * times)[scope] for counts in (reached, other)]
+            [scopes(references * times, counts * times)[scope] for counts in (reached, other)]
             for times in (1, 10)
         )
         for make in (
@@ -444,7 +453,7 @@ def test_segments_with_an_idiom_in_common_are_together() -> None:
 
 def test_of_one_idiom_nothing_is_known_of_others() -> None:
     one = [of_idioms(a=[1, 2])]
-    counted = scopes([], [], one, [np.array([0, 1, 1])])
+    counted = scopes(one, [np.array([0, 1, 1])])
     micro, macro = (counted[scope].metric("recall", "", {}) for scope in ("idiom_words", "idiom_words_macro"))
     assert (micro.value, micro.low, micro.high) == (0.5, 0.0, 1.0)
     assert (macro.value, macro.low, macro.high) == (0.5, 0.0, 1.0)
@@ -452,7 +461,7 @@ def test_of_one_idiom_nothing_is_known_of_others() -> None:
 
 def test_idioms_that_are_all_alike_have_no_difference_to_judge_by() -> None:
     two = [of_idioms(**{name: [1, 2]}) for name in "ab"]
-    every, none = (scopes([], [], two, [np.array([0, n, n])] * 2) for n in (2, 0))
+    every, none = (scopes(two, [np.array([0, n, n])] * 2) for n in (2, 0))
     for scope in ("idiom_words", "idiom_words_macro"):
         found = every[scope].less(none[scope], "difference", "", {})
         assert (found.value, found.low, found.detail["p_two_sided"]) == (1.0, None, None)
