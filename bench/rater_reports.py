@@ -38,9 +38,16 @@ from creamtea.access import audit
 from creamtea.human.formats import exchange
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.quality import Answers, RaterReport, rater_reports, read_answers
-from creamtea.human.quality.measures import NONE, measure
-from creamtea.human.quality.reports import Comparison, report_of
+from creamtea.human.quality import (
+    NONE,
+    Answers,
+    Comparison,
+    RaterReport,
+    measure,
+    rater_reports,
+    read_answers,
+    report_of,
+)
 from creamtea.human.results.ratings import load_ratings
 from creamtea.stats.estimate import wilson_interval
 from creamtea.store.database import open_database

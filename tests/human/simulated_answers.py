@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creamtea.human.quality import Answers
-from creamtea.human.quality.measures import NONE
+from creamtea.human.quality import NONE, Answers
 from creamtea.store.tables import ItemKind
 
 KINDS = ("honest", "fast reader", "too fast", "straight-lining", "scale reversed", "at random")

@@ -19,11 +19,18 @@ from simulated_answers import RaterAnswer, by_columns
 from small_campaigns import add_rater, make_campaign, work_for
 
 from creamtea.access import audit
+from creamtea.human import quality
 from creamtea.human import rating as assignment
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.quality import Check, RaterReport, measures, rater_reports, read_answers, reports_of
-from creamtea.human.quality.measures import reading_words
-from creamtea.human.quality.reports import Comparison
+from creamtea.human.quality import (
+    Check,
+    Comparison,
+    RaterReport,
+    rater_reports,
+    read_answers,
+    reading_words,
+    reports_of,
+)
 from creamtea.human.rating import raters
 from creamtea.human.results.ratings import load_ratings
 from creamtea.stats.agreement import rater_agreement
@@ -289,7 +296,7 @@ CAMPAIGNS = 25  # of 16 honest raters and one of each other kind
 @pytest.mark.slow
 def test_simulated_raters_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a quarter of the permutations: no bound on signs of reading is below 0.01."""
-    monkeypatch.setattr(measures, "reading", partial(measures.reading, permutations=499))
+    monkeypatch.setattr(quality, "reading", partial(quality.reading, permutations=499))
     rng = np.random.default_rng(20)
     kinds = ["honest"] * 16 + list(simulated_answers.KINDS[1:])
     raters, flagged, signs = Counter[str](), Counter[str](), Counter[tuple[str, str]]()

@@ -15,7 +15,7 @@ from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.protocols import find_protocol
-from creamtea.human.quality.measures import measure, read_answers
+from creamtea.human.quality import measure, read_answers
 from creamtea.human.results.ratings import by_rater, load_ratings, repeated_scores
 from creamtea.report.export import to_values
 from creamtea.report.human.build import build_human
