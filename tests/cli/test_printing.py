@@ -12,10 +12,9 @@ from rich.text import Text
 from creamtea.bundle.archive import Difference
 from creamtea.bundle.verifying import NotRecomputed, Verification
 from creamtea.cli.bundle import lines
-from creamtea.cli.campaign.shared import show
 from creamtea.cli.following import PlainLines, StepCounts
 from creamtea.cli.plugins import _show
-from creamtea.cli.printing import hand_over, say, say_instead
+from creamtea.cli.printing import hand_over, say, say_instead, show
 from creamtea.engine import events
 from creamtea.printable import printable, printable_lines
 from creamtea.report.terminal import PrintingConsole

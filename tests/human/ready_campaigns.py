@@ -26,7 +26,7 @@ def draft_campaign(
         usual = {"study": "jam", "test_set": "test", "systems": SYSTEMS, "settings": PLAIN}
         request = campaigns.CampaignRequest(**{**usual, **fields})
     with database.transaction() as session:
-        campaigns.store_draft(session, database, name, request, replace=replace)
+        campaigns.store_draft(session, name, request, replace=replace)
     return campaigns.summary(database, name)
 
 

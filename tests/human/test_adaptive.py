@@ -21,7 +21,7 @@ from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import design, launching
 from creamtea.human.making.campaigns import progress_by_kind
-from creamtea.human.making.outputs import Documents
+from creamtea.human.making.texts import Documents
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import adaptive
 from creamtea.human.rating.adaptive import NextPart, next_part, store_part

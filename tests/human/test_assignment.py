@@ -188,7 +188,7 @@ def test_the_document_of_the_last_item_goes_on_where_context_is_shown(database: 
     make_campaign(database, items, context=2, protocol="da")
     anna, bert = add_rater(database), add_rater(database, "bert")
     first = work_for(database, anna)
-    assert first.context == ["before"]
+    assert first.segments[0].context == ["before"]
     second = work_for(database, bert)
     rate(database, bert, second)
     rate(database, anna, first)

@@ -17,8 +17,8 @@ from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign, without_systems
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import launching
-from creamtea.human.making.outputs import Documents
 from creamtea.human.making.preview import preview
+from creamtea.human.making.texts import Documents
 from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database

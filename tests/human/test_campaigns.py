@@ -12,9 +12,9 @@ from table_rows import step_row
 from creamtea.access import audit
 from creamtea.errors import InputError
 from creamtea.human.making import campaigns, launching
-from creamtea.human.making.outputs import Documents, read_metric
 from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings, TutorialItem, settings_of
+from creamtea.human.making.texts import Documents, read_metric
 from creamtea.human.rating import raters
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign

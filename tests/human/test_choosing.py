@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from creamtea.errors import InputError
 from creamtea.human.making.choosing import choose, disagreement, make_items, proportional
-from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings
+from creamtea.human.making.texts import Line
 from creamtea.human.protocols import find_protocol
 from creamtea.human.record import ItemContent
 
@@ -34,7 +34,7 @@ def complete(protocol: str = "contrastive-da", **given: Any) -> CampaignSettings
 
 
 def indices(choices: list[Any], kind: str = "rated") -> list[int]:
-    return [choice.line.index for choice in choices if choice.kind == kind]
+    return [choice.index for choice in choices if choice.kind == kind]
 
 
 # ---------------------------------------------------------------- all, differing, strata
@@ -78,7 +78,7 @@ def test_disagreement_and_strata_draw_from_the_same_segments() -> None:
         settings = complete(differ_between=["a", "b"], **more)
         choices, drawn = choose(lines(60), settings, 1, [metric], between=[0, 1])
         assert drawn.population == 40
-        assert {choice.line.index % 3 for choice in choices} <= {1, 2}
+        assert {choice.index % 3 for choice in choices} <= {1, 2}
 
 
 def test_a_limit_is_a_draw_from_the_seed() -> None:
@@ -97,17 +97,17 @@ def test_strata_are_sampled_in_proportion_and_weights_make_up_for_the_rest() -> 
     documents = ["news"] * 60 + ["talk"] * 30 + ["tiny"] * 1
     population = [line(i, "x", "y", "z", document=name) for i, name in enumerate(documents)]
     chosen, _ = choose(population, complete(select="stratified", strata=["document"], items=10), 1)
-    of_document = Counter(choice.line.document for choice in chosen)
+    of_document = Counter(choice.document for choice in chosen)
     assert of_document == {"news": 6, "talk": 3, "tiny": 1}
     for name, size in Counter(documents).items():
-        stands_for = sum(choice.weight for choice in chosen if choice.line.document == name)
+        stands_for = sum(choice.weight for choice in chosen if choice.document == name)
         assert stands_for / 10 == pytest.approx(size / len(documents))
 
 
 def test_strata_by_length_reach_short_and_long_sources() -> None:
     population = [line(i, "x", "y", "z", source="s" * (i + 1)) for i in range(80)]
     chosen, _ = choose(population, complete(select="stratified", items=8), 1)
-    assert Counter((len(choice.line.source) - 1) // 20 for choice in chosen) == {0: 2, 1: 2, 2: 2, 3: 2}
+    assert Counter((len(choice.source) - 1) // 20 for choice in chosen) == {0: 2, 1: 2, 2: 2, 3: 2}
 
 
 def test_more_strata_than_items_is_refused() -> None:
@@ -206,7 +206,7 @@ def test_a_choice_by_disagreement_always_holds_a_random_part(
     metric = {i: (0.0, float(i % 5) + 1) for i in range(size)}
     wanted = complete(select="disagreement", metrics=["m"], items=limit, random_share=share)
     chosen, _ = choose(population, wanted, seed, [metric])
-    assert Counter(choice.line.index for choice in chosen).most_common(1)[0][1] == 1
+    assert Counter(choice.index for choice in chosen).most_common(1)[0][1] == 1
     assert len(chosen) == min(size, limit)
     assert indices(chosen, "random")
     assert indices(chosen)
@@ -221,8 +221,8 @@ def test_the_weighted_mean_estimates_the_population_without_bias() -> None:
     weighted, plain = [], []
     for seed in range(400):
         chosen, _ = choose(population, wanted, seed, [metric])
-        weighted.append(sum(c.weight * c.line.index for c in chosen) / len(chosen))
-        plain.append(sum(c.line.index for c in chosen) / len(chosen))
+        weighted.append(sum(c.weight * c.index for c in chosen) / len(chosen))
+        plain.append(sum(c.index for c in chosen) / len(chosen))
     assert sum(weighted) / 400 == pytest.approx(19.5, abs=0.5)  # standard error 0.17
     assert sum(plain) / 400 > 25
 

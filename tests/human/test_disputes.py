@@ -17,7 +17,7 @@ from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.making import campaigns, launching
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import raters
-from creamtea.human.rating.invitations import room
+from creamtea.human.rating.raters import room
 from creamtea.human.results.disputes import ask_for_third_ratings, list_disputes
 from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human

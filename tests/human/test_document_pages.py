@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from creamtea.human import rating as assignment
 from creamtea.human.rating import RatingRefused, Work
-from creamtea.human.rating.orders import groups_of, joint_order, order_on, together
+from creamtea.human.rating.page import groups_of, joint_order, order_on, together
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Item, Rating
 

@@ -16,7 +16,7 @@ from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
-from creamtea.human.making.outputs import ABSENT, Documents, domain_settings, read_documents
+from creamtea.human.making.texts import ABSENT, Documents, domain_settings, read_documents
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 

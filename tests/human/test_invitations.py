@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from creamtea.access import sessions
 from creamtea.errors import InputError
-from creamtea.human.rating import invitations, raters
+from creamtea.human.rating import raters
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Campaign, Item, Rater
 
@@ -29,12 +29,19 @@ def people(database: Database) -> list[Rater]:
         return list(session.scalars(select(Rater).order_by(Rater.id)))
 
 
+def invite(
+    database: Database, campaign: str, wanted: list[str] | int, *, surplus: bool = False
+) -> list[raters.Invitation]:
+    with database.transaction() as session:
+        return raters.invite(session, campaign, "test", wanted, surplus=surplus)
+
+
 def test_links_for_named_and_for_new_raters(database: Database, campaign: str) -> None:
     known = raters.add(database, campaign, "test", pseudonym="anna")
-    made = invitations.invite(database, campaign, "test", ["anna", " =ben "])
-    made += invitations.invite(database, campaign, "test", 2)
+    made = invite(database, campaign, ["anna", " =ben "])
+    made += invite(database, campaign, 2)
     assert [one.rater for one in made] == ["anna", "=ben", "rater-03", "rater-04"]
-    rows = list(csv.reader(io.StringIO(invitations.links_csv(made, "https://rate.example.org"))))
+    rows = list(csv.reader(io.StringIO(raters.links_csv(made, "https://rate.example.org"))))
     assert rows[0] == ["rater", "link"]
     assert rows[2][0] == "'=ben"  # no formula
     assert rows[1][1] == f"https://rate.example.org/enter#{made[0].secret}"
@@ -49,7 +56,7 @@ def test_links_for_named_and_for_new_raters(database: Database, campaign: str) -
 @pytest.mark.parametrize("wanted", [[], 0, 1001, ["anna", "anna"], ["anna", "x" * 300]])
 def test_all_links_or_none(database: Database, campaign: str, wanted: list[str] | int) -> None:
     with pytest.raises(InputError):
-        invitations.invite(database, campaign, "test", wanted)
+        invite(database, campaign, wanted)
     assert people(database) == []
 
 
@@ -57,10 +64,10 @@ def test_more_raters_than_there_is_to_rate_are_told_before(database: Database, c
     """Four items, one rating each."""
     raters.add(database, campaign, "test", pseudonym="anna")
     with pytest.raises(InputError, match="for 3 more raters: of 4 new ones 1 would find nothing"):
-        invitations.invite(database, campaign, "test", 4)
+        invite(database, campaign, 4)
     assert [one.pseudonym for one in people(database)] == ["anna"]
-    assert len(invitations.invite(database, campaign, "test", ["anna", "b", "c", "d"])) == 4
-    assert len(invitations.invite(database, campaign, "test", 2, surplus=True)) == 2
+    assert len(invite(database, campaign, ["anna", "b", "c", "d"])) == 4
+    assert len(invite(database, campaign, 2, surplus=True)) == 2
 
 
 def test_room_is_what_nobody_has_rated_or_was_passed_over(database: Database, campaign: str) -> None:
@@ -69,21 +76,21 @@ def test_room_is_what_nobody_has_rated_or_was_passed_over(database: Database, ca
     raters.add(database, campaign, "test", pseudonym="waits")
     with database.transaction() as session:
         row, now = session.scalars(select(Campaign)).one(), database.now(session)
-        assert invitations.room(session, row, now) == 2
+        assert raters.room(session, row, now) == 2
         session.scalars(select(Item).order_by(Item.position.desc())).first().drawn = False
         session.flush()
-        assert invitations.room(session, row, now) == 1
+        assert raters.room(session, row, now) == 1
 
 
 def test_a_count_below_zero_is_told_as_it_was_given(database: Database, campaign: str) -> None:
     with pytest.raises(InputError, match="not for -1"):
-        invitations.invite(database, campaign, "test", -1)
+        invite(database, campaign, -1)
 
 
 def test_a_participant_becomes_a_rater_and_comes_back(database: Database, campaign: str) -> None:
-    secret = invitations.recruit(database, campaign, "test")
-    opened = [invitations.join(database, secret, PROLIFIC) for _ in range(2)]
-    other = invitations.join(database, secret, {"participant": "zoe"})
+    secret = raters.recruit(database, campaign, "test")
+    opened = [raters.join(database, secret, PROLIFIC) for _ in range(2)]
+    other = raters.join(database, secret, {"participant": "zoe"})
     assert other is not None
     first, second = people(database)
     assert (first.participant, first.arrival) == ("5f3c1a", {"STUDY_ID": "s-1"})
@@ -97,22 +104,22 @@ def test_a_participant_becomes_a_rater_and_comes_back(database: Database, campai
     assert opened[0] is not None
     assert sessions.identify(database, opened[0].secret) is None
     with pytest.raises(sessions.AccessRefused, match="was withdrawn"):
-        invitations.join(database, secret, PROLIFIC)
-    assert invitations.join(database, secret, {"participant": "zoe"}) is not None
+        raters.join(database, secret, PROLIFIC)
+    assert raters.join(database, secret, {"participant": "zoe"}) is not None
     sessions.create_link(database, "rater", rater_id=first.id)
-    assert invitations.join(database, secret, PROLIFIC) is not None
+    assert raters.join(database, secret, PROLIFIC) is not None
 
 
 @pytest.mark.parametrize("visit", [{}, {"SESSION_ID": "s-8"}])
 def test_with_anothers_number_nobody_comes_in(
     database: Database, campaign: str, visit: dict[str, str]
 ) -> None:
-    secret = invitations.recruit(database, campaign, "test")
+    secret = raters.recruit(database, campaign, "test")
     own = {"PROLIFIC_PID": "5f3c1a", "SESSION_ID": "s-7"}
-    assert invitations.join(database, secret, own) is not None
+    assert raters.join(database, secret, own) is not None
     with pytest.raises(sessions.AccessRefused, match="has begun with this"):
-        invitations.join(database, secret, {"PROLIFIC_PID": "5f3c1a", **visit})
-    assert invitations.join(database, secret, own) is not None
+        raters.join(database, secret, {"PROLIFIC_PID": "5f3c1a", **visit})
+    assert raters.join(database, secret, own) is not None
     (rater,) = people(database)
     assert rater.arrival == {"SESSION_ID": "s-7"}
 
@@ -121,35 +128,35 @@ def test_with_anothers_number_nobody_comes_in(
     "query", [{}, {"PROLIFIC_PID": ""}, {"PROLIFIC_PID": "a b"}, {"participant": "x" * 101}]
 )
 def test_nobody_comes_in_without_a_number(database: Database, campaign: str, query: dict[str, str]) -> None:
-    secret = invitations.recruit(database, campaign, "test")
+    secret = raters.recruit(database, campaign, "test")
     with pytest.raises(sessions.AccessRefused):
-        invitations.join(database, secret, query)
+        raters.join(database, secret, query)
     with pytest.raises(sessions.AccessRefused):
         sessions.exchange(database, secret)  # nor as by a link of one rater
     assert people(database) == []
 
 
 def test_a_withdrawn_or_another_link_recruits_nobody(database: Database, campaign: str) -> None:
-    secret = invitations.recruit(database, campaign, "test")
-    assert invitations.join(database, sessions.create_link(database, "reader"), PROLIFIC) is None
+    secret = raters.recruit(database, campaign, "test")
+    assert raters.join(database, sessions.create_link(database, "reader"), PROLIFIC) is None
     with database.session() as session:
         number = session.scalars(select(AccessToken.id).where(AccessToken.campaign_id.is_not(None))).one()
     sessions.revoke(database, number, "test")
-    assert invitations.join(database, secret, PROLIFIC) is None
+    assert raters.join(database, secret, PROLIFIC) is None
 
 
 def test_a_campaign_takes_no_more_participants_than_it_can(
     database: Database, campaign: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(invitations, "MAX_PARTICIPANTS", 1)
-    secret = invitations.recruit(database, campaign, "test")
-    invitations.join(database, secret, PROLIFIC)
+    monkeypatch.setattr(raters, "MAX_PARTICIPANTS", 1)
+    secret = raters.recruit(database, campaign, "test")
+    raters.join(database, secret, PROLIFIC)
     with pytest.raises(sessions.AccessRefused, match="evaluation is full"):
-        invitations.join(database, secret, {"participant": "zoe"})
-    assert invitations.join(database, secret, PROLIFIC) is not None
+        raters.join(database, secret, {"participant": "zoe"})
+    assert raters.join(database, secret, PROLIFIC) is not None
 
 
 def test_who_a_participant_is_can_be_deleted(database: Database, campaign: str) -> None:
-    invitations.join(database, invitations.recruit(database, campaign, "test"), PROLIFIC)
+    raters.join(database, raters.recruit(database, campaign, "test"), PROLIFIC)
     raters.forget(database, people(database)[0].id, "test")
     assert (people(database)[0].participant, people(database)[0].arrival) == (None, None)

@@ -17,9 +17,9 @@ from creamtea.errors import InputError
 from creamtea.human import media
 from creamtea.human import rating as assignment
 from creamtea.human.making import launching
-from creamtea.human.making.outputs import Documents
 from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings, settings_of
+from creamtea.human.making.texts import Documents
 from creamtea.human.media import ENDINGS, export_name, kind_of, media_type
 from creamtea.human.rating import raters
 from creamtea.store.artefacts import ArtefactStore

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.human.rating.orders import Order, draw_order, groups_of
+from creamtea.human.rating.page import Order, draw_order, groups_of
 
 TEXTS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=8)
 

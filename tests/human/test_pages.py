@@ -13,9 +13,9 @@ from creamtea.errors import InputError
 from creamtea.human.making.choosing import choose, make_pages, parts
 from creamtea.human.making.controls import with_controls
 from creamtea.human.making.launching import registration
-from creamtea.human.making.outputs import Documents, Line
 from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings
+from creamtea.human.making.texts import Documents, Line
 from creamtea.human.protocols import find_protocol
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Item, Segment, StudyRow
@@ -151,7 +151,7 @@ def test_every_output_is_rated_once(lengths: list[int], at_most: int, seed: int)
 
 def test_a_number_of_items_is_one_of_documents() -> None:
     choices, drawn = choose(lines(2, 3, 4, 5), complete(items=2), 1)
-    chosen = {choice.line.document for choice in choices}
+    chosen = {choice.document for choice in choices}
     assert len(chosen) == 2
     sizes = {"d0": 2, "d1": 3, "d2": 4, "d3": 5}
     assert drawn.chosen == len(choices) == sum(sizes[name] for name in chosen)
@@ -162,7 +162,7 @@ def test_a_document_differs_with_one_of_its_segments() -> None:
     made = lines(2, 3, same=1)
     made[0] = Line(0, "s", "", ("x", "x", "x"), "d0")
     choices, drawn = choose(made, complete(select="differing"), 1)
-    assert [choice.line.index for choice in choices] == [0, 1]
+    assert [choice.index for choice in choices] == [0, 1]
     assert (drawn.differing, drawn.documents, drawn.of_documents) == (1, 1, 1)
 
 
@@ -170,9 +170,9 @@ def test_strata_are_of_the_documents_lengths_and_weights_keep_the_mean() -> None
     made = lines(*[1, 9] * 10)
     choices, _ = choose(made, complete(select="stratified", items=6), 3)
     assert sum(choice.weight for choice in choices) == pytest.approx(len(choices))
-    per_document = {choice.line.document: choice.weight for choice in choices}
+    per_document = {choice.document: choice.weight for choice in choices}
     assert len(per_document) == 6
-    assert len({len([c for c in choices if c.line.document == name]) for name in per_document}) == 2
+    assert len({len([c for c in choices if c.document == name]) for name in per_document}) == 2
 
 
 def test_disagreement_is_the_mean_of_a_documents_segments() -> None:
@@ -180,9 +180,9 @@ def test_disagreement_is_the_mean_of_a_documents_segments() -> None:
     metric = {segment: (0, value, 0) for segment, value in enumerate((9, 0, 5, 5, 1, 1, 0, 1))}
     settings = complete(select="disagreement", metrics=["m"], items=2, random_share=0.5)
     choices, _ = choose(made, settings, 1, [metric])
-    rated = {choice.line.document for choice in choices if choice.kind == "rated"}
-    assert rated == {"d1"} or {c.line.document for c in choices if c.kind == "random"} == {"d1"}
-    assert len({choice.line.document for choice in choices}) == 2
+    rated = {choice.document for choice in choices if choice.kind == "rated"}
+    assert rated == {"d1"} or {c.document for c in choices if c.kind == "random"} == {"d1"}
+    assert len({choice.document for choice in choices}) == 2
 
 
 def test_a_documents_segments_must_follow_one_another() -> None:

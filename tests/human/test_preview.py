@@ -12,9 +12,9 @@ from table_rows import NOON, assignment_row
 
 from creamtea.access import audit
 from creamtea.human.making import launching
-from creamtea.human.making.outputs import Documents
 from creamtea.human.making.preview import detectable, preview
 from creamtea.human.making.settings import AttentionItem, TutorialItem
+from creamtea.human.making.texts import Documents
 from creamtea.human.media import Amount
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import raters

@@ -17,7 +17,6 @@ from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import launching
 from creamtea.human.making.campaign_file import Folder, check_campaign
-from creamtea.human.making.outputs import Line
 from creamtea.human.making.proposals import (
     OUTCOMES,
     add_proposals,
@@ -27,6 +26,7 @@ from creamtea.human.making.proposals import (
     read_proposals,
 )
 from creamtea.human.making.settings import CampaignSettings, ProposedBy, settings_of
+from creamtea.human.making.texts import Line
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import Span
 from creamtea.human.protocols.taxonomy import ESA

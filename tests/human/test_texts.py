@@ -12,9 +12,8 @@ from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.human.making.campaign_file import load_campaign
 from creamtea.human.making.campaigns import CampaignRequest
-from creamtea.human.making.outputs import Texts
 from creamtea.human.making.settings import TextsBlock
-from creamtea.human.making.texts import read_texts
+from creamtea.human.making.texts import Texts, read_texts
 from creamtea.human.rating.drawing import page_ahead
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database

@@ -23,8 +23,8 @@ from creamtea.document.document import YamlDocument
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaign_file import Folder, as_yaml, check_campaign, document_of, load_campaign
 from creamtea.human.making.campaigns import CampaignRequest
-from creamtea.human.making.outputs import Documents
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, settings_of
+from creamtea.human.making.texts import Documents
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Notes
 from creamtea.store.artefacts import ArtefactStore

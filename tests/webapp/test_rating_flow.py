@@ -26,7 +26,7 @@ from table_rows import item_row
 from watched import press
 
 from creamtea.access import sessions
-from creamtea.human.rating import invitations
+from creamtea.human.rating import raters
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 pytestmark = pytest.mark.browser
@@ -89,7 +89,7 @@ def test_a_participant_is_asked_rates_and_goes_back(site, open_page) -> None:
         "minutes_per_item": 2.0,
     }
     own_campaign(site.database, "pangolin-paid", THREE[:1], settings=settings)
-    secret = invitations.recruit(site.database, "pangolin-paid", "test")
+    secret = raters.recruit(site.database, "pangolin-paid", "test")
     page = open_page(f"{site.url}/enter?PROLIFIC_PID=p-17&SESSION_ID=s-4#{secret}")
     heading(page, "Rating translations")
     expect(page).to_have_url(f"{site.url}/")

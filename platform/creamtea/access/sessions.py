@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Result, and_, exists, func, or_, select, update
+from sqlalchemy import Result, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from creamtea.access import audit
@@ -113,10 +114,10 @@ def add_link(
     session: Session,
     role: str,
     now: datetime,
-    lifetime: timedelta,
+    lifetime: timedelta = LINK_LIFETIME,
     *,
-    rater_id: int | None,
-    campaign_id: int | None,
+    rater_id: int | None = None,
+    campaign_id: int | None = None,
     study_id: int | None = None,
     at_start: bool = False,
 ) -> str:
@@ -163,7 +164,7 @@ def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFE
             update(AccessToken)
             .where(
                 AccessToken.digest == digest(secret),
-                # one for participants is not used up, and opens nothing without one (rating/invitations.py)
+                # one for participants is not used up, and opens nothing without one (rating/raters.py)
                 or_(AccessToken.role != "rater", AccessToken.rater_id.is_not(None)),
                 AccessToken.used_at.is_(None),
                 AccessToken.revoked_at.is_(None),
@@ -223,14 +224,14 @@ def identify(database: Database, session_secret: str | None) -> Identity | None:
     if not session_secret:
         return None
     with database.session() as session:
-        row = _open_sessions(database, session, session_secret).one_or_none()
+        row = _open_sessions(session, session_secret).one_or_none()
     return None if row is None else Identity(row.id, row.role, row.rater_id, row.campaign_id, row.study_id)
 
 
 def opened_by(database: Database, session_secret: str, link_secret: str) -> bool:
     """Return True if this session is open and came from this link: a person opens their link again."""
     with database.session() as session:
-        row = _open_sessions(database, session, session_secret).one_or_none()
+        row = _open_sessions(session, session_secret).one_or_none()
         return row is not None and row.link_digest == digest(link_secret)
 
 
@@ -244,8 +245,7 @@ def sign_out(database: Database, session_secret: str) -> None:
         )
 
 
-def _open_sessions(database: Database, session: Session, session_secret: str) -> Result[Any]:
-    now = database.now(session)
+def _open_sessions(session: Session, session_secret: str) -> Result[Any]:
     return session.execute(
         select(
             WebSession.id,
@@ -259,7 +259,7 @@ def _open_sessions(database: Database, session: Session, session_secret: str) ->
         .where(
             WebSession.digest == digest(session_secret),
             WebSession.revoked_at.is_(None),
-            WebSession.expires_at > now,
+            WebSession.expires_at > Database.now(session),
             AccessToken.revoked_at.is_(None),
         )
     )
@@ -303,8 +303,7 @@ def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_L
 
 
 # ---------------------------------------------------------------- links that were made
-
-
+#
 # Secrets are not stored, so a link is known by its number.
 
 
@@ -333,44 +332,32 @@ class Link:
 def listed(database: Database, *, opening: bool = False) -> list[Link]:
     """Return every link, oldest first; with `opening` only links that still let somebody in."""
     with database.session() as session:
-        now = database.now(session)
-        signed_in = (
-            select(WebSession.token_id, func.count().label("sessions"))
-            .where(WebSession.revoked_at.is_(None), WebSession.expires_at > now)
-            .group_by(WebSession.token_id)
-            .subquery()
-        )
-        rows = session.execute(
-            select(
-                AccessToken,
-                Campaign.name,
-                StudyRow.name,
-                Rater.pseudonym,
-                func.coalesce(signed_in.c.sessions, 0),
-            )
-            .outerjoin(Rater, Rater.id == AccessToken.rater_id)
-            .outerjoin(Campaign, Campaign.id == AccessToken.campaign_id)
-            .outerjoin(StudyRow, StudyRow.id == AccessToken.study_id)
-            .outerjoin(signed_in, signed_in.c.token_id == AccessToken.id)
-            .order_by(AccessToken.id)
-        ).all()
-        links = []
-        for token, campaign, study, rater, count in rows:
-            sessions = 0 if token.revoked_at is not None else count
-            unused = token.used_at is None and token.revoked_at is None and token.expires_at > now
-            links.append(
-                from_row(
-                    Link,
-                    token,
-                    campaign=campaign,
-                    study=study,
-                    rater=rater,
-                    sessions=sessions,
-                    sign_in=token.subject,
-                    opens=unused or sessions > 0,
-                )
-            )
-    return [link for link in links if link.opens or not opening]
+        return [link for link in _links(session) if link.opens or not opening]
+
+
+def _links(session: Session) -> Iterator[Link]:
+    now = Database.now(session)
+    signed_in = (
+        select(WebSession.token_id, func.count().label("sessions"))
+        .where(WebSession.revoked_at.is_(None), WebSession.expires_at > now)
+        .group_by(WebSession.token_id)
+        .subquery()
+    )
+    names = Campaign.name, StudyRow.name, Rater.pseudonym
+    rows = session.execute(
+        select(AccessToken, *names, func.coalesce(signed_in.c.sessions, 0))
+        .outerjoin(Rater, Rater.id == AccessToken.rater_id)
+        .outerjoin(Campaign, Campaign.id == AccessToken.campaign_id)
+        .outerjoin(StudyRow, StudyRow.id == AccessToken.study_id)
+        .outerjoin(signed_in, signed_in.c.token_id == AccessToken.id)
+        .order_by(AccessToken.id)
+    )
+    for token, campaign, study, rater, count in rows:
+        sessions = 0 if token.revoked_at is not None else count
+        unused = token.used_at is None and token.revoked_at is None and token.expires_at > now
+        opens = unused or sessions > 0
+        of = {"campaign": campaign, "study": study, "rater": rater, "sign_in": token.subject}
+        yield from_row(Link, token, sessions=sessions, opens=opens, **of)
 
 
 def link_at_start(database: Database, *, for_person: bool) -> str | None:
@@ -383,23 +370,12 @@ def link_at_start(database: Database, *, for_person: bool) -> str | None:
         now = database.now(session)
         unused = (AccessToken.used_at.is_(None), AccessToken.revoked_at.is_(None))
         session.execute(update(AccessToken).where(AccessToken.at_start, *unused).values(revoked_at=now))
-        signed_in = exists().where(
-            WebSession.token_id == AccessToken.id,
-            WebSession.revoked_at.is_(None),
-            WebSession.expires_at > now,
+        organises = (
+            link.role == "organiser" and link.campaign is None for link in _links(session) if link.opens
         )
-        opens = or_(and_(AccessToken.used_at.is_(None), AccessToken.expires_at > now), signed_in)
-        of_organisers = select(AccessToken.id).where(
-            AccessToken.role == "organiser",
-            AccessToken.campaign_id.is_(None),
-            AccessToken.revoked_at.is_(None),
-            opens,
-        )
-        if not for_person and session.scalar(of_organisers.limit(1)) is not None:
+        if not for_person and any(organises):
             return None
-        return add_link(
-            session, "organiser", now, LINK_LIFETIME, rater_id=None, campaign_id=None, at_start=True
-        )
+        return add_link(session, "organiser", now, at_start=True)
 
 
 def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> None:

@@ -30,7 +30,7 @@ from creamtea.document.values import digest
 from creamtea.engine.runner import load_module
 from creamtea.engine.try_out import TranslatingStep, opened, translating_step
 from creamtea.errors import InputError
-from creamtea.human.making.outputs import is_about
+from creamtea.human.making.texts import is_about
 from creamtea.human.results.ratings import load_ratings
 from creamtea.orders.submission import spec_of
 from creamtea.steps.systems import DecodeParams

@@ -38,7 +38,7 @@ from creamtea.bundle.archive import (
 from creamtea.contract.step import MetricRow, PointRow, StepResult
 from creamtea.errors import InputError, StepError
 from creamtea.files import scratch_folder
-from creamtea.human.making.outputs import campaigns_of
+from creamtea.human.making.texts import campaigns_of
 from creamtea.human.media import check_stored
 from creamtea.report.build import report_of
 from creamtea.report.configuration import without_secrets

@@ -10,9 +10,8 @@ import typer
 
 from creamtea.access import sessions
 from creamtea.access.sessions import Link
-from creamtea.cli.campaign.shared import ACTOR, Reason, as_json
-from creamtea.cli.printing import say
-from creamtea.cli.workplace import AsJson, existing_database
+from creamtea.cli.printing import as_json, say
+from creamtea.cli.workplace import ACTOR, AsJson, Reason, existing_database
 from creamtea.store.rows import MAX_ID
 from creamtea.wording import counted
 

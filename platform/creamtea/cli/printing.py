@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import typer
+from pydantic import BaseModel
 
 from creamtea.printable import printable, printable_lines
 
@@ -19,6 +26,29 @@ def say(text: str, *, err: bool = False, nl: bool = True, color: str | None = No
 def hand_over(text: str, *, nl: bool = True) -> None:
     """Print output for other programs: exactly as it is to a file or a pipe, as `say` does to a terminal."""
     typer.echo(printable_lines(text) if sys.stdout.isatty() else text, nl=nl, color=True)  # strips nothing
+
+
+def show(json_output: bool, values: Any, lines: Iterable[str]) -> None:
+    """Print the values as JSON where that was asked for, else the lines; no text in one begins another."""
+    for line in [as_json(values)] if json_output else lines:
+        say(printable(line))
+
+
+def as_json(value: Any) -> str:
+    """Write JSON in one line; moments in ISO 8601."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if isinstance(value, Path):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")
 
 
 def say_instead(text: str) -> None:

@@ -14,27 +14,32 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from creamtea.cli.campaign.campaigns import PROGRESS, Overrides
 from creamtea.cli.campaign.exchange import ExportFormat, NewFolder, export_lines
-from creamtea.cli.campaign.making import Overrides
-from creamtea.cli.campaign.running import PROGRESS
-from creamtea.cli.campaign.shared import ACTOR, Force, Surplus, Why, Yes, show, text_of, write_new
-from creamtea.cli.printing import say
+from creamtea.cli.printing import say, show
 from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
 from creamtea.cli.serve import PORT, Address
 from creamtea.cli.workplace import (
+    ACTOR,
     AsJson,
+    Force,
+    Surplus,
+    Why,
+    Yes,
     artefact_store,
     existing_database,
+    listed_raters,
     mistakes_as_json,
     opened_database,
+    write_new,
 )
 from creamtea.document.mistakes import StudyErrors, one_of, shown
 from creamtea.errors import InputError
-from creamtea.files import lines_of, new_folder
+from creamtea.files import new_folder
 from creamtea.human.formats import exchange
 from creamtea.human.making import launching
 from creamtea.human.making.campaign_file import create_campaigns
@@ -50,7 +55,7 @@ from creamtea.human.making.programme import (
     progress_of,
 )
 from creamtea.human.making.settings import CampaignDocument
-from creamtea.human.rating.invitations import add_invitations
+from creamtea.human.rating.raters import invite
 from creamtea.printable import text_to_cell
 from creamtea.settings import LOOPBACK, site_address
 from creamtea.wording import counted
@@ -115,13 +120,9 @@ def _note_on_systems(systems: Mapping[str, Sequence[str]]) -> list[str]:
 @commands.command(epilog="Example: `creamtea programme schema > programme.schema.json`")
 def schema() -> None:
     """Print the JSON Schema of a programme, with which an editor completes keys and marks mistakes."""
-    say(json.dumps(programme_schema(), ensure_ascii=False, indent=1))
-
-
-def programme_schema() -> dict[str, Any]:
-    """Return a campaign file's schema with directions, which may have every key of it but the name."""
     from creamtea.study.spec import schema_of
 
+    # a campaign file's schema with directions, which may have every key of it but the name
     whole = schema_of(CampaignDocument, "creamtea programme")
     own = {key: value for key, value in whole["properties"].items() if key != "name"}
     whole["$defs"]["Direction"] = {"type": "object", "properties": own, "additionalProperties": False}
@@ -134,7 +135,7 @@ def programme_schema() -> dict[str, Any]:
     }
     whole["description"] = "A human evaluation of many translation directions (programme.yaml)."
     whole["required"] = ["name", DIRECTIONS]
-    return whole
+    say(json.dumps(whole, ensure_ascii=False, indent=1))
 
 
 @commands.command(epilog="Example: `creamtea programme create programme.yaml --set sample.items=50`")
@@ -311,7 +312,7 @@ def links(
                 for direction, people in wanted.items():
                     campaign = campaign_name(name, direction)
                     with naming(direction):
-                        made = add_invitations(session, database, campaign, ACTOR, people, surplus=surplus)
+                        made = invite(session, campaign, ACTOR, people, surplus=surplus)
                     for each in made:
                         table.writerow([direction, text_to_cell(each.rater), f"{url}/enter#{each.secret}"])
                     number += len(made)
@@ -332,7 +333,7 @@ def _wanted(directions: list[str], count: list[str], many: Path | None) -> dict[
         if not number.isdecimal() or (equals and direction not in directions):
             raise InputError(f"--count {text}: give N, or DIRECTION=N with {one_of(directions, direction)}")
         wanted |= dict.fromkeys([direction] if equals else directions, int(number))
-    for place, line in enumerate(lines_of(text_of("--raters", many)), start=1):
+    for place, line in enumerate(listed_raters(many), start=1):
         direction, _, pseudonym = (word.strip() for word in line.partition("\t"))
         if line.strip() and (direction not in directions or not pseudonym):
             raise InputError(

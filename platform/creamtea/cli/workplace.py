@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from creamtea.access import audit
 from creamtea.cli.printing import say
 from creamtea.document.mistakes import Mistake, StudyErrors, StudyWarning, one_of, shown
 from creamtea.errors import InputError, NotInDatabase
-from creamtea.files import scratch_folder
+from creamtea.files import lines_of, read_storable, replacing, scratch_folder
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from creamtea.study.loader import LoadedStudy
 
 EXECUTORS = ("ray", "inline")
+MAX_BYTES = 5_000_000  # of a file given to a command
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="The study.")]
 StudyName = Annotated[str, typer.Argument(metavar="NAME", help="The study's name (not its file).")]
@@ -55,7 +57,17 @@ Address = Annotated[
     typer.Option(metavar="HOST:PORT", envvar="RAY_ADDRESS", help="A Ray cluster; without it, this machine."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the file.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
+# of campaigns, programmes and links
+ACTOR = audit.COMMAND_LINE
+CampaignName = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.")]
+Surplus = Annotated[
+    bool, typer.Option("--surplus", help="Allow more links than there is work for: not everybody comes.")
+]
+Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the log keeps it.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the campaign's log keeps it.")]
 
 
 @contextmanager
@@ -69,6 +81,27 @@ def mistakes_as_json(wanted: bool) -> Iterator[None]:
         lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
         say(json.dumps({"valid": False, "mistakes": lines}, ensure_ascii=False))
         raise typer.Exit(error.exit_code) from None
+
+
+def write_new(output: Path, text: str, force: bool) -> None:
+    """Write a file; InputError for one that is there, without `force`."""
+    if output.exists() and not force:
+        raise InputError(f"{output} exists: choose another with --output, or overwrite it with --force")
+    with replacing(output) as file:
+        file.write_text(text, encoding="utf-8")
+
+
+def listed_raters(path: Path | None) -> list[str]:
+    """Read the lines of a file given to --raters; InputError where it is not text."""
+    return [] if path is None else lines_of(read_storable(path, f"--raters {path}", MAX_BYTES))
+
+
+def names(option: str, listed: str) -> list[str]:
+    """Read "a, b" as ["a", "b"]; InputError for a list of nothing."""
+    given = [name.strip() for name in listed.split(",") if name.strip()]
+    if not given:
+        raise InputError(f"{option}: give names with commas between them")
+    return given
 
 
 @contextmanager

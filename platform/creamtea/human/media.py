@@ -23,10 +23,10 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Annotated, Protocol
+from typing import IO, Annotated, Any, Protocol
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
-from sqlalchemy import delete, func, select
+from sqlalchemy import Row, delete, func, select
 from sqlalchemy.orm import Session
 
 from creamtea.document.document import read_lines
@@ -144,8 +144,10 @@ class ItemMedia(Strict):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-def check_entries(entries: Iterable[object]) -> None:
-    """Raise ValueError for what `Item.media` cannot hold."""
+def checked_entries(entries: Any) -> tuple[MediaEntry, ...]:
+    """Return entries that `Item.media` can hold; ValueError for anything else."""
+    if not isinstance(entries, list | tuple):
+        raise ValueError("not a list")
     try:
         digests = [ItemMedia.model_validate(entry).digest for entry in entries]
     except ValidationError as error:
@@ -153,6 +155,7 @@ def check_entries(entries: Iterable[object]) -> None:
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     if len(digests) > MAX_PER_ITEM or len(set(digests)) < len(digests):
         raise ValueError(f"at most {MAX_PER_ITEM} different files")
+    return tuple(entries)
 
 
 def types_of(entries: Iterable[MediaEntry]) -> dict[str, str]:
@@ -257,16 +260,6 @@ _TIME = r"(?:\d{2,}:)?[0-5]\d:[0-5]\d\.\d{3}"
 _TIMES = re.compile(rf"{_TIME}[ \t]+-->[ \t]+{_TIME}(?:[ \t].*)?")
 
 
-def captions_of(folder: Path, name: str, place: str) -> CheckedFile | None:
-    """Check the captions beside this media file of a folder; None if there are none.
-
-    InputError as for `check_captions`.
-    """
-    captions = str(Path(name).with_suffix(CAPTIONS_ENDING))
-    path = inside(folder, captions, place)
-    return check_captions(path, place) if path.exists() else None
-
-
 def check_captions(path: Path, place: str) -> CheckedFile:
     """Check that a file is WebVTT. InputError with `place`, the line and what to do."""
     where = f"{place}: {path.name}"
@@ -333,9 +326,11 @@ def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
     checked, mistakes = [], []  # each file, with its captions where there are any
     for place, line in lines:
         try:
-            file = check_file(inside(path.parent, line.file, place), place)
-            captions = None if kind_of(file.type) == "image" else captions_of(path.parent, line.file, place)
-            checked.append([file] if captions is None else [file, captions])
+            found = [check_file(inside(path.parent, line.file, place), place)]
+            if kind_of(found[0].type) != "image":
+                captions = inside(path.parent, str(Path(line.file).with_suffix(CAPTIONS_ENDING)), place)
+                found += [check_captions(captions, place)] if captions.exists() else []
+            checked.append(found)
         except InputError as error:
             mistakes.append(str(error))
     if mistakes:
@@ -399,25 +394,15 @@ def amount_of_media(session: Session, campaign_id: int) -> Amount:
     return Amount(files, int(size))
 
 
-@dataclass(frozen=True)
-class SourceWithFiles:
-    """A source with the files beside it (`Item.media`)."""
-
-    kind: str  # of item
-    source: str
-    media: list[MediaEntry]
-
-
-def first_media(session: Session, campaign_id: int, most: int) -> list[SourceWithFiles]:
-    """List the first `most` sources with files, each once."""
+def first_media(session: Session, campaign_id: int, most: int) -> list[Row[str, str, list[MediaEntry]]]:
+    """List the first `most` sources with files, each once, as rows of `kind`, `source` and `media`."""
     if amount_of_media(session, campaign_id).files == 0:
         return []
-    found: dict[str, SourceWithFiles] = {}
+    found: dict[str, Row[str, str, list[MediaEntry]]] = {}
     items = select(Item.kind, Item.source, Item.media).where(Item.campaign_id == campaign_id)
-    for kind, source, media in session.execute(items.order_by(Item.position)):
-        if media and len(found) < most:
-            key = repr((source, media))  # the same for each system, and in a control
-            found.setdefault(key, SourceWithFiles(kind, source, media))
+    for row in session.execute(items.order_by(Item.position)):
+        if row.media and len(found) < most:
+            found.setdefault(repr((row.source, row.media)), row)  # the same for each system, and in a control
     return list(found.values())
 
 

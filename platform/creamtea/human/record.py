@@ -20,7 +20,7 @@ from pydantic_core.core_schema import no_info_plain_validator_function
 
 from creamtea.errors import InputError
 from creamtea.human.making.settings import CampaignSettings, settings_of
-from creamtea.human.media import check_entries, types_of
+from creamtea.human.media import checked_entries, types_of
 from creamtea.human.protocols import OWN, PROTOCOLS, protocol_names
 from creamtea.human.protocols.base import MAX_SYSTEMS
 from creamtea.store.rows import check_json, check_text
@@ -105,13 +105,6 @@ def _json_object(value: Any) -> dict[str, Any]:
     return value
 
 
-def _media(entries: Any) -> tuple[MediaEntry, ...]:
-    if not isinstance(entries, list | tuple):
-        raise ValueError
-    check_entries(entries)
-    return tuple(entries)
-
-
 def _different(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(names)) != len(names):
         raise ValueError
@@ -154,7 +147,7 @@ Names = Annotated[
 
 MediaEntries = Annotated[
     tuple[MediaEntry, ...],
-    PlainValidator(_media),
+    PlainValidator(checked_entries),
     "a list of files beside the source: digest (SHA-256), type, description",
 ]
 

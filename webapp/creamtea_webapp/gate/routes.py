@@ -29,7 +29,7 @@ from creamtea.access import rights, sessions
 from creamtea.cli.docs import built_site
 from creamtea.errors import InfrastructureError
 from creamtea.human.media import KeptFile, find_media
-from creamtea.human.rating import invitations
+from creamtea.human.rating import raters
 from creamtea.monitoring import CONTENT_TYPE, PATH, exposition, is_allowed
 from creamtea_webapp import session
 from creamtea_webapp.gate.middleware import (
@@ -160,7 +160,7 @@ async def _exchange(request: Request, limiter: Limiter) -> Response:
     if limiter.blocked(tried):
         return PlainTextResponse("This link was tried too often. Wait a minute.", status_code=429)
     try:
-        joined = await run_sync(invitations.join, session.database(), secret, request.query_params)
+        joined = await run_sync(raters.join, session.database(), secret, request.query_params)
     except sessions.AccessRefused as refused:
         return PlainTextResponse(str(refused), status_code=401)
     if joined is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from creamtea.cli.campaign import exchange, making, raters, running
+from creamtea.cli.campaign import campaigns, exchange, raters
 
 commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
-for module in (making, running, raters, exchange):  # in the order of `--help`
+for module in (campaigns, raters, exchange):  # in the order of `--help`
     commands.add_typer(module.commands)

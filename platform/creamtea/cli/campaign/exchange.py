@@ -10,8 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from creamtea.cli.campaign.shared import ACTOR, Name, names, show
-from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
+from creamtea.cli.printing import show
+from creamtea.cli.workplace import (
+    ACTOR,
+    AsJson,
+    CampaignName,
+    artefact_store,
+    existing_database,
+    names,
+    opened_database,
+)
 from creamtea.errors import InputError
 from creamtea.human.formats import exchange
 from creamtea.human.formats.base import ImportFacts, NotKept, import_options
@@ -41,7 +49,7 @@ commands = typer.Typer()
     "`creamtea campaign export esa-demo --format pearmut -o esa-pearmut`"
 )
 def export(
-    name: Name,
+    name: CampaignName,
     output: NewFolder,
     kind: ExportFormat = "csv",
     as_json: AsJson = False,
@@ -109,7 +117,7 @@ def _with_facts(command: Callable[..., None]) -> Callable[..., None]:
 )
 @_with_facts
 def import_(
-    name: Name,
+    name: CampaignName,
     origin: Annotated[
         Path, typer.Option("--from", metavar="PATH", help="An export's folder, or a file of ratings.")
     ],

@@ -11,19 +11,30 @@ import typer
 from sqlalchemy import select
 
 from creamtea.access import sessions, sign_in
-from creamtea.cli.campaign.shared import ACTOR, Name, RaterNames, Reason, Surplus, Why, Yes, show, text_of
-from creamtea.cli.printing import hand_over, say
+from creamtea.cli.printing import hand_over, say, show
 from creamtea.cli.serve import PORT, Address, link_to
-from creamtea.cli.workplace import AsJson, existing_database
+from creamtea.cli.workplace import (
+    ACTOR,
+    AsJson,
+    CampaignName,
+    Reason,
+    Surplus,
+    Why,
+    Yes,
+    existing_database,
+    listed_raters,
+)
 from creamtea.errors import InputError
-from creamtea.files import lines_of
 from creamtea.human.making import campaigns
 from creamtea.human.rating import raters
-from creamtea.human.rating.invitations import invite, links_csv, recruit, recruiting_address
 from creamtea.settings import LOOPBACK, site_address
 from creamtea.store.database import Database
 from creamtea.store.tables import Rater
 from creamtea.wording import counted
+
+RaterNames = Annotated[
+    list[str], typer.Option("--rater", metavar="PSEUDONYM", help="The rater, by a pseudonym. Repeatable.")
+]
 
 commands = typer.Typer()
 people = typer.Typer(help="The raters of a campaign.", no_args_is_help=True, rich_markup_mode="markdown")
@@ -39,7 +50,7 @@ commands.add_typer(people, name="raters")
     "`creamtea campaign link first --organiser --subject dora@example.org`"
 )
 def link(
-    name: Name,
+    name: CampaignName,
     rater: Annotated[
         list[str] | None,
         typer.Option(
@@ -110,11 +121,13 @@ def link(
         if campaign.state == "closed" and not (organiser or viewer):
             raise InputError(f"campaign {name!r} is closed, and nobody can rate in it: no link was made")
         if many is not None or count is not None or len(named) > 1 or csv:
-            listed = [line for line in lines_of(text_of("--raters", many)) if line.strip()]
+            listed = [line for line in listed_raters(many) if line.strip()]
             wanted = count if count is not None else named or listed
-            text = links_csv(invite(database, name, ACTOR, wanted, surplus=surplus), url).rstrip("\n")
+            with database.transaction() as session:
+                made = raters.invite(session, name, ACTOR, wanted, surplus=surplus)
+            text = raters.links_csv(made, url).rstrip("\n")
         elif participants:
-            text = recruiting_address(url, recruit(database, name, ACTOR))
+            text = raters.recruiting_address(url, raters.recruit(database, name, ACTOR))
         elif organiser and subject is not None:
             sign_in.add_organiser(database, name, ACTOR, subject)
             text = f"{url}/login?campaign={campaign.id}"
@@ -137,7 +150,7 @@ def link(
 
 
 @commands.command(epilog="Example: `creamtea campaign revoke first --rater anna`")
-def revoke(name: Name, rater: RaterNames) -> None:
+def revoke(name: CampaignName, rater: RaterNames) -> None:
     """Withdraw every link of a rater, used or not, and the sign-in. What the rater has saved stays."""
     with existing_database() as database:
         for who, rater_id in _found(database, name, rater):
@@ -146,7 +159,7 @@ def revoke(name: Name, rater: RaterNames) -> None:
 
 
 @people.command("list", epilog="Example: `creamtea campaign raters list first`")
-def list_raters(name: Name, json_output: AsJson = False) -> None:
+def list_raters(name: CampaignName, json_output: AsJson = False) -> None:
     """List a campaign's raters and what they have done."""
     with existing_database() as database:
         people = raters.overview(database, campaigns.summary(database, name).id)
@@ -155,23 +168,19 @@ def list_raters(name: Name, json_output: AsJson = False) -> None:
 
 def rater_lines(campaign: str, people: Sequence[raters.RaterProgress]) -> list[str]:
     """Write each rater's progress in a line."""
-    none = f"no raters yet: creamtea campaign link {quote(campaign)} --rater PSEUDONYM"
-    return [_rater_line(person) for person in people] or [none]
-
-
-def _rater_line(person: raters.RaterProgress) -> str:
-    marks = [
-        word
-        for word, moment in (("excluded", person.excluded_at), ("identity deleted", person.forgotten_at))
-        if moment is not None
-    ]
-    if not person.has_begun or person.finished:
-        marks.append("finished" if person.finished else "not begun")
-    last = f", last {person.last_submit:%Y-%m-%d %H:%M} UTC" if person.last_submit is not None else ""
-    shown = f" ({', '.join(marks)})" if marks else ""
-    checks = person.attention
-    passed = f", {checks.passed} of {checks.answered} attention checks passed" if checks.answered else ""
-    return f"{person.pseudonym}: {person.submitted} rated, {person.skipped} skipped{passed}{last}{shown}"
+    lines = []
+    for person in people:
+        marks = ["excluded"] if person.excluded_at is not None else []
+        marks += ["identity deleted"] if person.forgotten_at is not None else []
+        if not person.has_begun or person.finished:
+            marks.append("finished" if person.finished else "not begun")
+        shown = f" ({', '.join(marks)})" if marks else ""
+        last = f", last {person.last_submit:%Y-%m-%d %H:%M} UTC" if person.last_submit is not None else ""
+        checks = person.attention
+        passed = f", {checks.passed} of {checks.answered} attention checks passed" if checks.answered else ""
+        done = f"{person.submitted} rated, {person.skipped} skipped{passed}"
+        lines.append(f"{person.pseudonym}: {done}{last}{shown}")
+    return lines or [f"no raters yet: creamtea campaign link {quote(campaign)} --rater PSEUDONYM"]
 
 
 @people.command(
@@ -181,7 +190,7 @@ def _rater_line(person: raters.RaterProgress) -> str:
     "`creamtea campaign raters report first --json`",
 )
 def report_raters(
-    name: Name,
+    name: CampaignName,
     rater: Annotated[
         list[str] | None,
         typer.Option("--rater", metavar="PSEUDONYM", help="All checks of this rater. Repeatable."),
@@ -231,7 +240,7 @@ def rater_values(database: Database, campaign_id: int, only: Collection[int] = (
 
 
 @people.command(epilog="Example: `creamtea campaign raters reopen first --rater anna --reason 'she asked'`")
-def reopen(name: Name, rater: RaterNames, reason: Reason) -> None:
+def reopen(name: CampaignName, rater: RaterNames, reason: Reason) -> None:
     """Give a rater the skipped items again that still have a place, after the rater has finished, say."""
     with existing_database() as database:
         for who, rater_id in _found(database, name, rater):
@@ -242,7 +251,7 @@ def reopen(name: Name, rater: RaterNames, reason: Reason) -> None:
 @people.command(
     epilog="Example: `creamtea campaign raters exclude first --rater anna --reason 'one score only'`"
 )
-def exclude(name: Name, rater: RaterNames, reason: Reason) -> None:
+def exclude(name: CampaignName, rater: RaterNames, reason: Reason) -> None:
     """Take a rater's ratings out of the results. They are kept, and `include` brings them back."""
     with existing_database() as database:
         for who, rater_id in _found(database, name, rater):
@@ -253,7 +262,7 @@ def exclude(name: Name, rater: RaterNames, reason: Reason) -> None:
 @people.command(
     epilog="Example: `creamtea campaign raters include first --rater anna --reason 'it was the page'`"
 )
-def include(name: Name, rater: RaterNames, reason: Reason) -> None:
+def include(name: CampaignName, rater: RaterNames, reason: Reason) -> None:
     """Let the ratings of an excluded rater count again."""
     with existing_database() as database:
         for who, rater_id in _found(database, name, rater):
@@ -263,7 +272,7 @@ def include(name: Name, rater: RaterNames, reason: Reason) -> None:
 
 @people.command(epilog="Example: `creamtea campaign raters forget first --rater anna`")
 def forget(
-    name: Name,
+    name: CampaignName,
     rater: RaterNames,
     reason: Why = "",
     yes: Yes = False,

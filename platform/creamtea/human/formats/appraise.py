@@ -74,7 +74,7 @@ from creamtea.human.formats.columns import (
 )
 from creamtea.human.formats.losses import not_held
 from creamtea.human.formats.rating_rows import GivenRating, Numbering, check_protocol, made_elsewhere
-from creamtea.human.making.outputs import domain_settings, read_documents
+from creamtea.human.making.texts import domain_settings, read_documents
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.human.protocols.scores import Da
 from creamtea.human.protocols.spans import Mqm, Span, spans_of

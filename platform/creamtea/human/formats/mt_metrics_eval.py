@@ -57,7 +57,7 @@ from creamtea.human.formats.base import (
 from creamtea.human.formats.columns import Place, read_text, text_lines
 from creamtea.human.formats.losses import not_held, sanitised
 from creamtea.human.formats.rating_rows import GivenRating, check_protocol, made_elsewhere
-from creamtea.human.making.outputs import domain_settings, read_documents
+from creamtea.human.making.texts import domain_settings, read_documents
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.base import exact
 from creamtea.human.protocols.scores import SegmentScores

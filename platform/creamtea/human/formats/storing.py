@@ -20,7 +20,7 @@ from creamtea.access import audit
 from creamtea.errors import InputError
 from creamtea.human.formats.base import NotKept
 from creamtea.human.making.campaigns import store_items
-from creamtea.human.making.outputs import first_node, segment_values, study_texts
+from creamtea.human.making.texts import first_node, segment_values, study_texts
 from creamtea.human.media import (
     CAPTIONS,
     CheckedFile,

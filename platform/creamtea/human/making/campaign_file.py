@@ -36,7 +36,6 @@ from creamtea.errors import InputError, about, wrong
 from creamtea.files import read_storable
 from creamtea.human.making.campaigns import CampaignRequest, mistakes_of, plan_campaign, store_draft
 from creamtea.human.making.known_answers import read_attention, read_tutorial
-from creamtea.human.making.outputs import Documents, Texts, read_documents
 from creamtea.human.making.proposals import FIELD, proposals_of_metric, read_proposals
 from creamtea.human.making.questions import read_questions, write_questions
 from creamtea.human.making.settings import (
@@ -45,7 +44,7 @@ from creamtea.human.making.settings import (
     Declaration,
     declarations,
 )
-from creamtea.human.making.texts import read_texts
+from creamtea.human.making.texts import Documents, read_documents, read_texts
 from creamtea.human.media import FileStore, read_media
 from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy
@@ -135,22 +134,25 @@ class LoadedCampaign:
         A campaign without a study needs no database. Without a store, files beside sources are only checked.
         InputError for a file that cannot be read or does not fit.
         """
-        asked, texts = self.campaign, self.texts()
-        documents = self._read("documents", asked.documents, _read_documents)
-        proposals, proposed_by = None, None
-        if asked.protocol.proposals_from is not None:
-            if asked.protocol.proposals is not None:
-                both = f"{key_name(FIELD)} and {key_name('protocol.proposals')}"
-                raise InputError(f"{both}: give one of the two", about=FIELD)
+        asked, finder = self.campaign, self.campaign.protocol.proposals_from
+        if finder is not None and not asked.study:
+            raise wrong(FIELD, "a study's metric finds them, and texts have none")
+        documents, texts = self._read("documents", asked.documents, _read_documents), None
+        if not asked.study:
+            texts = read_texts(asked.texts, self.folder.path, asked.systems, documents)
+            documents = texts.documents
+        if finder is not None and asked.protocol.proposals is not None:
+            both = f"{key_name(FIELD)} and {key_name('protocol.proposals')}"
+            raise InputError(f"{both}: give one of the two", about=FIELD)
+        proposals = self._read("protocol.proposals", asked.protocol.proposals, read_proposals)
+        proposed_by = None
+        if finder is not None:
             assert database is not None
             assert store is not None
             with database.session() as session:
                 proposals, proposed_by = proposals_of_metric(
-                    *(session, store.read, asked.study, asked.test_set, asked.systems),
-                    asked.protocol.proposals_from,
+                    session, store.read, asked.study, asked.test_set, asked.systems, finder
                 )
-        else:
-            proposals = self._read("protocol.proposals", asked.protocol.proposals, read_proposals)
         return CampaignRequest(
             study=asked.study,
             test_set=asked.test_set or TEST_SET,
@@ -160,21 +162,11 @@ class LoadedCampaign:
             ratings_per_item=asked.raters.ratings_per_item,
             seed=asked.seed,
             instructions=asked.raters.instructions,
-            documents=documents if texts is None else texts.documents,
+            documents=documents,
             proposals=proposals,
             media=self._read("media", asked.media, partial(read_media, store=store)),
             texts=texts,
         )
-
-    def texts(self) -> Texts | None:
-        """Read the texts of a campaign without a study. InputError as `read_texts`."""
-        asked = self.campaign
-        if asked.study:
-            return None
-        if asked.protocol.proposals_from is not None:
-            raise wrong("protocol.proposals_from", "a study's metric finds them, and texts have none")
-        documents = self._read("documents", asked.documents, _read_documents)
-        return read_texts(asked.texts, self.folder.path, asked.systems, documents)
 
     def _read(self, key: str, name: str | None, read: Callable[[Path], T]) -> T | None:
         """Read a file that a key names, if it names one."""
@@ -198,12 +190,11 @@ def create_campaigns(
     for each in loaded:
         with each.naming_places():
             requests[each.campaign.name] = each.request(database, store)
-    more: dict[str, Any] = {"replace": replace, "actor": actor, "programme": programme}
     with database.transaction() as session:
         for each in loaded:
             name = each.campaign.name
             with each.naming_places():
-                store_draft(session, database, name, requests[name], **more)
+                store_draft(session, name, requests[name], replace=replace, actor=actor, programme=programme)
     return requests
 
 

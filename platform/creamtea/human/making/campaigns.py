@@ -7,12 +7,11 @@ nothing that was rated.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Subquery, case, delete, func, select
+from sqlalchemy import ColumnElement, Subquery, case, delete, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -23,7 +22,9 @@ from creamtea.errors import InputError, about, wrong
 from creamtea.human.making.choosing import PART_CONTEXT, choose, draw_blocks, make_items, make_pages
 from creamtea.human.making.controls import with_controls
 from creamtea.human.making.known_answers import written_items
-from creamtea.human.making.outputs import (
+from creamtea.human.making.proposals import FIELD, Proposal, add_proposals
+from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
+from creamtea.human.making.texts import (
     Documents,
     Line,
     Texts,
@@ -32,8 +33,6 @@ from creamtea.human.making.outputs import (
     read_metric,
     study_texts,
 )
-from creamtea.human.making.proposals import FIELD, Proposal, add_proposals
-from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
 from creamtea.human.media import MAX_PER_ITEM, GivenFile, store_media
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.rating.page import is_first_of_page
@@ -109,7 +108,6 @@ class CampaignRequest:
 
 def store_draft(
     session: Session,
-    database: Database,
     name: str,
     request: CampaignRequest,
     *,
@@ -127,7 +125,7 @@ def store_draft(
     row = _free_name(session, name, replace)
     again = row is not None
     if row is None:
-        row = Campaign(name=name, state="draft", created_at=database.now(session))
+        row = Campaign(name=name, state="draft", created_at=Database.now(session))
     else:
         session.execute(delete(Item).where(Item.campaign_id == row.id))
     row.study_id = None if study is None else study.id
@@ -289,12 +287,13 @@ def _draw(
         raise wrong("sample.systems_per_page", alike)
     if not rated:
         raise wrong("protocol.pairs", "no pair with the baseline differs on the chosen segments: use all")
-    rated = [
-        [dataclasses.replace(item, references=tuple(shown[item.segment])) for item in page] for page in rated
-    ]
-    given = request.media or ()
     with about("media"):
-        rated = _with_media(rated, given, lines)
+        files = _files_by_target(request.media or (), lines, settings)
+        for page in rated:
+            for at, item in enumerate(page):
+                of_page = files["document", item.document] if at == 0 else []
+                item = _with_files(item, [*of_page, *files["segment", item.segment + 1]])
+                page[at] = dataclasses.replace(item, references=tuple(shown[item.segment]))
     with about("practice"):
         tutorial = written_items(settings.tutorial, protocol, systems)
     first = {line.index: line.reference for line in lines}
@@ -305,8 +304,10 @@ def _draw(
     with about("attention.items"):
         checks = written_items(settings.attention, protocol, systems)
     with about("media"):
-        tutorial = _written_with_media(tutorial, given, "tutorial")
-        checks = _written_with_media(checks, given, "attention")
+        tutorial, checks = (
+            [_with_files(item, files[target, number]) for number, item in enumerate(items, start=1)]
+            for target, items in (("tutorial", tutorial), ("attention", checks))
+        )
     domains = set() if documents is None else set(documents.domains.values())
     for domain in settings.domain_instructions:
         if domain not in domains:
@@ -329,52 +330,29 @@ def _draw(
     return settings.model_copy(update=known), items
 
 
-def _with_media(
-    pages: Sequence[Sequence[ItemContent]], given: Sequence[GivenFile], lines: Sequence[Line]
-) -> list[list[ItemContent]]:
-    """Give items their files: a document's to the first item of each page, before a segment's own.
+def _files_by_target(
+    given: Sequence[GivenFile], lines: Sequence[Line], settings: CampaignSettings
+) -> dict[tuple[str, int | str], list[GivenFile]]:
+    """Return the files of each segment, document, practice item and attention check, by its number or name.
 
-    InputError for a segment or a document that is not there.
+    InputError for a file of something that is not there.
     """
-    segments, documents = {line.index for line in lines}, {line.document for line in lines} - {""}
-    for file in given:
-        if file.target == "segment" and int(file.number) - 1 not in segments:
-            missing = f"there is no segment {file.number}: the test set has {len(segments)}"
-            raise InputError(f"{file.place}: {missing}")
-        if file.target == "document" and file.number not in documents:
-            missing = f"{key_name('documents')} has no document {str(file.number)!r}"
-            listed = one_of(sorted(documents), file.number, "there are")
-            raise InputError(f"{file.place}: {missing}; {listed}")
-    files = _by_target(given)
-    return [
-        [
-            _with_files(
-                item,
-                [
-                    *(files["document", item.document] if at == 0 else ()),
-                    *files["segment", item.segment + 1],
-                ],
-            )
-            for at, item in enumerate(page)
-        ]
-        for page in pages
-    ]
-
-
-def _written_with_media(
-    items: Sequence[ItemContent], given: Sequence[GivenFile], target: str
-) -> list[ItemContent]:
-    """Give practice items (`target` is "tutorial") or attention checks ("attention") their files."""
-    for file in given:
-        if file.target == target and not int(file.number) <= len(items):
-            raise InputError(f"{file.place}: there is no {target} item {file.number}: there are {len(items)}")
-    files = _by_target(given)
-    return [_with_files(item, files[target, number]) for number, item in enumerate(items, start=1)]
-
-
-def _by_target(given: Sequence[GivenFile]) -> dict[tuple[str, int | str], list[GivenFile]]:
+    documents = {line.document for line in lines} - {""}
+    written = {"tutorial": len(settings.tutorial), "attention": len(settings.attention)}
     found: dict[tuple[str, int | str], list[GivenFile]] = defaultdict(list)
     for file in given:
+        missing = ""
+        if file.target == "document":
+            if file.number not in documents:
+                listed = one_of(sorted(documents), file.number, "there are")
+                missing = f"{key_name('documents')} has no document {str(file.number)!r}; {listed}"
+        elif file.target == "segment":
+            if int(file.number) > len(lines):
+                missing = f"there is no segment {file.number}: the test set has {len(lines)}"
+        elif int(file.number) > (there := written[file.target]):
+            missing = f"there is no {file.target} item {file.number}: there are {there}"
+        if missing:
+            raise InputError(f"{file.place}: {missing}")
         found[file.target, file.number].append(file)
     return found
 
@@ -477,26 +455,19 @@ def summaries(database: Database) -> list[CampaignSummary]:
 
 def _summaries(session: Session, campaigns: Sequence[Campaign]) -> list[CampaignSummary]:
     """Count one campaign, or all of them by as many queries."""
-
-    def by_campaign(query: Select[*tuple[Any, ...]], campaign_id: Any) -> Iterator[Any]:
-        one = [campaign_id == campaigns[0].id] if len(campaigns) == 1 else []
-        yield from session.execute(query.where(*one).group_by(campaign_id))
-
+    ids = [row.id for row in campaigns]
+    of_campaigns = Item.campaign_id.in_(ids)
     kinds: dict[int, dict[str, int]] = defaultdict(dict)
-    planned: Counter[int] = Counter()
-    counted = select(Item.campaign_id, Item.kind, func.count())
-    for number, kind, count in by_campaign(counted.group_by(Item.kind), Item.campaign_id):
+    counts = select(Item.campaign_id, Item.kind, func.count()).where(of_campaigns)
+    for number, kind, count in session.execute(counts.group_by(Item.campaign_id, Item.kind)):
         kinds[number][kind] = count
-        if ItemKind(kind).is_planned:
-            planned[number] += count
-    first = Item.kind.in_(PLANNED_KINDS), is_first_of_page()
-    pages = by_campaign(select(Item.campaign_id, func.count()).where(*first), Item.campaign_id)
-    people = by_campaign(select(Rater.campaign_id, func.count()), Rater.campaign_id)
-    each = ratings_of_items(Item.campaign_id.in_([row.id for row in campaigns])).c
+    people = select(Rater.campaign_id, func.count()).where(Rater.campaign_id.in_(ids))
+    raters = dict(session.execute(people.group_by(Rater.campaign_id)).all())
+    each = ratings_of_items(of_campaigns).c
     totals = select(each.campaign_id, func.sum(each.done), func.sum(each.wanted))
     totals = totals.where(each.kind.in_(PLANNED_KINDS)).group_by(each.campaign_id)
     ratings = {number: (int(done), int(wanted)) for number, done, wanted in session.execute(totals)}
-    of_pages, of_people = dict(pages), dict(people)
+    pages = count_pages(session, ids)
     studies: dict[int | None, str] = dict(session.execute(select(StudyRow.id, StudyRow.name)).all())
     return [
         from_row(
@@ -504,10 +475,10 @@ def _summaries(session: Session, campaigns: Sequence[Campaign]) -> list[Campaign
             row,
             study=studies.get(row.study_id),
             languages=(row.source_language, row.target_language),
-            items=planned[row.id],
-            pages=of_pages.get(row.id, 0),
+            items=sum(count for kind, count in kinds[row.id].items() if ItemKind(kind).is_planned),
+            pages=pages.get(row.id, 0),
             kinds=dict(sorted(kinds[row.id].items())),
-            raters=of_people.get(row.id, 0),
+            raters=raters.get(row.id, 0),
             ratings=ratings.get(row.id, (0, 0))[0],
             wanted=ratings.get(row.id, (0, 0))[1 if row.is_planned else 0],
         )
@@ -531,11 +502,8 @@ def from_files(session: Session, campaign_id: int) -> set[str]:
     return {name for name, there in found.items() if there}
 
 
-def count_pages(session: Session, campaign_id: int) -> int:
-    """Count the pages on which a campaign's items are shown, without those that the organiser wrote."""
-    pages = (
-        select(func.count())
-        .select_from(Item)
-        .where(Item.campaign_id == campaign_id, Item.kind.in_(PLANNED_KINDS), is_first_of_page())
-    )
-    return session.scalar(pages) or 0
+def count_pages(session: Session, campaigns: Sequence[int]) -> dict[int, int]:
+    """Count the pages on which each campaign's items are shown, without those that the organiser wrote."""
+    first = Item.campaign_id.in_(campaigns), Item.kind.in_(PLANNED_KINDS), is_first_of_page()
+    pages = select(Item.campaign_id, func.count()).where(*first).group_by(Item.campaign_id)
+    return dict(session.execute(pages).all())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heapify, heappop, heapreplace
 from itertools import combinations, groupby, pairwise
 from statistics import fmean
@@ -21,8 +21,8 @@ import numpy as np
 
 from creamtea.errors import InputError, wrong
 from creamtea.human.making.design import balanced_blocks, block_of, min_blocks
-from creamtea.human.making.outputs import Line
 from creamtea.human.making.settings import CampaignSettings, DrawnFrom, number_of
+from creamtea.human.making.texts import Line
 from creamtea.human.protocols import Protocol
 from creamtea.human.record import ItemContent
 from creamtea.store.tables import Block, ItemKind
@@ -33,22 +33,7 @@ LENGTH_STRATA = 4  # quarters of the population, by the length of the source in 
 Piece = TypeVar("Piece")
 _BETWEEN = "\x00"  # joins segments; no text of a database has it
 MetricValues = Mapping[int, Sequence[float]]  # segment → the value of each system
-
-
 SamplingUnit = tuple[Line, ...]  # what is drawn as a whole: a segment, or a document's segments in order
-
-
-@dataclass(frozen=True)
-class ChosenSegment:
-    """A chosen segment: `kind` is rated or random, `weight` how much of the population it stands for."""
-
-    line: Line
-    kind: ItemKind
-    weight: float
-
-
-def _chosen(unit: SamplingUnit, kind: ItemKind, weight: float) -> list[ChosenSegment]:
-    return [ChosenSegment(line, kind, weight) for line in unit]
 
 
 def choose(
@@ -57,7 +42,7 @@ def choose(
     seed: int,
     metrics: Sequence[MetricValues] = (),
     between: Sequence[int] = (),
-) -> tuple[list[ChosenSegment], DrawnFrom]:
+) -> tuple[list[Line], DrawnFrom]:
     """Return the chosen segments in the test set's order, and what they were drawn from.
 
     `settings` are complete; `metrics` are the values of `settings.metrics`, in their order, and `between`
@@ -83,18 +68,17 @@ def choose(
         case "disagreement":
             drawn = _by_disagreement(population, settings.random_share, limit, seed, metrics)
         case _:
-            units = _drawn(population, limit, f"{seed}/items")
-            drawn = [segment for unit in units for segment in _chosen(unit, ItemKind.RATED, 1.0)]
-    drawn.sort(key=lambda segment: segment.line.index)
-    mean = sum(segment.weight for segment in drawn) / len(drawn)
-    chosen = [replace(segment, weight=segment.weight / mean) for segment in drawn]
+            drawn = [line for unit in _drawn(population, limit, f"{seed}/items") for line in unit]
+    drawn.sort(key=lambda line: line.index)
+    mean = sum(line.weight for line in drawn) / len(drawn)
+    chosen = [replace(line, weight=line.weight / mean) for line in drawn]
     return chosen, DrawnFrom(
         segments=len(lines),
         differing=sum(line.differs() for line in lines),
         population=sum(map(len, population)),
         between=settings.differ_between,
         chosen=len(chosen),
-        documents=len({segment.line.document for segment in chosen}) if settings.by_documents else None,
+        documents=len({line.document for line in chosen}) if settings.by_documents else None,
         of_documents=len(population) if settings.by_documents else None,
     )
 
@@ -126,9 +110,7 @@ def _drawn(units: Sequence[SamplingUnit], count: int, seed: str) -> list[Samplin
 # ---------------------------------------------------------------- strata
 
 
-def _stratified(
-    population: list[SamplingUnit], names: Sequence[str], limit: int, seed: int
-) -> list[ChosenSegment]:
+def _stratified(population: list[SamplingUnit], names: Sequence[str], limit: int, seed: int) -> list[Line]:
     """Draw a sample in proportion to the strata, at least one unit of each; weights make up for rounding."""
     strata = _strata(population, names)
     if len(strata) > limit:
@@ -139,10 +121,10 @@ def _stratified(
         )
     sizes = [len(units) for units in strata.values()]
     return [
-        segment
+        replace(line, weight=len(units) / count)
         for (key, units), count in zip(strata.items(), proportional(sizes, limit), strict=True)
         for unit in _drawn(units, count, f"{seed}/stratum/{key}")
-        for segment in _chosen(unit, ItemKind.RATED, len(units) / count)
+        for line in unit
     ]
 
 
@@ -187,7 +169,7 @@ def proportional(sizes: Sequence[int], total: int) -> list[int]:
 
 def _by_disagreement(
     population: list[SamplingUnit], share: float, limit: int, seed: int, metrics: Sequence[MetricValues]
-) -> list[ChosenSegment]:
+) -> list[Line]:
     """Return a part drawn at random from the whole population, then the units with the most disagreement.
 
     A unit's disagreement is the mean over its segments. The random part alone is a simple random sample. For
@@ -212,9 +194,10 @@ def _by_disagreement(
             break
         attempt += 1  # nothing would stand for the rest: rare, with a random part of a few units
     low = (len(ranked) - certain) / len(below) if below else 1.0
-    drawn = [segment for unit in chosen for segment in _chosen(unit, ItemKind.RATED, 1.0)]
+    drawn = [line for unit in chosen for line in unit]
     for unit in picked:
-        drawn += _chosen(unit, ItemKind.RANDOM, low if unit in below else 1.0)
+        weight = low if unit in below else 1.0
+        drawn += (replace(line, kind=ItemKind.RANDOM, weight=weight) for line in unit)
     return drawn
 
 
@@ -257,7 +240,7 @@ Blocks = Mapping[int, list[int]]  # segment → the systems (positions) that are
 
 
 def draw_blocks(
-    choices: Sequence[ChosenSegment], settings: CampaignSettings, systems: Sequence[str], seed: int
+    lines: Sequence[Line], settings: CampaignSettings, systems: Sequence[str], seed: int
 ) -> Blocks | None:
     """Draw the systems of each segment, the same for all segments of a document that is rated as a whole.
 
@@ -267,10 +250,10 @@ def draw_blocks(
     size = settings.block_size(len(systems))
     if size is None:
         return None
-    units = [[choice.line.index] for choice in choices]
+    units = [[line.index] for line in lines]
     if settings.by_documents:
-        parts = groupby(choices, key=lambda choice: choice.line.document)
-        units = [[choice.line.index for choice in part] for _, part in parts]
+        documents = groupby(lines, key=lambda line: line.document)
+        units = [[line.index for line in document] for _, document in documents]
     if len(units) < (needed := min_blocks(len(systems), size)):
         shown = f"{counted(len(units), settings.unit)} with {size} of {len(systems)} systems each"
         more = f"take at least {needed} {settings.unit}s ({key_name('sample.items')}), or show more systems"
@@ -309,7 +292,7 @@ def _shown_together(
 
 
 def make_items(
-    choices: Sequence[ChosenSegment],
+    lines: Sequence[Line],
     protocol: Protocol,
     settings: CampaignSettings,
     systems: Sequence[str],
@@ -322,17 +305,17 @@ def make_items(
     those that show pairs.
     """
     items = [
-        new_item(choice, systems, shown, block)
-        for choice in choices
-        for block in [None if blocks is None else blocks[choice.line.index]]
-        for shown in _shown_together(protocol, choice.line.outputs, settings, systems, block)
+        new_item(line, systems, shown, block)
+        for line in lines
+        for block in [None if blocks is None else blocks[line.index]]
+        for shown in _shown_together(protocol, line.outputs, settings, systems, block)
     ]
     _shuffle(items, seed)
     return items
 
 
 def new_item(
-    choice: ChosenSegment, systems: Sequence[str], shown: Sequence[int], block: Sequence[int] | None = None
+    line: Line, systems: Sequence[str], shown: Sequence[int], block: Sequence[int] | None
 ) -> ItemContent:
     """Return the item that shows the outputs of some `systems` (positions), all of the segment's `block`."""
     drawn: Block[str] | None = None
@@ -340,14 +323,14 @@ def new_item(
         chances = block_of(block, len(systems))["chances"]
         drawn = {"systems": [systems[at] for at in block], "chances": chances}
     return ItemContent(
-        kind=choice.kind,
-        segment=choice.line.index,
-        document=choice.line.document,
-        source=choice.line.source,
-        context=choice.line.context,
+        kind=line.kind,
+        segment=line.index,
+        document=line.document,
+        source=line.source,
+        context=line.context,
         systems=tuple(systems[at] for at in shown),
-        outputs=tuple(choice.line.outputs[at] for at in shown),
-        weight=choice.weight,
+        outputs=tuple(line.outputs[at] for at in shown),
+        weight=line.weight,
         block=drawn,
     )
 
@@ -364,7 +347,7 @@ def new_item(
 
 
 def make_pages(
-    choices: Sequence[ChosenSegment],
+    lines: Sequence[Line],
     protocol: Protocol,
     settings: CampaignSettings,
     systems: Sequence[str],
@@ -374,25 +357,23 @@ def make_pages(
     """Make the items of every page.
 
     The pages of a document follow one another, by systems in an order drawn for the document, then by
-    parts; documents come in an order drawn from the seed. `choices` hold whole documents in the test set's
+    parts; documents come in an order drawn from the seed. `lines` hold whole documents in the test set's
     order, each line with its context.
     """
-    documents = [list(part) for _, part in groupby(choices, key=lambda choice: choice.line.document)]
+    documents = [list(part) for _, part in groupby(lines, key=lambda line: line.document)]
     _shuffle(documents, seed)
     ordered: list[list[ItemContent]] = []
     for document in documents:
-        first = document[0].line
+        first = document[0]
         block = None if blocks is None else blocks[first.index]
         rank = list(range(len(first.outputs)))
         random.Random(f"{seed}/order/{first.index}").shuffle(rank)
         pages: list[tuple[tuple[int, ...], int, list[ItemContent]]] = []
         for number, part in enumerate(parts(document, settings.segments_per_page)):
             read = document if settings.document_score else part  # what has to be equal to share a page
-            texts = [
-                _BETWEEN.join(choice.line.outputs[system] for choice in read) for system in range(len(rank))
-            ]
+            texts = [_BETWEEN.join(line.outputs[system] for line in read) for system in range(len(rank))]
             for shown in _shown_together(protocol, texts, settings, systems, block):
-                first_item, *others = (new_item(choice, systems, shown, block) for choice in part)
+                first_item, *others = (new_item(line, systems, shown, block) for line in part)
                 if number == 0:  # nothing comes before
                     first_item = replace(first_item, context=())
                 page = [first_item, *(replace(item, context=()) for item in others)]  # the page has theirs

@@ -95,12 +95,8 @@ def with_controls(
     if repeats > len(free):
         raise _too_few("repeats", repeats - len(free), len(hosts), True, what)
     for at in _spread(free, draw)[:repeats]:
-        behind[at] = [_repeat(item) for item in pages[at]]
+        behind[at] = [replace(item, kind=ItemKind.REPEAT, weight=0.0) for item in pages[at]]
     return _placed(pages, behind, half, first)
-
-
-def _repeat(item: ItemContent) -> ItemContent:
-    return replace(item, kind=ItemKind.REPEAT, weight=0.0)
 
 
 def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: str) -> InputError:
@@ -149,7 +145,8 @@ def _spoilt_page(
             spoilt[at] = made
     if not spoilt:
         return None
-    return [spoilt[at] if at in spoilt else _repeat(item) for at, item in enumerate(page)]
+    repeats = (replace(item, kind=ItemKind.REPEAT, weight=0.0) for item in page)
+    return [spoilt.get(at, repeat) for at, repeat in enumerate(repeats)]
 
 
 def _bad_reference(

@@ -16,7 +16,8 @@ whether the check was passed. Systems' statistics leave both kinds of items out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -31,7 +32,7 @@ from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.human.making.settings import AttentionItem, AttentionOutput, TutorialItem, TutorialOutput
 from creamtea.human.protocols import Protocol, ScoredAnswer
-from creamtea.human.protocols.spans import MarksErrors, as_expected, spans_of
+from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, as_expected, spans_of
 from creamtea.human.record import ItemContent, output_names
 from creamtea.store.tables import Assignment, Item, ItemKind, KnownAnswer, Rating, StoredSpan
 from creamtea.wording import counted
@@ -75,36 +76,45 @@ def _written_item(
     is_check = isinstance(item, AttentionItem)
     place = f"{'attention check' if is_check else 'practice item'} {number}"
     texts = [output.text for output in item.outputs]
-    _check_outputs(place, texts, protocol)
+    lowest, highest = protocol.min_outputs, protocol.max_outputs
+    with _naming(place):
+        if not lowest <= len(texts) <= highest:
+            allowed = str(lowest) if lowest == highest else f"{lowest} to {highest}"
+            raise ValueError(f"{counted(len(texts), 'output')}; an item of {protocol.name} has {allowed}")
+        if len(set(texts)) < len(texts):
+            raise ValueError("two of its outputs are the same text, which is shown once: leave one out")
     steps: dict[str, list[int]] = {}
     spans: dict[str, list[StoredSpan]] = {}
     above: list[list[int]] = []
     for at, output in enumerate(item.outputs):
-        where = f"{place}, output {at + 1}"
-        if not is_check:
-            _check_says_enough(where, output, protocol)
-        if output.accepted is not None:
-            steps[str(at)] = _accepted_steps(where, output.accepted, protocol)
-        if output.spans is not None:
-            spans[str(at)] = _expected_spans(where, output, protocol)
-        for other in output.above if isinstance(output, AttentionOutput) else ():
-            if other == at + 1 or other > len(texts):
-                others = f"this item has no other output {other}, only outputs 1 to {len(texts)}"
-                raise InputError(f"{where}: above: {others}")
-            above.append([at, other - 1])
-    guidance: KnownAnswer = {"steps": steps}
-    try:
+        with _naming(f"{place}, output {at + 1}"):
+            if not is_check:
+                _check_says_enough(output, protocol)
+            if output.accepted is not None:
+                with _naming("accepted"):
+                    low, high = (protocol.scale.step_of(str(value)) for value in output.accepted)
+                    if low > high:
+                        raise ValueError(f"the lowest value comes first, not {output.accepted}")
+                    steps[str(at)] = [low, high]
+            if output.spans is not None:
+                with _naming("spans"):
+                    spans[str(at)] = _expected_spans(output.spans, output.text, protocol)
+            for other in output.above if isinstance(output, AttentionOutput) else ():
+                if other == at + 1 or other > len(texts):
+                    others = f"this item has no other output {other}, only outputs 1 to {len(texts)}"
+                    raise ValueError(f"above: {others}")
+                above.append([at, other - 1])
+    with _naming(place):
         if len(steps) == len(texts):
             protocol.check_accepted(list(steps.values()))
         _check_order(steps, above, protocol.scale.steps - 1)
-    except ValueError as error:
-        raise InputError(f"{place}: {error}") from None
+        if is_check and not above and not steps and not spans:
+            raise ValueError("any answer would pass: give an output `accepted`, `above` or `spans`")
+    guidance: KnownAnswer = {"steps": steps}
     if isinstance(item, AttentionItem):
-        if not above and not steps and not spans:
-            raise InputError(f"{place}: any answer would pass: give an output `accepted`, `above` or `spans`")
-        guidance = {"steps": steps, "spans": spans, "above": above, "warning": item.warning}
+        guidance |= {"spans": spans, "above": above, "warning": item.warning}
     else:
-        guidance = {"steps": steps, **({"spans": spans} if spans else {}), "explanation": item.explanation}
+        guidance |= {**({"spans": spans} if spans else {}), "explanation": item.explanation}
     return ItemContent(
         kind=ItemKind.ATTENTION if is_check else ItemKind.TUTORIAL,
         segment=NO_SEGMENT,
@@ -117,58 +127,35 @@ def _written_item(
     )
 
 
-def _check_says_enough(place: str, output: TutorialOutput, protocol: Protocol) -> None:
-    """Raise InputError if an output says too little, or something that the protocol does not ask for."""
+@contextmanager
+def _naming(place: str) -> Iterator[None]:
+    """Begin the message of an error with its place, and make it an InputError."""
+    try:
+        yield
+    except (ValueError, InputError) as error:
+        raise InputError(f"{place}: {error}") from None
+
+
+def _check_says_enough(output: TutorialOutput, protocol: Protocol) -> None:
+    """Raise ValueError if an output says too little, or something that the protocol does not ask for."""
     nothing = output.accepted is None and output.spans is None
     if not isinstance(protocol, MarksErrors):
         if nothing:
-            raise InputError(f"{place}: accepted: required key is missing")
+            raise ValueError("accepted: required key is missing")
     elif output.accepted is not None and not protocol.scored:
-        raise InputError(f"{place}: accepted: raters give no value in {protocol.name}: say `spans`")
+        raise ValueError(f"accepted: raters give no value in {protocol.name}: say `spans`")
     elif nothing:
         wanted = "`accepted`, `spans` or both" if protocol.scored else "`spans`"
-        raise InputError(f"{place}: any answer would be right: give {wanted}")
+        raise ValueError(f"any answer would be right: give {wanted}")
 
 
-def _expected_spans(place: str, output: TutorialOutput, protocol: Protocol) -> list[StoredSpan]:
-    """Return the errors that must be marked, as they are stored.
-
-    InputError for an error that nobody can mark.
-    """
+def _expected_spans(spans: Sequence[ExpectedSpan], text: str, protocol: Protocol) -> list[StoredSpan]:
+    """Return the errors that must be marked, as they are stored. ValueError for one that nobody can mark."""
     if not isinstance(protocol, MarksErrors):
-        raise InputError(f"{place}: spans: raters mark no errors in {protocol.name}")
-    for span in output.spans or ():
-        try:
-            span.check(output.text, protocol.taxonomy or protocol.usual_taxonomy)
-        except ValueError as error:
-            raise InputError(f"{place}: spans: {error}") from None
-    return [span.model_dump(mode="json", exclude_defaults=True) for span in output.spans or ()]
-
-
-def _check_outputs(place: str, texts: Sequence[str], protocol: Protocol) -> None:
-    """Raise InputError for a number of outputs that no item of the protocol has, and for equal ones."""
-    lowest, highest = protocol.min_outputs, protocol.max_outputs
-    if not lowest <= len(texts) <= highest:
-        allowed = str(lowest) if lowest == highest else f"{lowest} to {highest}"
-        raise InputError(
-            f"{place}: {counted(len(texts), 'output')}; an item of {protocol.name} has {allowed}"
-        )
-    if len(set(texts)) < len(texts):
-        raise InputError(f"{place}: two of its outputs are the same text, which is shown once: leave one out")
-
-
-def _accepted_steps(place: str, accepted: Sequence[float], protocol: Protocol) -> list[int]:
-    """Return the lowest and highest accepted step of a pair of values.
-
-    InputError for a value that the scale lacks.
-    """
-    try:
-        lowest, highest = (protocol.scale.step_of(str(value)) for value in accepted)
-    except ValueError as error:
-        raise InputError(f"{place}: accepted: {error}") from None
-    if lowest > highest:
-        raise InputError(f"{place}: accepted: the lowest value comes first, not {list(accepted)}")
-    return [lowest, highest]
+        raise ValueError(f"raters mark no errors in {protocol.name}")
+    for span in spans:
+        span.check(text, protocol.taxonomy or protocol.usual_taxonomy)
+    return [span.model_dump(mode="json", exclude_defaults=True) for span in spans]
 
 
 def _check_order(steps: Mapping[str, Sequence[int]], above: Sequence[Sequence[int]], last: int) -> None:

@@ -17,7 +17,8 @@ from creamtea.human.making.settings import CampaignSettings, DrawnFrom, settings
 from creamtea.human.media import Amount, amount_of_media
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.rating.places import item_kinds
-from creamtea.human.results.ratings import documents_apart, load_ratings
+from creamtea.human.results.ratings import load_ratings
+from creamtea.human.results.standings import planned_units
 from creamtea.stats.estimate import ROUNDING, USUAL_INTRACLASS
 from creamtea.stats.power import (
     POWER,
@@ -171,7 +172,7 @@ def preview(database: Database, name: str) -> Preview:
         settings = settings_of(campaign.settings)
         kinds = item_kinds(session, campaign.id)
         media = amount_of_media(session, campaign.id)
-        pages = count_pages(session, campaign.id) if settings.by_documents else None
+        pages = count_pages(session, [campaign.id]).get(campaign.id) if settings.by_documents else None
         lengths = _parts(session, campaign.id) if settings.by_documents else None
         spread, intraclass, source = _spread(session, campaign, protocol)
         sample = _sample(session, campaign, protocol, settings, intraclass)
@@ -270,18 +271,7 @@ def _sample(
     """Return what the units of the comparison with the baseline that has the fewest are worth."""
     names = campaign.systems
     baseline = settings.position_of_baseline(names)
-    shown: dict[int, set[int]] = defaultdict(set)  # unit → the systems that are rated on it
-    of_unit: dict[int, tuple[float, int]] = {}  # its weight and document
-    rows = session.execute(
-        select(Item.position, Item.segment_index, Item.systems, Item.weight, Item.document).where(
-            Item.campaign_id == campaign.id, Item.kind.in_(SYSTEM_KINDS)
-        )
-    ).all()
-    documents = documents_apart([row.document for row in rows], [row.segment_index for row in rows])
-    for (position, segment, systems, weight, _), document in zip(rows, documents.tolist(), strict=True):
-        unit = position if protocol.relative else segment
-        shown[unit].update(systems)
-        of_unit[unit] = weight, document
+    planned = planned_units(session, campaign.id, protocol).values()
     # in blocks of k of n, each system's units tell of the difference, through chains of pages: with the
     # efficiency n(k − 1)/(k(n − 1)) of a balanced design
     n, k = len(names), settings.block_size(len(names))
@@ -289,16 +279,14 @@ def _sample(
     if k is not None and settings.design == "adaptive":  # units show all systems until their turn comes
         efficiency *= k * (k - 1) / (n * (n - 1)) if protocol.relative else k / n
     own = [
-        [
-            of_unit[unit]
-            for unit, systems in shown.items()
-            if {system, baseline if k is None else system} <= systems
-        ]
+        [unit for unit in planned if {system, baseline if k is None else system} <= unit.systems]
         for system in range(n)
         if system != baseline
     ]
     samples = [
-        worth([w for w, _ in units], [document for _, document in units], intraclass) if units else _NOTHING
+        worth([unit.weight for unit in units], [unit.document for unit in units], intraclass)
+        if units
+        else _NOTHING
         for units in own
     ]
     least = min(samples, key=lambda sample: sample.effective, default=_NOTHING)

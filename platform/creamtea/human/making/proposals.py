@@ -27,8 +27,8 @@ from creamtea.document.document import read_lines
 from creamtea.document.values import Strict
 from creamtea.error_spans import MAX_SPANS, SPANS_FILE
 from creamtea.errors import InputError, wrong
-from creamtea.human.making.outputs import Line, check_names, metric_names, succeeded_key
 from creamtea.human.making.settings import ProposedBy
+from creamtea.human.making.texts import Line, check_names, metric_names, succeeded_node
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import MarksErrors, Span
 from creamtea.human.record import ItemContent
@@ -118,7 +118,7 @@ def proposals_of_metric(
     scorers: dict[str, ProposedBy] = {}
     for system in systems:
         what = f"values of {metric!r} on {test_set!r}"
-        key = succeeded_key(nodes, row, what, system=system, test_set=test_set, metric=metric)
+        key = succeeded_node(nodes, row, what, system=system, test_set=test_set, metric=metric).key
         file = session.get(StepFile, (key, SPANS_FILE))
         if file is None:
             raise InputError(

@@ -107,12 +107,6 @@ def checked_answers(questions: Sequence[Question], given: Sequence[str]) -> Answ
     return answers
 
 
-def without_own_words(questions: Sequence[Question], answers: Answers) -> Answers:
-    """Keep chosen answers and numbers: what raters write in their own words may say who they are."""
-    kept = {question.ask for question in questions if question.options or question.number}
-    return {ask: answer for ask, answer in answers.items() if ask in kept}
-
-
 def _checked(question: Question, text: str) -> str | float:
     if not text:
         raise ValueError("Please answer this question.")

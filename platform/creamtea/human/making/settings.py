@@ -588,11 +588,6 @@ def declarations() -> dict[str, Declaration]:
     return found
 
 
-def titles() -> dict[str, str]:
-    """Return what pages call the keys of a campaign's document."""
-    return {name: declared.setting.title for name, declared in declarations().items()}
-
-
 def is_met(needs: str, value_of: Callable[[str], Any]) -> bool:
     """Return whether a key has the value that a setting needs: "sample.kind=stratified", or any value.
 

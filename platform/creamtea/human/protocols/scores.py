@@ -172,7 +172,11 @@ class PostEdit(Protocol):
         text = _text_of(answer, output)
         if not text.strip() and output.strip():
             raise ValueError("the corrected translation is empty: write it as it should be")
-        return ScoredAnswer(self._step(output, text), {"text": text})
+        corrected = split_words(text)
+        changes = Levenshtein.distance(split_words(output), corrected)
+        last = self.scale.steps - 1
+        kept = last - min(last, round(last * changes / max(len(corrected), 1)))
+        return ScoredAnswer(kept, {"text": text})
 
     def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
         return " · ".join(
@@ -181,12 +185,6 @@ class PostEdit(Protocol):
 
     def check_draft(self, answer: Any, output: str) -> None:
         _text_of(answer, output)
-
-    def _step(self, output: str, text: str) -> int:
-        corrected = split_words(text)
-        changes = Levenshtein.distance(split_words(output), corrected)
-        last = self.scale.steps - 1
-        return last - min(last, round(last * changes / max(len(corrected), 1)))
 
 
 def _text_of(answer: Any, output: str) -> str:
@@ -228,12 +226,10 @@ class SegmentScores(Protocol):
             return ScoredAnswer(self.scale.check(answer))
         if not isinstance(answer, dict) or set(answer) != {"score"} or not isinstance(answer["score"], str):
             raise ValueError(f"a score is an object with a number as text under score, not {answer!r}")
-        return ScoredAnswer(self._step(exact(answer["score"])), dict(answer))
-
-    def _step(self, score: Fraction) -> int:
+        score = exact(answer["score"])
         if not self.scale.lowest <= score <= self.scale.highest:
             raise ValueError(f"{float(score):g} is beyond the scores that can be kept, -1000 to 1000")
-        return round((score - self.scale.lowest) / self.scale.size)
+        return ScoredAnswer(round((score - self.scale.lowest) / self.scale.size), dict(answer))
 
     def value(self, step: int, payload: Payload | None) -> Fraction:
         return self.scale.value(step) if payload is None else exact(payload["score"])

@@ -1,7 +1,7 @@
 """While people rate: who gets which item next, drafts, and saving scores exactly once.
 
-`drawing` gives out pages, `places` and `orders` say which and how shown, `saving` stores; `page` is what a
-rater sees and gives back. `raters` and `invitations` say who they are, and how far all are, `adaptive`
+`drawing` gives out pages, `places` says which, `saving` stores; `page` is what a rater sees, in which order,
+and gives back. `raters` says who they are, how they are invited and how far all are, `adaptive`
 which systems come next.
 """
 

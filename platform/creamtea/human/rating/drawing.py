@@ -6,39 +6,43 @@ import math
 import threading
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from creamtea.human.making.settings import settings_of
 from creamtea.human.rating.adaptive import draw_next_part, segments_drawn
-from creamtea.human.rating.orders import Order, draw_order, joint_order, order_on, together
 from creamtea.human.rating.page import (
     LEASE,
     DocumentScore,
+    Order,
     RaterPage,
     Work,
     active_rater,
     campaign_of,
     document_score_of,
+    draw_order,
     is_first_of_page,
     items_of_page,
+    joint_order,
     lock_campaign,
     lock_rater,
+    order_on,
     page_of,
     protocol_of,
     to_show,
+    together,
 )
 from creamtea.human.rating.places import (
+    ON_LOAN,
+    PLACES_TAKEN,
     THIRD_PLACES,
     Outlook,
     is_adaptive,
     items_in_all,
     keeps_place,
     load_outlook,
-    on_loan,
     takes_place,
 )
 from creamtea.store.database import Database
@@ -89,7 +93,7 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
                 held = None
                 if lock is lock_campaign:
                     held = _held(session, campaign, rater_id, now)
-                elif session.execute(_unfinished(), {"rater": rater_id}).first() is not None:
+                elif session.execute(_UNFINISHED, {"rater": rater_id}).first() is not None:
                     continue  # others may take its place at this moment
                 held = held or _draw(session, campaign, rater, outlook, now, lease)
                 if held is None and lock is lock_campaign:  # all candidates went to others meanwhile
@@ -114,31 +118,29 @@ def others_have_items(database: Database, rater_id: int) -> bool:
     with database.session() as session:
         campaign = campaign_of(session, rater_id)
         values = {"campaign": campaign.id, "rater": rater_id, "now": database.now(session)}
-        return bool(session.scalar(on_loan(), values))
+        return bool(session.scalar(ON_LOAN, values))
 
 
 def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> RaterPage | None:
     """Return the rater's oldest unfinished page that is still theirs; first one with a running lease."""
-    unfinished = session.execute(_unfinished(), {"rater": rater_id}).all()
+    unfinished = session.execute(_UNFINISHED, {"rater": rater_id}).all()
     for assignment, item in sorted(unfinished, key=lambda row: row[0].lease_until <= now):
         if keeps_place(session, campaign, item, rater_id, now):
             return page_of(session, assignment, item)
     return None
 
 
-@cache
-def _unfinished() -> Select[Assignment, Item]:
-    return (
-        select(Assignment, Item)
-        .join(Item, Item.id == Assignment.item_id)
-        .where(
-            Assignment.rater_id == bindparam("rater"),
-            Assignment.submitted_at.is_(None),
-            Assignment.skipped_at.is_(None),
-            is_first_of_page(),
-        )
-        .order_by(Assignment.id)
+_UNFINISHED = (
+    select(Assignment, Item)
+    .join(Item, Item.id == Assignment.item_id)
+    .where(
+        Assignment.rater_id == bindparam("rater"),
+        Assignment.submitted_at.is_(None),
+        Assignment.skipped_at.is_(None),
+        is_first_of_page(),
     )
+    .order_by(Assignment.id)
+)
 
 
 def _draw(
@@ -150,9 +152,13 @@ def _draw(
         return None
     items = items_of_page(session, first)
     groups = [to_show(item) for item in items]
+    values = {"items": [item.id for item in items], "campaign": campaign.id, "now": now}
+    of_others: dict[int, list[Order]] = {}  # by rater
+    for rater_id, order_there in session.execute(_ORDERS_SEEN, values):
+        of_others.setdefault(rater_id, []).append(order_there)
     order = draw_order(
-        together(groups) if len(items) > 1 else groups[0],
-        of_item=_orders(session, campaign, items, now),
+        together(groups),
+        of_item=map(joint_order, of_others.values()),
         of_rater=outlook.orders(),
         seed=f"{campaign.seed}/{items[0].position}/{rater.pseudonym}",
     )
@@ -173,22 +179,12 @@ def _draw(
     return RaterPage(assignments, items)
 
 
-def _orders(session: Session, campaign: Campaign, items: list[Item], now: datetime) -> list[Order]:
-    """Return the orders in which other raters who take a place see the page."""
-    values = {"items": [item.id for item in items], "campaign": campaign.id, "now": now}
-    by_rater: dict[int, list[Order]] = {}
-    for rater_id, order in session.execute(_orders_seen(), values):
-        by_rater.setdefault(rater_id, []).append(order)
-    return [joint_order(orders) for orders in by_rater.values()]
-
-
-@cache
-def _orders_seen() -> Select[int, Order]:
-    return (
-        select(Assignment.rater_id, Assignment.order)
-        .where(Assignment.item_id.in_(bindparam("items", expanding=True)), takes_place())
-        .order_by(Assignment.id)
-    )
+# the orders in which raters who take a place see some items
+_ORDERS_SEEN = (
+    select(Assignment.rater_id, Assignment.order)
+    .where(Assignment.item_id.in_(bindparam("items", expanding=True)), takes_place())
+    .order_by(Assignment.id)
+)
 
 
 def _choose(
@@ -200,7 +196,7 @@ def _choose(
 
     def free(items: list[int]) -> list[int]:
         values = {"items": items, "rater": rater_id, "campaign": campaign.id, "now": now}
-        rows = session.execute(_taken_or_had(), values)
+        rows = session.execute(PLACES_TAKEN, values)
         # another tab of this rater may have drawn it since the look
         gone = {item for item, taken, had in rows if had or taken >= places.get(item, math.inf)}
         return [item for item in items if item not in gone]
@@ -215,20 +211,6 @@ def _choose(
             if item is not None and free([item_id]):
                 return item
     return None
-
-
-@cache
-def _taken_or_had() -> Select[int, int, int]:
-    """Count the places of some items that other raters take, and the assignments of this rater."""
-    own = Assignment.rater_id == bindparam("rater")
-    return (
-        select(
-            *(Assignment.item_id, func.count().filter(~own, takes_place())),
-            func.count().filter(own),
-        )
-        .where(Assignment.item_id.in_(bindparam("items", expanding=True)))
-        .group_by(Assignment.item_id)
-    )
 
 
 def as_work(
@@ -248,6 +230,8 @@ def as_work(
     `in_work`: items of another page that the rater is on.
     """
     whole = document_score or DocumentScore([], [], [])
+    settings = settings_of(campaign.settings)
+    domain = settings.domains.get(page.first_item.document, "")
     tutorial = page.first_item.kind == ItemKind.TUTORIAL
     done = outlook.done(tutorial=tutorial)
     left = len(outlook.tutorial) if tutorial else outlook.at_most + in_work
@@ -272,14 +256,8 @@ def as_work(
         seconds_left=None if tutorial else outlook.seconds_left(left),
         source_language=campaign.source_language,
         target_language=campaign.target_language,
-        instructions=_instructions(campaign, page.first_item),
+        instructions=settings.domain_instructions.get(domain, ""),
     )
-
-
-def _instructions(campaign: Campaign, item: Item) -> str:
-    """Return what the organiser wrote for the domain of an item's document."""
-    settings = settings_of(campaign.settings)
-    return settings.domain_instructions.get(settings.domains.get(item.document, ""), "")
 
 
 def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None:
@@ -296,9 +274,7 @@ def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None
     first = session.get_one(Item, rows[at].id)
     items = items_of_page(session, first)
     groups = [to_show(item) for item in items]
-    order = draw_order(
-        together(groups) if len(items) > 1 else groups[0], seed=f"{campaign.seed}/{first.position}/ahead"
-    )
+    order = draw_order(together(groups), seed=f"{campaign.seed}/{first.position}/ahead")
     assignments = [
         Assignment(id=item.id, item_id=item.id, order=order_on(order, of_item), comment="")
         for item, of_item in zip(items, groups, strict=True)

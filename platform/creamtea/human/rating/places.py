@@ -27,15 +27,14 @@ from datetime import datetime
 from functools import cache
 from itertools import chain, groupby
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Row, Select, Text, and_, bindparam, cast, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import find_protocol
-from creamtea.human.rating.orders import Order, joint_order
-from creamtea.human.rating.page import is_first_of_page
+from creamtea.human.rating.page import Order, is_first_of_page, joint_order
 from creamtea.store.tables import (
     CONTROL_KINDS,
     PLANNED_KINDS,
@@ -148,20 +147,13 @@ def mark_full(session: Session, campaign: Campaign, items: Select[int] | Collect
     )
 
 
-def places_taken(
-    session: Session, campaign: Campaign, items: Collection[int], now: datetime, but_rater: int
-) -> dict[int, int]:
-    """Count the places of some items that other raters take; items without any are left out."""
-    values = {"items": list(items), "rater": but_rater, "campaign": campaign.id, "now": now}
-    return {row[0]: row[1] for row in session.execute(_places_taken(), values)}
-
-
 def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int, now: datetime) -> bool:
     """Return whether a rater's unfinished page is still theirs: others have left a place, or need none."""
     third = lead.kind == ItemKind.THIRD
     if not third and not ItemKind(lead.kind).rates_systems:
         return True
-    taken = places_taken(session, campaign, [lead.id], now, rater_id).get(lead.id, 0)
+    values = {"items": [lead.id], "rater": rater_id, "campaign": campaign.id, "now": now}
+    taken = sum(others for _, others, _ in session.execute(PLACES_TAKEN, values))
     return taken < (THIRD_PLACES if third else campaign.ratings_per_item)
 
 
@@ -170,14 +162,19 @@ def load_outlook(session: Session, campaign: Campaign, rater: Rater, now: dateti
     past = _load_past(session, rater.id, now)
     shortlist, open_items = _open_items(session, campaign, rater, past, now)
     due, later, their_items = _controls(session, campaign, rater.id, past)
-    thirds = _open_thirds(session, campaign, rater.id, now)
+    if thirds := _free_thirds(session, campaign, now):
+        outputs_had = _outputs_had(session, campaign, rater.id).get(rater.id, set())
+        thirds = [page for page in thirds if not page.outputs & outputs_had]
     to_come = open_items + their_items + sum(page.items for page in thirds)
-    attention = _attention(session, campaign, rater.id, past)
+    checks = session.scalars(_ATTENTION_CHECKS, {"campaign": campaign.id}).all()
+    begin, had = rater.id % max(1, len(checks)), {each.item_id for each in past}
+    # raters begin at different checks
+    attention = [check for check in (*checks[begin:], *checks[:begin]) if check not in had]
     every = attention_every(campaign)
     answers = sum(each.submitted and each.kind not in WRITTEN_KINDS for each in past)
     if attention and answers // every > sum(each.kind == ItemKind.ATTENTION for each in past):
         due = [attention[0], *due]
-    tutorial = session.scalars(_tutorial(), {"campaign": campaign.id, "rater": rater.id})
+    tutorial = session.scalars(_TUTORIAL, {"campaign": campaign.id, "rater": rater.id})
     return Outlook(
         past=past,
         tutorial=list(tutorial),
@@ -191,7 +188,7 @@ def load_outlook(session: Session, campaign: Campaign, rater: Rater, now: dateti
 
 
 def _load_past(session: Session, rater_id: int, now: datetime) -> list[Past]:
-    rows = session.execute(_assignments(), {"rater": rater_id, "now": now}).all()
+    rows = session.execute(_ASSIGNMENTS, {"rater": rater_id, "now": now}).all()
     # one call for all orders: a call takes longer than decoding an order
     orders = json.loads(f"[{','.join(row[-1] for row in rows)}]")
     return [Past._make((*row[:-1], order)) for row, order in zip(rows, orders, strict=True)]
@@ -293,7 +290,9 @@ def _open_items(
         "document": document if as_documents or settings.context else "",
         "items": SHORTLIST * (settings.segments_per_page if as_documents else 1),
     }
-    values["busy"] = _busy(session, campaign, values)
+    leased = session.scalars(_LEASED, values).all()
+    places = session.execute(PLACES_TAKEN, values | {"items": leased}) if leased else ()
+    values["busy"] = [item for item, taken, _ in places if taken >= campaign.ratings_per_item]
     present: Sequence[OpenPage] = []
     if values["document"]:
         present = session.execute(_open_pages(adaptive, present=True), values).all()
@@ -307,17 +306,17 @@ def _open_items(
         others: dict[str, int] = {}
         if as_documents:
             documents = {"documents": list({row.document for row in rows})}
-            others = {row[0]: row[1] for row in session.execute(_begun_documents(), values | documents)}
+            others = {row[0]: row[1] for row in session.execute(_BEGUN_DOCUMENTS, values | documents)}
         for row in rows:
             (free if others.get(row.document, 0) < campaign.ratings_per_item else begun).append(row)
     if settings.systems_per_page:
         free = _by_least_seen(len(campaign.systems), past, free, as_documents)
-    if adaptive and begun and session.scalar(_waits(), values):
+    if adaptive and begun and session.scalar(_WAITS, values):
         begun = []  # those whose turn is to come are before them
     shortlist = [*present, *free, *begun][:SHORTLIST]
     if as_documents:
         shortlist = _by_own_order(campaign, rater, shortlist)
-    return [row.id for row in shortlist], session.scalar(_open_count(), values) or 0
+    return [row.id for row in shortlist], session.scalar(_OPEN_COUNT, values) or 0
 
 
 def _by_least_seen(
@@ -375,14 +374,6 @@ def attention_every(campaign: Campaign) -> int:
     return settings_of(campaign.settings).attention_every
 
 
-def _attention(session: Session, campaign: Campaign, rater_id: int, past: list[Past]) -> list[int]:
-    """Return the checks that this rater never had; raters begin at different checks."""
-    checks = session.scalars(_attention_checks(), {"campaign": campaign.id}).all()
-    had = {assignment.item_id for assignment in past}
-    begin = rater_id % len(checks) if checks else 0
-    return [check for check in [*checks[begin:], *checks[:begin]] if check not in had]
-
-
 def _controls(
     session: Session, campaign: Campaign, rater_id: int, past: list[Past]
 ) -> tuple[list[int], list[int], int]:
@@ -395,7 +386,7 @@ def _controls(
     submitted = [page.item_id for page in past if page.submitted and page.kind not in WRITTEN_KINDS]
     # of a page's first item with the rest of its page, as its distance from the control has them
     answers_since = {item_id: number for number, item_id in enumerate(reversed(submitted))}
-    rows = session.execute(_open_controls(), {"rater": rater_id}).all()
+    rows = session.execute(_OPEN_CONTROLS, {"rater": rater_id}).all()
     due: list[int] = []
     later: list[int] = []
     for control_id, original_id, distance, is_first in rows:
@@ -404,99 +395,81 @@ def _controls(
     return due, later, len(rows)
 
 
-def _counted_raters() -> Select[int]:
-    return select(Rater.id).where(Rater.campaign_id == bindparam("campaign"), Rater.excluded_at.is_(None))
+_COUNTED_RATERS = select(Rater.id).where(
+    Rater.campaign_id == bindparam("campaign"), Rater.excluded_at.is_(None)
+)
 
 
 def takes_place() -> ColumnElement[bool]:
     """Build the condition that an assignment takes a place; it has the parameters `campaign` and `now`."""
     return and_(
-        Assignment.rater_id.in_(_counted_raters()),
+        Assignment.rater_id.in_(_COUNTED_RATERS),
         Assignment.skipped_at.is_(None),
         or_(Assignment.submitted_at.is_not(None), Assignment.lease_until > bindparam("now")),
     )
 
 
-@cache
-def _places_taken() -> Select[int, int]:
-    return (
-        select(Assignment.item_id, func.count())
-        .where(
-            Assignment.item_id.in_(bindparam("items", expanding=True)),
-            Assignment.rater_id != bindparam("rater"),
-            takes_place(),
-        )
-        .group_by(Assignment.item_id)
+# of some items: the places that other raters take, and the assignments of this rater
+PLACES_TAKEN = (
+    select(
+        Assignment.item_id,
+        func.count().filter(Assignment.rater_id != bindparam("rater"), takes_place()),
+        func.count().filter(Assignment.rater_id == bindparam("rater")),
     )
+    .where(Assignment.item_id.in_(bindparam("items", expanding=True)))
+    .group_by(Assignment.item_id)
+)
 
-
-@cache
-def _assignments() -> Select[*tuple[Any, ...]]:
-    """Select the fields of `Past`, in their order; `order` as the text that is stored."""
-    return (
-        select(
-            *(Assignment.id, Assignment.item_id, func.coalesce(Item.page, Item.position)),
-            *(Item.kind, Item.document, Assignment.submitted_at.is_not(None)),
-            *(Assignment.skipped_at.is_not(None), Assignment.lease_until > bindparam("now")),
-            *(Assignment.active_ms, cast(Assignment.order, Text)),
-        )
-        .join(Item, Item.id == Assignment.item_id)
-        .where(Assignment.rater_id == bindparam("rater"))
-        .order_by(Assignment.submitted_at, Item.position)
+# the fields of `Past`, in their order; `order` as the text that is stored
+_ASSIGNMENTS = (
+    select(
+        *(Assignment.id, Assignment.item_id, func.coalesce(Item.page, Item.position)),
+        *(Item.kind, Item.document, Assignment.submitted_at.is_not(None)),
+        *(Assignment.skipped_at.is_not(None), Assignment.lease_until > bindparam("now")),
+        *(Assignment.active_ms, cast(Assignment.order, Text)),
     )
+    .join(Item, Item.id == Assignment.item_id)
+    .where(Assignment.rater_id == bindparam("rater"))
+    .order_by(Assignment.submitted_at, Item.position)
+)
 
 
-def _mine() -> Select[int]:
-    """Select the items that the rater was ever given."""
-    return select(Assignment.item_id).where(Assignment.rater_id == bindparam("rater"))
+# the items that the rater was ever given
+_MINE = select(Assignment.item_id).where(Assignment.rater_id == bindparam("rater"))
 
 
-@cache
-def _tutorial() -> Select[int]:
-    return (
-        select(Item.id)
-        .where(
-            Item.campaign_id == bindparam("campaign"),
-            Item.kind == ItemKind.TUTORIAL,
-            Item.id.not_in(_mine()),
-        )
-        .order_by(Item.position)
+_TUTORIAL = (
+    select(Item.id)
+    .where(
+        Item.campaign_id == bindparam("campaign"),
+        Item.kind == ItemKind.TUTORIAL,
+        Item.id.not_in(_MINE),
     )
+    .order_by(Item.position)
+)
 
 
-@cache
-def on_loan() -> Select[bool]:
-    """Ask whether others are on items that this rater never had, which come back if nobody answers them."""
-    held = (
-        select(Assignment.id)
-        .join(Item, Item.id == Assignment.item_id)
-        .where(
-            takes_place(),
-            Assignment.rater_id != bindparam("rater"),
-            Assignment.submitted_at.is_(None),
-            Item.kind.in_(SYSTEM_KINDS),
-            Item.id.not_in(_mine()),
-        )
-    )
-    return select(held.exists())
-
-
-def _busy(session: Session, campaign: Campaign, values: dict[str, Any]) -> list[int]:
-    """Items whose places are all taken for the moment, some by a running lease."""
-    taken: dict[int, int] = {}
-    if leased := list(session.scalars(_leased(), values)):
-        taken = places_taken(session, campaign, leased, values["now"], values["rater"])
-    return [item for item, places in taken.items() if places >= campaign.ratings_per_item]
-
-
-@cache
-def _leased() -> Select[int]:
-    return select(Assignment.item_id).where(
-        Assignment.rater_id.in_(_counted_raters()),
+# whether others are on items that this rater never had, which come back if nobody answers them
+ON_LOAN = select(
+    select(Assignment.id)
+    .join(Item, Item.id == Assignment.item_id)
+    .where(
+        takes_place(),
+        Assignment.rater_id != bindparam("rater"),
         Assignment.submitted_at.is_(None),
-        Assignment.skipped_at.is_(None),
-        Assignment.lease_until > bindparam("now"),
+        Item.kind.in_(SYSTEM_KINDS),
+        Item.id.not_in(_MINE),
     )
+    .exists()
+)
+
+
+_LEASED = select(Assignment.item_id).where(
+    Assignment.rater_id.in_(_COUNTED_RATERS),
+    Assignment.submitted_at.is_(None),
+    Assignment.skipped_at.is_(None),
+    Assignment.lease_until > bindparam("now"),
+)
 
 
 def _open(item: ColumnElement[int] | InstrumentedAttribute[int]) -> ColumnElement[bool]:
@@ -505,17 +478,15 @@ def _open(item: ColumnElement[int] | InstrumentedAttribute[int]) -> ColumnElemen
         Item.campaign_id == bindparam("campaign"),
         Item.full.is_(False),
         Item.drawn.is_not(False),  # passed over
-        item.not_in(_mine()),
+        item.not_in(_MINE),
         item.not_in(bindparam("busy", expanding=True)),
     )
 
 
-@cache
-def _open_count() -> Select[int]:
-    """Count the open items with their controls, also those whose turn is to come."""
-    return select(func.count()).where(
-        _open(func.coalesce(Item.original_id, Item.id)), Item.kind.in_((*SYSTEM_KINDS, *CONTROL_KINDS))
-    )
+# the number of open items with their controls, also those whose turn is to come
+_OPEN_COUNT = select(func.count()).where(
+    _open(func.coalesce(Item.original_id, Item.id)), Item.kind.in_((*SYSTEM_KINDS, *CONTROL_KINDS))
+)
 
 
 @cache
@@ -536,29 +507,26 @@ def _open_pages(adaptive: bool, present: bool) -> Select[int, str, list[int], in
     return select(*columns).where(Item.id.in_(items), is_first_of_page()).order_by(Item.position)
 
 
-@cache
-def _waits() -> Select[bool]:
-    """Ask whether the turn of some open page of an adaptive design is to come."""
-    waiting = select(Item.id).where(_open(Item.id), Item.kind.in_(SYSTEM_KINDS), Item.drawn.is_(None))
-    return select(waiting.exists())
+# whether the turn of some open page of an adaptive design is to come
+_WAITS = select(
+    select(Item.id).where(_open(Item.id), Item.kind.in_(SYSTEM_KINDS), Item.drawn.is_(None)).exists()
+)
 
 
-@cache
-def _begun_documents() -> Select[str, int]:
-    """Count the other raters who take a place in each document that anybody has begun."""
-    return (
-        select(Item.document, func.count(Assignment.rater_id.distinct()))
-        .join(Assignment, Assignment.item_id == Item.id)
-        .where(
-            Item.campaign_id == bindparam("campaign"),
-            Item.document.in_(bindparam("documents", expanding=True)),
-            Item.kind.in_(SYSTEM_KINDS),
-            is_first_of_page(),
-            Assignment.rater_id != bindparam("rater"),
-            takes_place(),
-        )
-        .group_by(Item.document)
+# the number of other raters who take a place in each document that anybody has begun
+_BEGUN_DOCUMENTS = (
+    select(Item.document, func.count(Assignment.rater_id.distinct()))
+    .join(Assignment, Assignment.item_id == Item.id)
+    .where(
+        Item.campaign_id == bindparam("campaign"),
+        Item.document.in_(bindparam("documents", expanding=True)),
+        Item.kind.in_(SYSTEM_KINDS),
+        is_first_of_page(),
+        Assignment.rater_id != bindparam("rater"),
+        takes_place(),
     )
+    .group_by(Item.document)
+)
 
 
 @dataclass(frozen=True)
@@ -573,7 +541,7 @@ class ThirdPage:
 def _free_thirds(session: Session, campaign: Campaign, now: datetime) -> list[ThirdPage]:
     """Return the third ratings that nobody gives yet, by position."""
     pages: dict[int, tuple[list[int], set[RatedOutput]]] = {}
-    rows = session.execute(_thirds(), {"campaign": campaign.id, "now": now})
+    rows = session.execute(_THIRDS, {"campaign": campaign.id, "now": now})
     for number, position, page, segment, systems, drawn in rows:
         items, outputs = pages.setdefault(position if page is None else page, ([], set()))
         items.append(number)
@@ -610,47 +578,36 @@ def _outputs_had(
     return had
 
 
-def _open_thirds(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> list[ThirdPage]:
-    """Return the third ratings that nobody gives yet and this rater can give."""
-    free = _free_thirds(session, campaign, now)
-    had = _outputs_had(session, campaign, rater_id).get(rater_id, set()) if free else set()
-    return [page for page in free if not page.outputs & had]
-
-
-@cache
-def _thirds() -> Select[int, int, int | None, int, list[int], list[bool] | None]:
-    columns = (Item.id, Item.position, Item.page, Item.segment_index, Item.systems, Item.output_drawn)
-    taken = select(Assignment.id).where(Assignment.item_id == Item.id, takes_place())
-    return (
-        select(*columns)
-        .where(Item.campaign_id == bindparam("campaign"), Item.kind == ItemKind.THIRD, ~taken.exists())
-        .order_by(Item.position)
+_THIRDS = (
+    select(Item.id, Item.position, Item.page, Item.segment_index, Item.systems, Item.output_drawn)
+    .where(
+        Item.campaign_id == bindparam("campaign"),
+        Item.kind == ItemKind.THIRD,
+        ~select(Assignment.id).where(Assignment.item_id == Item.id, takes_place()).exists(),
     )
+    .order_by(Item.position)
+)
 
 
-@cache
-def _attention_checks() -> Select[int]:
-    return (
-        select(Item.id)
-        .where(Item.campaign_id == bindparam("campaign"), Item.kind == ItemKind.ATTENTION)
-        .order_by(Item.position)
+_ATTENTION_CHECKS = (
+    select(Item.id)
+    .where(Item.campaign_id == bindparam("campaign"), Item.kind == ItemKind.ATTENTION)
+    .order_by(Item.position)
+)
+
+
+_ORIGINAL, _HELD = aliased(Item), aliased(Assignment)
+# id, original, the distance between them, and whether it is the first of its page
+_OPEN_CONTROLS = (
+    select(Item.id, _ORIGINAL.id, Item.position - _ORIGINAL.position, is_first_of_page())
+    .join(_ORIGINAL, _ORIGINAL.id == Item.original_id)
+    .join(_HELD, _HELD.item_id == _ORIGINAL.id)
+    .where(
+        _HELD.rater_id == bindparam("rater"),
+        _HELD.skipped_at.is_(None),
+        Item.kind.in_(CONTROL_KINDS),
+        Item.id.not_in(_MINE),
+        Item.drawn.is_not(False),  # its spoilt text is not shown
     )
-
-
-@cache
-def _open_controls() -> Select[int, int, int, bool]:
-    """Id, original, the distance between them, and whether it is the first of its page."""
-    original, held = aliased(Item), aliased(Assignment)
-    return (
-        select(Item.id, original.id, Item.position - original.position, is_first_of_page())
-        .join(original, original.id == Item.original_id)
-        .join(held, held.item_id == original.id)
-        .where(
-            held.rater_id == bindparam("rater"),
-            held.skipped_at.is_(None),
-            Item.kind.in_(CONTROL_KINDS),
-            Item.id.not_in(_mine()),
-            Item.drawn.is_not(False),  # its spoilt text is not shown
-        )
-        .order_by(Item.position)
-    )
+    .order_by(Item.position)
+)

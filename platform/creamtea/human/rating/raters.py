@@ -7,13 +7,16 @@ to places.
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from urllib.parse import quote
 
-from sqlalchemy import func, select, update
+from sqlalchemy import case, func, select, update
 from sqlalchemy.orm import Session
 
 from creamtea.access import audit, sessions, sign_in
@@ -21,8 +24,8 @@ from creamtea.document.mistakes import one_of
 from creamtea.errors import InputError
 from creamtea.human.making.campaigns import count_pages
 from creamtea.human.making.known_answers import Attention, attention_of
-from creamtea.human.making.questions import Answers, Question, checked_answers, without_own_words
-from creamtea.human.making.settings import CampaignSettings, settings_of
+from creamtea.human.making.questions import Answers, Question, checked_answers
+from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import Protocol
 from creamtea.human.rating.page import (
     RatingRefused,
@@ -34,12 +37,31 @@ from creamtea.human.rating.page import (
     page_of,
     protocol_of,
 )
-from creamtea.human.rating.places import finished_raters, item_kinds, items_in_all, keeps_place, mark_full
+from creamtea.human.rating.places import (
+    THIRD_PLACES,
+    finished_raters,
+    item_kinds,
+    items_in_all,
+    keeps_place,
+    mark_full,
+    takes_place,
+)
+from creamtea.printable import text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.rows import from_row
-from creamtea.store.tables import WRITTEN_KINDS, Assignment, Campaign, Item, ItemKind, Rater, WebSession
-from creamtea.wording import option
+from creamtea.store.tables import (
+    SYSTEM_KINDS,
+    WRITTEN_KINDS,
+    AccessToken,
+    Assignment,
+    Campaign,
+    Item,
+    ItemKind,
+    Rater,
+    WebSession,
+)
+from creamtea.wording import counted, option
 from creamtea.words import look, normalise
 
 MAX_NAME = 200  # characters of a pseudonym or a name
@@ -115,8 +137,12 @@ def welcome(database: Database, rater_id: int) -> Welcome:
 
 def welcome_of(session: Session, campaign: Campaign, rater: Rater) -> Welcome:
     """Return what a rater reads first; a preview passes a rater that is not stored (its id is None)."""
-    settings = settings_of(campaign.settings)
-    code, address = _ending(session, settings, campaign.id, rater.id)
+    settings, checks = settings_of(campaign.settings), Attention()
+    if rater.id is not None:
+        checks = attention_of(session, campaign.id, rater.id).get(rater.id, checks)
+    failed = settings.failing_code != "" and not checks.suffices(settings.attention_share)
+    code = settings.failing_code if failed else settings.completion_code
+    address = settings.completion_url.replace("{code}", quote(code, safe=""))
     return Welcome(
         pseudonym=rater.pseudonym,
         protocol=protocol_of(campaign),
@@ -125,25 +151,12 @@ def welcome_of(session: Session, campaign: Campaign, rater: Rater) -> Welcome:
         questions=tuple(settings.questions),
         contact=settings.contact,
         completion_code=code,
-        completion_url=address,
+        completion_url="" if failed and address == settings.completion_url else address,
         languages=(campaign.source_language, campaign.target_language),
         consented=rater.consented_at is not None,
         state=campaign.state,
         excluded=rater.excluded_at is not None,
     )
-
-
-def _ending(
-    session: Session, settings: CampaignSettings, campaign: int, rater: int | None
-) -> tuple[str, str]:
-    """Return the code and the return address after the last item."""
-    checks = Attention()
-    if rater is not None:
-        checks = attention_of(session, campaign, rater).get(rater, checks)
-    failed = settings.failing_code != "" and not checks.suffices(settings.attention_share)
-    code = settings.failing_code if failed else settings.completion_code
-    address = settings.completion_url.replace("{code}", quote(code, safe=""))
-    return code, "" if failed and address == settings.completion_url else address
 
 
 @dataclass(frozen=True)
@@ -168,7 +181,7 @@ def workload_of(session: Session, campaign: Campaign) -> Workload:
     items = items_in_all(session, campaign)
     checks = items - sum(count for kind, count in kinds.items() if ItemKind(kind).is_planned)
     per_item = settings_of(campaign.settings).minutes_per_item or 1.0
-    pages = count_pages(session, campaign.id) + checks
+    pages = count_pages(session, [campaign.id]).get(campaign.id, 0) + checks
     return Workload(items, pages, practice, (items + practice) * per_item)
 
 
@@ -209,7 +222,7 @@ def add(
     """
     with database.transaction() as session:
         row = lock(session, campaign)
-        return insert(session, database, row, actor, pseudonym, name, subject)
+        return insert(session, row, actor, pseudonym, name, subject).id
 
 
 def find_or_add(database: Database, campaign: str, actor: str, pseudonym: str) -> int:
@@ -221,18 +234,17 @@ def find_or_add(database: Database, campaign: str, actor: str, pseudonym: str) -
                 Rater.campaign_id == row.id, Rater.pseudonym.in_({pseudonym.strip(), normalise(pseudonym)})
             )
         )
-        return known if known is not None else insert(session, database, row, actor, pseudonym)
+        return known if known is not None else insert(session, row, actor, pseudonym).id
 
 
 def insert(
     session: Session,
-    database: Database,
     campaign: Campaign,
     actor: str,
     pseudonym: str | None,
     name: str | None = None,
     subject: str | None = None,
-) -> int:
+) -> Rater:
     """Do what `add` does in the caller's transaction, which holds the campaign's lock."""
     taken = set(session.scalars(select(Rater.pseudonym).where(Rater.campaign_id == campaign.id)))
     if pseudonym is None:
@@ -253,12 +265,12 @@ def insert(
         pseudonym=pseudonym,
         name=None if name is None else _checked(name, "name", "leave it out, or write one"),
         subject=subject,
-        created_at=database.now(session),
+        created_at=Database.now(session),
     )
     session.add(rater)
     session.flush()
     audit.record(session, campaign.id, actor, audit.RATER_ADDED, rater.id)
-    return rater.id
+    return rater
 
 
 def find(database: Database, campaign: str, pseudonym: str) -> int:
@@ -351,9 +363,10 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
             raise InputError(f"the identity of rater {rater.pseudonym!r} is already deleted")
         now = database.now(session)
         rater.name = rater.subject = rater.participant = rater.arrival = None
-        if rater.answers:
+        if rater.answers:  # what raters write in their own words may say who they are
             questions = settings_of(campaign.settings).questions
-            rater.answers = without_own_words(questions, rater.answers)
+            kept = {question.ask for question in questions if question.options or question.number}
+            rater.answers = {ask: answer for ask, answer in rater.answers.items() if ask in kept}
         rater.forgotten_at = now
         sessions.withdraw_links(session, rater_id, now)
         session.execute(
@@ -430,3 +443,182 @@ def _checked(text: str, what: str, remedy: str) -> str:
     if not one_line or len(text) > MAX_NAME or not text.isprintable():
         raise InputError(f"a rater's {what} is one line of at most {MAX_NAME} printable characters: {remedy}")
     return text
+
+
+# ---------------------------------------------------------------- invitations
+#
+# Links for many raters at once, and one link for all participants that a recruiting platform sends. Such a
+# platform adds to the address who comes: Prolific has `PROLIFIC_PID`, `STUDY_ID` and `SESSION_ID`
+# (docs.prolific.com, "The study object"). Others can use `participant`. Whoever comes for the first time
+# becomes a rater; whoever comes again goes on.
+
+MAX_AT_ONCE = 1000
+MAX_PARTICIPANTS = 5000  # of a campaign: whoever has the link can invent some
+RECRUITING = timedelta(days=90)
+PARTICIPANT = ("PROLIFIC_PID", "participant")  # in an address; the first that is there
+SUBMISSION = "SESSION_ID"  # of a participant's visit, by Prolific: what only the two of them know
+ARRIVAL = ("STUDY_ID", SUBMISSION)
+PLACEHOLDERS = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
+_CODE = re.compile(r"[\w.@:+-]{1,100}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Invitation:
+    rater: str  # the pseudonym
+    secret: str  # of a link that works once
+
+
+def invite(
+    session: Session, campaign: str, actor: str, wanted: Sequence[str] | int, *, surplus: bool = False
+) -> list[Invitation]:
+    """Make a link for each of these raters (new ones are added), or for so many new ones: all or none.
+
+    InputError for an unknown campaign, for pseudonyms that cannot be, come twice or are too many; without
+    `surplus` also for more raters than there is something to rate for.
+    """
+    count = wanted if isinstance(wanted, int) else len(wanted)
+    if not 1 <= count <= MAX_AT_ONCE:
+        raise InputError(f"links for 1 to {MAX_AT_ONCE:,} raters can be made at once, not for {count:,}")
+    named: Sequence[str | None] = (
+        [None] * wanted if isinstance(wanted, int) else [normalise(pseudonym) for pseudonym in wanted]
+    )
+    if twice := {pseudonym for pseudonym in named if pseudonym is not None and named.count(pseudonym) > 1}:
+        raise InputError(f"a rater is named twice: {min(twice)!r}")
+    row, now = lock(session, campaign), Database.now(session)
+    raters_there = session.scalars(select(Rater).where(Rater.campaign_id == row.id))
+    known = {rater.pseudonym: rater for rater in raters_there}
+    new = sum(pseudonym not in known for pseudonym in named)
+    free = max(0, room(session, row, now))
+    if new > free and not surplus and row.state != "closed":
+        raise InputError(
+            f"campaign {campaign!r} has pages for {counted(free, 'more rater')}: of {new:,} new ones "
+            f"{new - free:,} would find nothing to rate. Ask for fewer, or use {option('surplus')}, "
+            "since some may not come",
+            about="surplus",
+        )
+    invitations = []
+    for pseudonym in named:
+        rater = known.get(pseudonym or "") or insert(session, row, actor, pseudonym)
+        sessions.linkable(session, rater.id)
+        secret = sessions.add_link(session, "rater", now, rater_id=rater.id, campaign_id=row.id)
+        invitations.append(Invitation(rater.pseudonym, secret))
+    detail = {"role": "rater", "links": len(invitations)}
+    audit.record(session, row.id, actor, audit.LINK_CREATED, detail=detail)
+    return invitations
+
+
+def room(session: Session, campaign: Campaign, now: datetime) -> int:
+    """Count the additional raters who would each find a page to rate now."""
+    has_places = Item.full.is_(False) | (Item.kind == ItemKind.THIRD)
+    taken = (
+        select(Assignment.item_id, func.count().label("count"))
+        .join(Item, Item.id == Assignment.item_id)
+        .where(Item.campaign_id == campaign.id, has_places, takes_place())
+        .group_by(Assignment.item_id)
+        .subquery()
+    )
+    places_of_item = case((Item.kind == ItemKind.THIRD, THIRD_PLACES), else_=campaign.ratings_per_item)
+    left = places_of_item - func.coalesce(taken.c.count, 0)
+    places = (
+        select(func.sum(left))
+        .outerjoin_from(Item, taken, taken.c.item_id == Item.id)
+        .where(
+            Item.campaign_id == campaign.id,
+            Item.kind.in_((*SYSTEM_KINDS, ItemKind.THIRD)),
+            Item.drawn.is_not(False),  # passed over
+            has_places,
+            left > 0,
+            is_first_of_page(),
+        )
+    )
+    begun = select(Assignment.rater_id).where(takes_place())
+    waiting = select(func.count()).where(
+        Rater.campaign_id == campaign.id,
+        Rater.excluded_at.is_(None),
+        Rater.forgotten_at.is_(None),
+        Rater.id.not_in(begun),
+    )
+    values = {"campaign": campaign.id, "now": now}
+    return (session.scalar(places, values) or 0) - (session.scalar(waiting, values) or 0)
+
+
+def links_csv(invitations: Sequence[Invitation], url: str) -> str:
+    """Write a table of the links, with a head."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["rater", "link"])
+    for invitation in invitations:
+        table.writerow([text_to_cell(invitation.rater), f"{url}/enter#{invitation.secret}"])
+    return text.getvalue()
+
+
+def recruit(database: Database, campaign: str, actor: str) -> str:
+    """Make a link for all participants of a campaign, which works for 90 days; return its secret.
+
+    InputError for an unknown campaign.
+    """
+    with database.transaction() as session:
+        row = find_campaign(session, campaign)
+        secret = sessions.add_link(session, "rater", database.now(session), RECRUITING, campaign_id=row.id)
+        detail = {"role": "participants"}
+        audit.record(session, row.id, actor, audit.LINK_CREATED, detail=detail)
+    return secret
+
+
+def recruiting_address(url: str, secret: str) -> str:
+    """Return the address to give Prolific for the study; it replaces the parts in braces."""
+    return f"{url}/enter?{PLACEHOLDERS}#{secret}"
+
+
+def join(database: Database, secret: str, query: Mapping[str, str]) -> sessions.OpenedSession | None:
+    """Open a session for the participant of this query, by a link for participants; None for other secrets.
+
+    AccessRefused where the query names nobody, somebody whose links were withdrawn, or somebody whose visit,
+    as the platform numbers it, is another one, and where the campaign has too many participants.
+    """
+    with database.session() as session:
+        campaign_id = session.scalar(
+            select(AccessToken.campaign_id).where(
+                AccessToken.digest == sessions.digest(secret),
+                AccessToken.role == "rater",
+                AccessToken.rater_id.is_(None),
+                AccessToken.revoked_at.is_(None),
+                AccessToken.expires_at > database.now(session),
+            )
+        )
+    if campaign_id is None:
+        return None
+    participant = next((query[name] for name in PARTICIPANT if name in query), "")
+    if not _CODE.fullmatch(participant):
+        raise sessions.AccessRefused("Open this link from the page on which you found the study.")
+    with database.transaction() as session:
+        now = database.now(session)
+        campaign = session.get_one(Campaign, campaign_id, with_for_update={"key_share": True})
+        rater = _rater_of(session, campaign, participant)
+        if sessions.is_withdrawn(session, rater.id):
+            raise sessions.AccessRefused(
+                "Your link to this evaluation was withdrawn. Ask whoever organises it for a new one."
+            )
+        began = (rater.arrival or {}).get(SUBMISSION)
+        if began is not None and began != query.get(SUBMISSION):
+            raise sessions.AccessRefused(
+                "Someone has begun with this participant number. If it is yours, open the link on the page "
+                "where you found the study, or ask for a link of your own."
+            )
+        rater.arrival = {
+            name: query[name] for name in ARRIVAL if _CODE.fullmatch(query.get(name, ""))
+        } or None
+        audit.record(session, campaign.id, rater.pseudonym, audit.SIGNED_IN, rater.id)
+        return sessions.open_for_rater(session, rater, now)
+
+
+def _rater_of(session: Session, campaign: Campaign, participant: str) -> Rater:
+    of_campaign = Rater.campaign_id == campaign.id
+    rater = session.scalar(select(Rater).where(of_campaign, Rater.participant == participant))
+    if rater is None:
+        taken = session.scalar(select(func.count(Rater.participant)).where(of_campaign))
+        if (taken or 0) >= MAX_PARTICIPANTS:
+            raise sessions.AccessRefused("This evaluation is full; nobody else can join it.")
+        rater = insert(session, campaign, "participants' link", None)
+        rater.participant = participant
+    return rater

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
 
-from sqlalchemy import Insert, Select, bindparam, func, select
+from sqlalchemy import Insert, bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -45,7 +45,7 @@ from creamtea.human.rating.page import (
 from creamtea.human.rating.places import keeps_place, load_outlook, mark_full
 from creamtea.store.database import Database
 from creamtea.store.rows import check_size, check_text
-from creamtea.store.tables import SYSTEM_KINDS, Assignment, Item, ItemKind, Payload, Rating
+from creamtea.store.tables import SYSTEM_KINDS, Assignment, Item, ItemKind, Rating
 from creamtea.wording import counted
 
 GIVEN_AWAY = "this item was given to someone else while the page was open; go on with the next one"
@@ -149,7 +149,7 @@ def submit(
                 page.first_assignment.warned += 1
                 session.commit()  # the wrong answer is counted, though nothing else is stored
                 raise TryAgain(warning)
-            spent = _split_time(page, _plausible(active_ms, now - page.first_assignment.created_at))
+            spent = _split_time(page, active_ms, now - page.first_assignment.created_at)
             for assignment, item_ms in zip(page.assignments, spent, strict=True):
                 assignment.submitted_at = now
                 assignment.active_ms = item_ms
@@ -210,17 +210,15 @@ Stored = dict[int, dict[int, ScoredAnswer]]  # revision â†’ system's position â†
 def stored_answers(session: Session, page: RaterPage) -> list[Stored]:
     """Return the stored answers to each item of the page."""
     of_assignment: dict[int, Stored] = {assignment.id: {} for assignment in page.assignments}
-    rows = session.execute(_ratings_of(), {"assignments": list(of_assignment)})
+    rows = session.execute(_RATINGS_OF, {"assignments": list(of_assignment)})
     for assignment_id, revision, system, step, payload in rows:
         of_assignment[assignment_id].setdefault(revision, {})[system] = ScoredAnswer(step, payload)
     return list(of_assignment.values())
 
 
-@cache
-def _ratings_of() -> Select[int, int, int, int, Payload | None]:
-    return select(Rating.assignment_id, Rating.revision, Rating.system, Rating.step, Rating.payload).where(
-        Rating.assignment_id.in_(bindparam("assignments", expanding=True))
-    )
+_RATINGS_OF = select(Rating.assignment_id, Rating.revision, Rating.system, Rating.step, Rating.payload).where(
+    Rating.assignment_id.in_(bindparam("assignments", expanding=True))
+)
 
 
 def newest_revision(stored: list[Stored]) -> int:
@@ -234,8 +232,6 @@ def _by_item(page: RaterPage, answers: Sequence[Any]) -> list[tuple[Assignment, 
 
 def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
     """Convert answers to their stored form. Raise RatingRefused if one is missing or impossible."""
-    if len(answers) != len(outputs):
-        raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(len(outputs), 'output')}")
     if any(answer is None for answer in answers):
         raise RatingRefused("an output has no score yet")
     try:
@@ -247,8 +243,6 @@ def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[s
 
 def check_draft(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> None:
     """Raise RatingRefused if no rater can have begun these answers. None: not yet answered."""
-    if len(answers) != len(outputs):
-        raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(len(outputs), 'output')}")
     try:
         check_size(list(answers))
         for answer, output in zip(answers, outputs, strict=True):
@@ -297,15 +291,6 @@ def _check_text(text: str, what: str) -> None:
         raise RatingRefused(f"the {what} holds a character that cannot be stored") from None
 
 
-def _plausible(active_ms: int | None, elapsed: timedelta) -> int | None:
-    """Return the browser's count of milliseconds, at most the time that elapsed at the server."""
-    if active_ms is None:
-        return None
-    if type(active_ms) is not int or active_ms < 0:
-        raise RatingRefused(f"a time is a whole number of milliseconds, not {active_ms!r}")
-    return min(active_ms, max(elapsed // timedelta(milliseconds=1), 0), _MAX_MS)
-
-
 def _warning(page: RaterPage, scored: Sequence[ScoredAnswer]) -> str | None:
     """Return what a loud attention check, alone on its page, answers if this is wrong; None to store it."""
     guidance = page.first_item.guidance
@@ -319,13 +304,17 @@ def _warning(page: RaterPage, scored: Sequence[ScoredAnswer]) -> str | None:
     return None if is_right(guidance, answers) else guidance["warning"]
 
 
-def _split_time(page: RaterPage, active_ms: int | None) -> list[int | None]:
-    """Split the time on the page over its items, in proportion to the characters to read.
+def _split_time(page: RaterPage, active_ms: int | None, elapsed: timedelta) -> list[int | None]:
+    """Split the browser's count of milliseconds over the page's items, by the characters to read.
 
-    The time that each item took is unknown: some raters read the whole page before they score.
+    It is at most the time that elapsed at the server. The time that each item took is unknown: some raters
+    read the whole page before they score.
     """
     if active_ms is None:
         return [None] * len(page.items)
+    if type(active_ms) is not int or active_ms < 0:
+        raise RatingRefused(f"a time is a whole number of milliseconds, not {active_ms!r}")
+    active_ms = min(active_ms, max(elapsed // timedelta(milliseconds=1), 0), _MAX_MS)
     lengths = [
         len(item.source) + sum(map(len, shown_outputs(item, assignment.order))) + 1
         for item, assignment in zip(page.items, page.assignments, strict=True)

@@ -7,7 +7,7 @@ beside these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
 import numpy as np
@@ -45,7 +45,7 @@ class Dispute:
 
     unit: int  # of the campaign's `Ratings`, as `system`
     system: int
-    spread: Spread
+    spread: Spread  # `output` is the row of `ScoresByRater`
     asked: bool  # for a third rating
     third: float | None
 
@@ -73,8 +73,8 @@ def disputes_of(session: Session, ratings: Ratings, outputs: ScoresByRater) -> l
             asked.setdefault((units[item.original_id], system), []).extend(points.tolist())
     found = []
     for spread in largest_spread(outputs.scores[rows], len(rows)):
-        row = rows[spread.output]
-        cell = int(outputs.unit[row]), int(outputs.system[row])
+        spread = replace(spread, output=int(rows[spread.output]))
+        cell = int(outputs.unit[spread.output]), int(outputs.system[spread.output])
         points = asked.get(cell, [])
         found.append(Dispute(*cell, spread, cell in asked, float(np.mean(points)) if points else None))
     return found
@@ -133,27 +133,14 @@ def _listed(session: Session, ratings: Ratings, bound: float | None) -> tuple[Di
     bound = settings.disputed_bound(ratings.campaign.protocol) if bound is None else bound
     outputs = by_rater(ratings, repeated_scores(session, ratings))
     disputes = [each for each in disputes_of(session, ratings, outputs) if each.apart(bound)]
-    scores = {
-        (unit, system): row
-        for unit, system, row in zip(
-            outputs.unit.tolist(), outputs.system.tolist(), outputs.scores.tolist(), strict=True
-        )
-    }
-    listed = [
-        ListedDispute(
-            settings.segment_name(int(ratings.segment_index[each.unit])),
-            ratings.campaign.systems[each.system],
-            {
-                rater: points
-                for rater, points in zip(ratings.raters, scores[each.unit, each.system], strict=True)
-                if not np.isnan(points)
-            },
-            each.spread.highest - each.spread.lowest,
-            each.asked,
-            each.third,
-        )
-        for each in disputes
-    ]
+    listed = []
+    for each in disputes:
+        segment = settings.segment_name(int(ratings.segment_index[each.unit]))
+        points = zip(ratings.raters, outputs.scores[each.spread.output].tolist(), strict=True)
+        given = {rater: score for rater, score in points if not np.isnan(score)}
+        apart = each.spread.highest - each.spread.lowest
+        system = ratings.campaign.systems[each.system]
+        listed.append(ListedDispute(segment, system, given, apart, each.asked, each.third))
     return Disputes(bound, listed, rated_twice(outputs)), disputes
 
 
@@ -174,15 +161,12 @@ def ask_for_third_ratings(
             raise InputError(f"{in_state(row)}, and nobody can rate in it: {remedy}")
         ratings = load_ratings(session, row)
         found, disputes = _listed(session, ratings, bound)
-        wanted = []
+        pages = {}  # by their first item
         for dispute in disputes:
             if not dispute.asked:
                 rated = (ratings.unit == dispute.unit) & (ratings.system == dispute.system)
-                wanted.append(int(ratings.item[rated][0]))
-        pages = {}  # by their first item
-        for item_id in dict.fromkeys(wanted):
-            items = items_of_page(session, session.get_one(Item, item_id))
-            pages[items[0].id] = items
+                items = items_of_page(session, session.get_one(Item, int(ratings.item[rated][0])))
+                pages[items[0].id] = items
         if not pages:
             apart = f"ratings {counted(found.bound, 'point')} apart or more"
             why = "all have a third rating or wait for one" if disputes else "there are none to ask for"
@@ -193,18 +177,10 @@ def ask_for_third_ratings(
             for item in items:
                 position += 1
                 page = None if item.page is None else first
-                same = {name: getattr(item, name) for name in COPIED}
-                session.add(
-                    Item(
-                        campaign_id=row.id,
-                        position=position,
-                        page=page,
-                        kind=ItemKind.THIRD,
-                        weight=0.0,
-                        original_id=item.id,
-                        **same,
-                    )
-                )
+                copied = {name: getattr(item, name) for name in COPIED}
+                third = Item(position=position, page=page, kind=ItemKind.THIRD, weight=0.0, **copied)
+                third.campaign_id, third.original_id = row.id, item.id
+                session.add(third)
         detail = {"pages": len(pages), "points apart": found.bound}
         audit.record(session, row.id, actor, audit.THIRD_ASKED, reason=reason, detail=detail)
         return len(pages)

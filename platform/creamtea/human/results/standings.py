@@ -10,6 +10,7 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.human.protocols import Protocol
 from creamtea.human.results.ratings import Array, Ratings, documents_apart
 from creamtea.stats.sequential import Look, course, look
 from creamtea.store.tables import SYSTEM_KINDS, Item
@@ -26,7 +27,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class _Planned:
+class PlannedUnit:
     """A segment (a pair, if scores are relative) as the campaign's items have it."""
 
     document: int
@@ -40,7 +41,7 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
 
     Segments that stand alone are their own documents.
     """
-    planned = _planned(session, ratings.campaign.id, relative=ratings.campaign.protocol.relative)
+    planned = planned_units(session, ratings.campaign.id, ratings.campaign.protocol)
     matrix, complete = ratings.matrix(), _complete(ratings)
     others = [system for system in range(len(ratings.campaign.systems)) if system != baseline]
     courses, many = [], []
@@ -60,7 +61,7 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
     return [Standing(system, seen, *each) for system, seen, each in zip(others, looks, many, strict=True)]
 
 
-def _documents(planned: dict[int, _Planned], systems: set[int]) -> list[list[int]]:
+def _documents(planned: dict[int, PlannedUnit], systems: set[int]) -> list[list[int]]:
     """Return the segments (pairs) that show all of the systems, by document in order of first items.
 
     Segments of weight 0 tell nothing and are left out.
@@ -74,20 +75,18 @@ def _documents(planned: dict[int, _Planned], systems: set[int]) -> list[list[int
     return [found[document] for document in sorted(found, key=lambda document: first[document])]
 
 
-def _planned(session: Session, campaign_id: int, *, relative: bool) -> dict[int, _Planned]:
-    """By the segment's number; by the item's, where scores are relative."""
+def planned_units(session: Session, campaign_id: int, protocol: Protocol) -> dict[int, PlannedUnit]:
+    """Load the units by their segments' numbers; by their items' ids, if scores are relative."""
     rows = session.execute(
         select(Item.id, Item.segment_index, Item.document, Item.position, Item.weight, Item.systems)
         .where(Item.campaign_id == campaign_id, Item.kind.in_(SYSTEM_KINDS))
         .order_by(Item.position)
     ).all()
     documents = documents_apart([row.document for row in rows], [row.segment_index for row in rows])
-    found: dict[int, _Planned] = {}
+    found: dict[int, PlannedUnit] = {}
     for row, document in zip(rows, documents.tolist(), strict=True):
-        place = found.setdefault(
-            row.id if relative else row.segment_index, _Planned(document, row.position, row.weight, set())
-        )
-        place.systems.update(row.systems)
+        unit = PlannedUnit(document, row.position, row.weight, set())
+        found.setdefault(row.id if protocol.relative else row.segment_index, unit).systems.update(row.systems)
     return found
 
 

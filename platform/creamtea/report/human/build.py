@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
-from creamtea.human.making.outputs import campaigns_of
+from creamtea.human.making.texts import campaigns_of
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results.ratings import by_rater, load_ratings, payloads, repeated_scores
 from creamtea.human.results.standings import standings

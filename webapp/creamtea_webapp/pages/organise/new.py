@@ -32,7 +32,6 @@ from creamtea.human.making.campaign_file import (
     names_file,
 )
 from creamtea.human.making.campaigns import CampaignRequest
-from creamtea.human.making.outputs import check_names, metric_names
 from creamtea.human.making.proposals import metrics_with_errors
 from creamtea.human.making.questions import Question, write_questions
 from creamtea.human.making.settings import (
@@ -42,6 +41,7 @@ from creamtea.human.making.settings import (
     is_met,
     settings_of,
 )
+from creamtea.human.making.texts import check_names, metric_names
 from creamtea.human.media import CAPTIONS_ENDING, ENDINGS
 from creamtea.human.protocols import Protocol, find_protocol, usable_protocols
 from creamtea.store.database import Database

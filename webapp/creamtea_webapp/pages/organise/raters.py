@@ -15,7 +15,7 @@ from creamtea.files import lines_of
 from creamtea.human.making.campaigns import CampaignSummary
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality import RaterReport, described_in_words, reports_of
-from creamtea.human.rating import invitations, raters
+from creamtea.human.rating import raters
 from creamtea.human.rating.raters import RaterProgress
 from creamtea.human.results.disputes import ask_for_third_ratings, list_disputes
 from creamtea.human.results.ratings import fingerprint
@@ -109,7 +109,7 @@ def _many(campaign: CampaignSummary) -> None:
     """Links for many at once, and the one for a recruiting platform."""
     with session.database().session() as reading:
         now = session.database().now(reading)
-        free = invitations.room(reading, reading.get_one(Campaign, campaign.id), now)
+        free = raters.room(reading, reading.get_one(Campaign, campaign.id), now)
     with st.expander("Many raters at once"):
         note(f"There is work for {counted(max(0, free), 'more rater')}.")
         with st.form("many-raters", border=False):
@@ -118,7 +118,7 @@ def _many(campaign: CampaignSummary) -> None:
                 key="many-pseudonyms",
                 help="Known raters get a new link; the others are added.",
             )
-            label, most = "Or a number of new raters", invitations.MAX_AT_ONCE
+            label, most = "Or a number of new raters", raters.MAX_AT_ONCE
             st.number_input(label, 0, most, key="many-count", help="They are numbered.")
             st.checkbox(LABELS["surplus"], key="many-surplus")
             st.form_submit_button(
@@ -148,19 +148,20 @@ def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> M
     if bool(names) == bool(count):
         raise InputError("Write pseudonyms, or give a number of new raters: one of the two.")
     surplus = bool(state.get("many-surplus"))
-    made = invitations.invite(database, campaign.name, actor, names or count, surplus=surplus)
+    with database.transaction() as writing:
+        made = raters.invite(writing, campaign.name, actor, names or count, surplus=surplus)
     return Made(
         f"{counted(len(made), 'link')} made. Each works once, within 14 days.",
-        fresh_file(f"{safe_name(campaign.name)}-links.csv", invitations.links_csv(made, site()))
+        fresh_file(f"{safe_name(campaign.name)}-links.csv", raters.links_csv(made, site()))
         | {"many-pseudonyms": "", "many-count": 0},
     )
 
 
 def _recruit(campaign: CampaignSummary, database: Database, actor: str) -> Made:
-    secret = invitations.recruit(database, campaign.name, actor)
+    secret = raters.recruit(database, campaign.name, actor)
     return Made(
         "The link for participants has been made.",
-        fresh_link(invitations.recruiting_address(site(), secret)),
+        fresh_link(raters.recruiting_address(site(), secret)),
     )
 
 

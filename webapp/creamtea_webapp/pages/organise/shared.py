@@ -21,7 +21,7 @@ from creamtea.errors import InfrastructureError, InputError, about
 from creamtea.human.formats.base import import_options
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaigns import CampaignSummary
-from creamtea.human.making.settings import titles
+from creamtea.human.making.settings import declarations
 from creamtea.human.rating.raters import RaterProgress
 from creamtea.human.results.ratings import fingerprint
 from creamtea.report.human.build import build_human
@@ -87,7 +87,8 @@ def act(
         return
     actor = f"organiser, session {who.session_id}"  # sessions have no names of their own
     try:
-        with on_page(LABELS | titles()):
+        titles = {key: declared.setting.title for key, declared in declarations().items()}
+        with on_page(LABELS | titles):
             notice = ActionNotice("done", do(session.database(), actor), done_at)
     except InfrastructureError as error:  # a full disk, say, or one that may not be written
         notice = ActionNotice("error", str(error), errors_at)
