@@ -99,7 +99,7 @@ def test_two_measures_of_a_model_are_judged_over_its_seeds(
     document = study_document("analyses", "test", Table("t", "", "variant", (own, difference), (row,)))
     compared = _measures_compared(document, "analyses/test/t", row, own)
     assert compared is not None
-    (delta,) = compared.deltas.values()
+    (delta,) = compared[2].values()
     assert delta.significant == significant
     if deviation:
         assert delta.bounds == widened(0.02, 0.005, 0.035, spread_of_mean(deviation, 3))

@@ -22,9 +22,9 @@ def test_latency_is_a_percentage_of_each_baseline(database: Database, spec: dict
     report = build_report(database, "teatime")
     nvs = rows_of(report)["softmax-nvs"].cells["latency_p50"]  # 10 ms; the baselines 30 and 20 ms
     assert nvs.percents["softmax-lexicon"] == Percent(50.0, 48.0, 53.0)
-    assert text.percents(nvs) == ["33 % [31, 36]", "50 % [48, 53]"]
+    assert [text.percent(share) for share in nvs.percents.values()] == ["33 % [31, 36]", "50 % [48, 53]"]
     lexicon = rows_of(report)["softmax-lexicon"].cells["latency_p99"]  # 29 ms of 39 ms
-    assert text.percents(lexicon) == ["74 % [72, 77]", "100 %"]
+    assert [text.percent(share) for share in lexicon.percents.values()] == ["74 % [72, 77]", "100 %"]
     assert "% of softmax-greedy / softmax-lexicon" in notes(report, "reading/notes")[1]
     drawn = figure(report, "quality/bleu")
     titles = [field["title"] for field in drawn.spec["layer"][2]["encoding"]["tooltip"]]
@@ -50,7 +50,7 @@ def test_percentages_that_an_earlier_version_measured_have_no_interval(
     ]
     fill_study(database, spec, {"latency": {"metrics": old}})
     nvs = rows_of(build_report(database, "teatime"))["softmax-nvs"].cells["latency_p90"]
-    assert text.percents(nvs) == ["33 %", "50 %"]
+    assert [text.percent(share) for share in nvs.percents.values()] == ["33 %", "50 %"]
 
 
 def test_the_time_of_captures_is_said(database: Database, spec: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ def test_batches_have_a_speed_which_the_figure_shows(database: Database, spec: d
     bounds = (10.64 * exp(-half), 10.64 * exp(half))  # 10.64 ± 0.75 on the scale of logarithms
     assert (greedy.value, greedy.low, greedy.high) == pytest.approx((10.64, *bounds))
     nvs = rows_of(report)["softmax-nvs"].cells["sentences_per_second"]
-    assert text.percents(nvs) == ["26 % [24, 29]"]
+    assert [text.percent(share) for share in nvs.percents.values()] == ["26 % [24, 29]"]
     assert (
         "milliseconds per batch of 4 sentences, 1 thread, 20 sentences" in notes(report, "reading/notes")[1]
     )

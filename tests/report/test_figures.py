@@ -295,7 +295,7 @@ def test_long_names_are_broken_not_cut() -> None:
     rows = [{"name": each, "value": float(place)} for place, each in enumerate(names)]
     encoding = {"x": vega.quantity("value", "BLEU", zero=False), "y": vega.named("name", names)}
     layer = [vega.points(encoding | vega.by_style("name", vega.styles(names)), size=30)]
-    svg = vega.svg(vega.low(vega.figure("long", "Long names", rows, layer), names))
+    svg = vega.svg(vega.figure("long", "Long names", rows, layer, names=names))
     shown = svg.replace("\n", "")
     assert shown.count(">transformer-softmax-<") == 6  # of the axis and the legend
     assert "…" not in shown

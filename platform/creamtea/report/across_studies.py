@@ -20,7 +20,6 @@ from creamtea.report.cells import (
     WITH_SEEDS,
     Scores,
     StudyResults,
-    absent_cell,
     correct,
     near_zero,
     scores_by_model,
@@ -28,7 +27,7 @@ from creamtea.report.cells import (
     with_seeds,
 )
 from creamtea.report.configuration import spec_table
-from creamtea.report.model import Delta, Document, Fact, Notes, Row, Section, Table
+from creamtea.report.model import Cell, Delta, Document, Fact, Notes, Row, Section, Table
 from creamtea.report.tables import ranked, systems_table
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
@@ -208,7 +207,7 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
             cells = {
                 column.key: replace(row.cells[place[0]], delta=None)
                 if place in own
-                else absent_cell(f"study {study.name} does not measure this, or not with these settings")
+                else Cell("absent", f"study {study.name} does not measure this, or not with these settings")
                 for place, column in shown.items()
             }
             rows.append(Row(names[row.name], cells, description=row.description))

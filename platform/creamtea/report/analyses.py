@@ -22,7 +22,6 @@ from creamtea.report.cells import (
     WITH_SEEDS,
     Measured,
     StudyResults,
-    absent_cell,
     correct,
     few_segments,
     idioms_of,
@@ -142,11 +141,8 @@ def differences(
     compared = [
         table
         for layout, rows in zip(layouts, tables, strict=True)
-        for table in (
-            _against_baselines(results, name, spec, layout, rows, steps),
-            _over_settings(results, name, spec, layout, rows, steps),
-        )
-        if table is not None
+        for key, pairs in _pairs(spec, rows, steps).items()
+        if (table := _differences_table(results, name, spec, layout, pairs, key)) is not None
     ]
     if compared:
         samples = " or ".join(f"{n:,}" for n in sorted({step.node.params["samples"] for step in steps}))
@@ -159,46 +155,22 @@ def differences(
     return [], [Notes("differences", (NOT_COMPARED,))] if several else []
 
 
-def _against_baselines(
-    results: StudyResults,
-    name: str,
-    spec: Analysis,
-    layout: TableLayout,
-    rows: Rows,
-    steps: Sequence[Measured],
-) -> Table | None:
+def _pairs(spec: Analysis, rows: Rows, steps: Sequence[Measured]) -> dict[str, list[_Compared]]:
+    """Pair each compared row of a table with its baseline at the same setting, or with the base setting."""
     by_place = {(row.name, setting.parts): row for setting, row in rows}
-    compared = [
-        _Compared(row, setting, by_place[step.node.labels["baseline"], setting.parts], step)
-        for step in steps
-        if "baseline" in step.node.labels
-        for setting, row in rows
-        if row.name == step.node.labels[spec.rows]
-    ]
-    baselines = list(dict.fromkeys(pair.against.name for pair in compared))
-    title = f"Differences from {' and '.join(baselines)}"
-    return _differences_table(results, name, spec, layout, compared, BASELINES, title)
-
-
-def _over_settings(
-    results: StudyResults,
-    name: str,
-    spec: Analysis,
-    layout: TableLayout,
-    rows: Rows,
-    steps: Sequence[Measured],
-) -> Table | None:
     base = (spec.base_setting,)
-    bases = {row.name: row for setting, row in rows if setting.parts == base}
-    compared = [
-        _Compared(row, setting, bases[row.name], step)
-        for step in steps
-        if "baseline" not in step.node.labels
-        for setting, row in rows
-        if row.name == step.node.labels[spec.rows] and row.name in bases and setting.parts != base
-    ]
-    title = f"Differences from {compared[0].against.setting}" if compared else ""
-    return _differences_table(results, name, spec, layout, compared, SETTINGS, title)
+    pairs: dict[str, list[_Compared]] = {BASELINES: [], SETTINGS: []}
+    for step in steps:
+        baseline = step.node.labels.get("baseline")
+        for setting, row in rows:
+            if row.name != step.node.labels[spec.rows]:
+                continue
+            if baseline is not None:
+                against = by_place[baseline, setting.parts]
+                pairs[BASELINES].append(_Compared(row, setting, against, step))
+            elif setting.parts != base and (row.name, base) in by_place:
+                pairs[SETTINGS].append(_Compared(row, setting, by_place[row.name, base], step))
+    return pairs
 
 
 def _differences_table(
@@ -208,7 +180,6 @@ def _differences_table(
     layout: TableLayout,
     compared: Sequence[_Compared],
     key: str,
-    title: str,
 ) -> Table | None:
     measures = [measure for measure in layout.measures if measure.column.key in spec.paired]
     if not compared or not measures:
@@ -219,28 +190,24 @@ def _differences_table(
         for group in (pair.row.name, pair.against.name)
     }
     deltas = {measure.column.key: _column(measure, compared, models) for measure in measures}
+    others = [pair.against.name if key == BASELINES else pair.against.setting for pair in compared]
     rows = [
         Row(
             pair.row.name,
             {column: replace(pair.row.cells[column], delta=own[place]) for column, own in deltas.items()},
-            setting=against(pair.row, pair.against),
+            setting=f"{pair.row.setting} against {other}".strip(),
             against=text.row_name(pair.against),
         )
-        for place, pair in enumerate(compared)
+        for place, (pair, other) in enumerate(zip(compared, others, strict=True))
     ]
     return Table(
         f"{text.key_of(layout.heading)}-{key}",
-        title,
+        f"Differences from {' and '.join(dict.fromkeys(others))}",
         layout.heading,
         tuple(measure.column for measure in measures),
         tuple(rows),
         folded=True,
     )
-
-
-def against(row: Row, other: Row) -> str:
-    """Tell rows of differences apart: "beam 4 against softmax", "beam 64 against beam 4"."""
-    return f"{row.setting} against {other.setting if row.name == other.name else other.name}".strip()
 
 
 def _column(
@@ -261,17 +228,15 @@ def _column(
             )
             deltas.append(with_seeds(delta, own_scores, other_scores))
     corrected = iter(correct(deltas))
-    return [
-        _marked(measure, pair, next(corrected)) if is_there else None
-        for pair, is_there in zip(compared, has_measure, strict=True)
-    ]
-
-
-def _marked(measure: Measure, pair: _Compared, delta: Delta) -> Delta:
-    """Remove the mark if BLEU of both is near zero: which of them is better then means nothing."""
-    values = [row.cells[measure.column.key].value for row in (pair.row, pair.against)]
-    low = measure.column.key == BLEU.key and all(value is not None and value < NEAR_ZERO for value in values)
-    return replace(delta, significant=False, note=NO_MARK) if low and delta.significant else delta
+    marked: list[Delta | None] = []
+    for pair, is_there in zip(compared, has_measure, strict=True):
+        delta = next(corrected) if is_there else None
+        values = [row.cells[measure.column.key].value for row in (pair.row, pair.against)]
+        low = all(value is not None and value < NEAR_ZERO for value in values)
+        if delta is not None and delta.significant and measure.column.key == BLEU.key and low:
+            delta = replace(delta, significant=False, note=NO_MARK)
+        marked.append(delta)
+    return marked
 
 
 def _models(results: StudyResults, name: str, spec: Analysis, group: str) -> list[str]:
@@ -309,25 +274,32 @@ def _results(results: StudyResults, name: str, spec: Analysis) -> AnalysisResult
         groups.setdefault(str(measured.node.labels[spec.rows]), []).append(measured)
     given = idioms_of(results, spec.test_set).needs
     scored_by = _metrics_of(groups)
-    layouts = [_titled(layout, scored_by) for layout in spec.tables]
-    rows = [
-        [
-            (
-                setting,
-                Row(group, {m.column.key: _cell(m, setting, seeds) for m in table.measures}, setting.words),
-            )
+    buckets = found_buckets(groups)
+    layouts, rows, tables = list[TableLayout](), list[Rows](), list[Table]()
+    for declared in spec.tables:
+        measures = tuple(replace(m, column=_column_of(m.column, scored_by)) for m in declared.measures)
+        layout = replace(declared, measures=measures)
+        # measured buckets, as soon as there are some, else the declared settings
+        settings = (buckets if layout.buckets else []) or layout.settings(spec)
+        own = [
+            (setting, Row(group, {m.column.key: _cell(m, setting, seeds) for m in measures}, setting.words))
             for group, seeds in groups.items()
-            for setting in _settings(table, spec, groups)
+            for setting in settings
             if setting.needs in given
         ]
-        for table in layouts
-    ]
-    tables = tuple(
-        table
-        for layout, its_rows in zip(layouts, rows, strict=True)
-        for table in bucket_tables(layout, its_rows) or [_table(layout, [row for _, row in its_rows])]
-    )
-    lists = (table for listed in spec.lists for table in _idioms(listed, spec, groups))
+        layouts.append(layout)
+        rows.append(own)
+        columns = tuple(measure.column for measure in measures)
+        shown, folded = tuple(row for _, row in own), len(own) >= MANY_ROWS
+        whole = Table(text.key_of(layout.heading), "", layout.heading, columns, shown, folded=folded)
+        tables += bucket_tables(layout, own) or [whole]
+    for listed in spec.lists:
+        metrics = {
+            f"{group}, {setting.words}": seeds[0].find(listed.metric, "/".join(setting.parts))
+            for group, seeds in groups.items()
+            for setting in spec.tables[0].settings(spec)
+        }
+        tables += idiom_table(listed, metrics)
     styles = styles_of(results.spec)
     figures = (
         analysis_figure(replace(plot, y=_column_of(plot.y, scored_by)), rows, results.points, groups, styles)
@@ -337,7 +309,7 @@ def _results(results: StudyResults, name: str, spec: Analysis) -> AnalysisResult
     return AnalysisResults(
         name,
         spec,
-        (*tables, *lists, *compared),
+        (*tables, *compared),
         tuple(filter(None, figures)),
         tuple(notes),
         _fewest_segments(results, spec, groups),
@@ -355,11 +327,6 @@ def _metrics_of(groups: Groups) -> dict[str, str]:
     }
 
 
-def _titled(layout: TableLayout, scored_by: Mapping[str, str]) -> TableLayout:
-    measures = (replace(measure, column=_column_of(measure.column, scored_by)) for measure in layout.measures)
-    return replace(layout, measures=tuple(measures))
-
-
 def _column_of(column: Column, scored_by: Mapping[str, str]) -> Column:
     return replace(column, title=scored_by.get(column.key, column.title))
 
@@ -375,32 +342,6 @@ def _fewest_segments(results: StudyResults, spec: Analysis, groups: Groups) -> i
     available = known_count(results.of("test_set", test_set=spec.test_set), "segments")
     limits = [limit for limit in (*buckets, available, spec.first_sentences) if limit is not None]
     return min(limits, default=None)
-
-
-def _settings(layout: TableLayout, spec: Analysis, groups: Groups) -> Sequence[RowSetting]:
-    """Return the rows of a table: measured buckets, as soon as there are some, else the declared settings."""
-    return (found_buckets(groups) if layout.buckets else []) or layout.settings(spec)
-
-
-def _table(layout: TableLayout, rows: Sequence[Row]) -> Table:
-    return Table(
-        text.key_of(layout.heading),
-        "",
-        layout.heading,
-        tuple(measure.column for measure in layout.measures),
-        tuple(rows),
-        folded=len(rows) >= MANY_ROWS,
-    )
-
-
-def _idioms(listed: IdiomList, spec: Analysis, groups: Mapping[str, Sequence[Measured]]) -> tuple[Table, ...]:
-    """Build a list of idioms with a column for each group and setting of the first table."""
-    metrics = {
-        f"{group}, {setting.words}": seeds[0].find(listed.metric, "/".join(setting.parts))
-        for group, seeds in groups.items()
-        for setting in spec.tables[0].settings(spec)
-    }
-    return idiom_table(listed, metrics)
 
 
 def analyses_section(analyses: Sequence[AnalysisResults]) -> Section | None:
@@ -446,7 +387,7 @@ def _analysed(spec: Analysis) -> str:
 def _cell(measure: Measure, setting: RowSetting, measured: Sequence[Measured]) -> Cell:
     for part in setting.parts:
         if reason := measure.undefined.get(part):
-            return absent_cell(reason)
+            return Cell("absent", reason)
     subject = measure.subject(setting)
 
     def read(step: Measured) -> MetricValue | None:

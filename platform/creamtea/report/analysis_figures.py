@@ -107,8 +107,7 @@ def analysis_figure(
 
 def mark(group: str, x: float, cell: Cell, y: Column, label: str) -> Mark:
     """Return a point of a curve with its interval, in the scale of the column's axis."""
-    low, high = vega.scaled(cell.low, y), vega.scaled(cell.high, y)
-    return {"group": group, "x": x, "y": vega.scaled(cell.value, y), "low": low, "high": high, "label": label}
+    return {"group": group, "x": x, **vega.with_bounds(cell, y, "y"), "label": label}
 
 
 def _over_cells(plot: CellPlot, rows: Rows, styles: Styles) -> Figure | None:
@@ -152,16 +151,13 @@ def _over_points(plot: PointPlot, points: Points, groups: Groups, styles: Styles
                 group = f"{model}, {words}" if words else model
                 parts[group] = name, group.removeprefix(name)
                 for point in series_of_step.get(series, ()):
-                    cell = _counted(point) if plot.counted else Cell("ok", value=point.y)
+                    cell = Cell("ok", value=point.y)
+                    if plot.counted:  # a share of as many cases as the label says
+                        of = int(point.label)
+                        low, high = wilson_interval(round(point.y * of), of)
+                        cell = replace(cell, low=low, high=high)
                     marks.append(mark(group, point.x * plot.x.scale, cell, plot.y, point.label))
     return _curves(plot, marks, missing, styles_of_parts(styles, parts), plot.label, {}, plot.diagonal)
-
-
-def _counted(point: CurvePoint) -> Cell:
-    """Return a share of as many cases as the point's label says, with its interval."""
-    of = int(point.label)
-    low, high = wilson_interval(round(point.y * of), of)
-    return Cell("ok", value=point.y, low=low, high=high)
 
 
 def _curves(
@@ -179,16 +175,24 @@ def _curves(
     own_styles = {group: styles[group] for group in groups}
     layer = curve_layers(own_styles, plot.x, plot.y, label, marks, plot.logarithmic)
     encoding = layer[0]["encoding"]
-    _name_ticks(
-        encoding["x"], {x: word for x, word in ticks.items() if any(drawn["x"] == x for drawn in marks)}
-    )
+    # words in the place of a tick's number, where it has some
+    named = {x: word for x, word in ticks.items() if any(drawn["x"] == x for drawn in marks)}
+    if named:
+        words = "".join(f"datum.value == {place:g} ? {json.dumps(word)} : " for place, word in named.items())
+        encoding["x"]["axis"]["labelExpr"] = f"{words}datum.label"
     if isinstance(plot, CellPlot) and not plot.joined:
         layer = [part for part in layer if part["mark"]["type"] != "line"]
     if diagonal:
         for axis, column in (("x", plot.x), ("y", plot.y)):  # as long as the diagonal
             encoding[axis]["scale"] = {"domain": [0, column.scale]}
         encoding["x"]["axis"] = {"format": ",.0f", "grid": False}
-        layer.insert(0, _diagonal(encoding, plot.x, plot.y))
+        ends = [{"x": share * plot.x.scale, "y": share * plot.y.scale} for share in (0.0, 1.0)]
+        of_equals = {
+            "data": {"values": ends},
+            "mark": {"type": "line", "strokeDash": [4, 4], "color": GREY},
+            "encoding": {"x": encoding["x"], "y": encoding["y"]},
+        }
+        layer.insert(0, of_equals)
     return vega.figure(text.key_of(plot.title), plot.title, marks, layer, missing)
 
 
@@ -220,15 +224,7 @@ def _in_rows(plot: RowPlot, rows: Sequence[Row], styles: Styles) -> Figure | Non
     names = [row.name for row in rows]
     measures = list(dict.fromkeys(drawn["group"] for drawn in marks))
     layer = _marks(names, measures, plot, styles)
-    figure = vega.figure(text.key_of(plot.title), plot.title, marks, layer, missing)
-    return vega.low(figure, names)
-
-
-def _name_ticks(x: Spec, ticks: Mapping[float, str]) -> None:
-    """Replace the numbers of ticks by their words, where they have some."""
-    if ticks:
-        words = "".join(f"datum.value == {place:g} ? {json.dumps(word)} : " for place, word in ticks.items())
-        x["axis"]["labelExpr"] = f"{words}datum.label"
+    return vega.figure(text.key_of(plot.title), plot.title, marks, layer, missing, names=names)
 
 
 def curve_layers(
@@ -247,14 +243,8 @@ def curve_layers(
     line = {"x": across, "y": up, "color": style["color"], "strokeDash": style["strokeDash"]}
     layer: list[Spec] = [{"mark": {"type": "line", "strokeWidth": 2}, "encoding": line}]
     if any(row["low"] is not None for row in rows):
-        bounds = {"y": up | {"field": "low"}, "y2": {"field": "high"}}
-        layer.append(
-            {
-                "transform": [{"filter": "isValid(datum.low)"}],
-                "mark": {"type": "rule", "aria": False, "strokeWidth": 1},
-                "encoding": {"x": across, **bounds, "color": style["color"]},
-            }
-        )
+        bounds = {"x": across, "y": up | {"field": "low"}, "y2": {"field": "high"}, "color": style["color"]}
+        layer.append({"transform": [vega.WITH_BOUNDS], **vega.rule(bounds, strokeWidth=1)})
     tooltip = vega.tooltip(
         ("group", "of", ""),
         ("label", label, ""),
@@ -285,21 +275,8 @@ def _marks(names: Sequence[str], groups: Sequence[str], plot: RowPlot, styles: S
         ("group", "measure", ""),
         *vega.with_interval("y", plot.y, bounds="one deviation" if plot.deviations else "95 %"),
     )
+    bounds = {"x": along | {"field": "low"}, "x2": {"field": "high"}, **place}
     return [
-        {
-            "transform": [{"filter": "isValid(datum.low)"}],
-            "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
-            "encoding": {"x": along | {"field": "low"}, "x2": {"field": "high"}, **place},
-        },
+        {"transform": [vega.WITH_BOUNDS], **vega.rule(bounds, strokeWidth=2)},
         vega.points({"x": along, **place, "shape": style["shape"], "tooltip": tooltip}, size=55),
     ]
-
-
-def _diagonal(encoding: Spec, x: Column, y: Column) -> Spec:
-    """Draw the line on which x and y are the same share."""
-    ends = [{"x": share * x.scale, "y": share * y.scale} for share in (0.0, 1.0)]
-    return {
-        "data": {"values": ends},
-        "mark": {"type": "line", "strokeDash": [4, 4], "color": GREY},
-        "encoding": {"x": encoding["x"], "y": encoding["y"]},
-    }

@@ -106,7 +106,7 @@ class _Quality:
             reverse = of_other is not None and other.against == row.name
             candidates = [
                 of_row if row.against == other.name else None,
-                of_other.reversed if of_other is not None and reverse else None,
+                of_other.scaled(-1) if of_other is not None and reverse else None,
                 *candidates,
             ]
         return next((delta for delta in candidates if delta is not None and delta.value is not None), None)
@@ -293,13 +293,11 @@ def _score(row: Row, column: Column) -> str:
 
 def _tested(delta: Delta, column: Column) -> str:
     """Format a difference: "+1.2 BLEU [0.4, 2.0] (significant)"."""
-    sign = "+" if (delta.value or 0.0) > 0 else "−" if (delta.value or 0.0) < 0 else "±"
-    low, high = delta.bounds
     # a note already says why the systems are not told apart
     unmarked = "" if delta.note else "(not significant)"
     verdict = "(significant)" if delta.significant else unmarked
-    size = f"{sign}{text.number(abs(delta.value or 0.0), column)} {column.title}"
-    return " ".join(filter(None, [size, text.interval(low, high, column), verdict]))
+    size = f"{text.signed(delta.value or 0.0, column)} {column.title}"
+    return " ".join(filter(None, [size, text.interval(*delta.bounds, column), verdict]))
 
 
 # ---------------------------------------------------------------- people, idioms, warnings

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -28,7 +27,7 @@ from creamtea.report.cells import (
 from creamtea.report.configuration import configuration_section, imported_models
 from creamtea.report.figures import SystemsOn, learning_choice, recall_choice, recall_curves, speed_of
 from creamtea.report.human.build import campaign_reports
-from creamtea.report.human.campaign import CampaignReport, human_columns
+from creamtea.report.human.campaign import human_columns
 from creamtea.report.latency import latency_note, latency_table, threads_in_words
 from creamtea.report.model import (
     Block,
@@ -108,12 +107,22 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
             "Figures",
             (*_figure_sections(results, tables, analyses), learning_choice(results)) if spec.variants else (),
         ),
-        _human_section(campaigns, left_out),
+        Section(
+            "human",
+            "Human evaluation",
+            (
+                *(campaign.section() for campaign in campaigns),
+                *([Notes("left_out", tuple(left_out))] if left_out else []),
+            ),
+        ),
         analyses_section(analyses),
         ngrams_section(session, results) if complete else None,
         _provenance_section(row, results, tables),
         configuration_section(session, row, spec, alone, imported_models(results)),
     ]
+    outcomes = Counter(node.outcome for node in steps_of(nodes).values())
+    by_number = sorted(outcomes.items(), key=lambda outcome: (-outcome[1], outcome[0]))
+    steps = ", ".join(f"{number} {outcome}" for outcome, number in by_number)
     return Document(
         kind="study",
         name=row.name,
@@ -124,19 +133,12 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
             Fact("number", row.id),
             Fact("started", row.created_at),
             Fact("finished", row.finished_at or "not yet"),
-            Fact("steps", _steps(nodes)),
+            Fact("steps", steps),
             Fact("baseline", spec.baseline),
         ),
         test_sets=tuple(spec.test_sets),
         sections=tuple(section for section in sections if section is not None and section.blocks),
     )
-
-
-def _steps(nodes: Iterable[Node]) -> str:
-    """Count steps by outcome: "36 succeeded, 1 failed, 3 unavailable"."""
-    counts = Counter(node.outcome for node in steps_of(nodes).values())
-    ranked = sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
-    return ", ".join(f"{count} {state}" for state, count in ranked)
 
 
 # ---------------------------------------------------------------- systems and figures
@@ -155,16 +157,14 @@ def _systems_section(results: StudyResults, systems: SystemsOn) -> Section:
     few = few_segments(systems.test_set, segments)
     references = {name for name, system in results.spec.systems.items() if system.reference is not None}
     sorted_table = ranked(systems.table, references)
-    blocks: tuple[Block, ...] = (sorted_table, *few, *column_meanings(systems.table.columns), *missed)
-    if systems.pairs:
-        blocks = (*blocks, pairs_table(sorted_table, systems.pairs))
-    if systems.agreement is not None:
-        blocks = (*blocks, systems.agreement)
-    if systems.further is not None:
-        blocks = (*blocks, systems.further)
-    blocks = (*blocks, *group_tables(results, systems.test_set))
-    if speed_of(systems.table) is not None and (means := latency_table(results)) is not None:
-        blocks = (*blocks, means)
+    more = (
+        pairs_table(sorted_table, systems.pairs) if systems.pairs else None,
+        systems.agreement,
+        systems.further,
+        *group_tables(results, systems.test_set),
+        None if speed_of(systems.table) is None else latency_table(results),
+    )
+    blocks = (sorted_table, *few, *column_meanings(systems.table.columns), *missed, *filter(None, more))
     return Section(systems.test_set, systems.test_set, blocks, facts=tuple(facts), test_set=systems.test_set)
 
 
@@ -183,12 +183,6 @@ def _figure_sections(
         blocks += [parameters] if parameters else []
         sections.append(Section(systems.test_set, "", tuple(blocks), test_set=systems.test_set))
     return sections
-
-
-def _human_section(campaigns: Sequence[CampaignReport], left_out: Sequence[str]) -> Section:
-    blocks: list[Block] = [campaign.section() for campaign in campaigns]
-    blocks += [Notes("left_out", tuple(left_out))] if left_out else []
-    return Section("human", "Human evaluation", tuple(blocks))
 
 
 # ---------------------------------------------------------------- how to read it
@@ -245,14 +239,10 @@ def _hardware(results: StudyResults) -> tuple[str, ...]:
     for timing in results.of("latency"):
         for metric in timing.metrics:
             if hardware := metric.detail.get("hardware"):
-                machines[f"latency: {_flat(hardware)}"] = None
+                if isinstance(hardware, dict):
+                    hardware = ", ".join(f"{key} {item}" for key, item in hardware.items())
+                machines[f"latency: {hardware}"] = None
     return tuple(machines)
-
-
-def _flat(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {item}" for key, item in value.items())
-    return str(value)
 
 
 # ---------------------------------------------------------------- failures, provenance
@@ -268,11 +258,12 @@ def _failed(nodes: Iterable[Node]) -> tuple[str, ...]:
         state, reason = state_of(node)
         if state == "failed" and node.error_kind != "upstream":
             reasons.setdefault(reason, step_title(node))
-    for reason, place in list(reasons.items())[:1]:
-        more = f" {counted(len(reasons) - 1, 'more failure')} below." if len(reasons) > 1 else ""
-        first_line = reason.partition("\n")[0].rstrip(".")
-        return (f"Failed: {place}: {one_line(first_line, 200)}.{more}",)
-    return ()
+    if not reasons:
+        return ()
+    reason, place = next(iter(reasons.items()))
+    more = f" {counted(len(reasons) - 1, 'more failure')} below." if len(reasons) > 1 else ""
+    first_line = reason.partition("\n")[0].rstrip(".")
+    return (f"Failed: {place}: {one_line(first_line, 200)}.{more}",)
 
 
 def _failures_section(nodes: Iterable[Node]) -> Section:
@@ -299,12 +290,6 @@ def _failure(state: str, reason: str, nodes: Sequence[Node]) -> Entry:
     return Entry(name, (), (*passages, Passage(places, "; ".join(map(step_title, nodes)))))
 
 
-def _plugins(nodes: Iterable[Node]) -> tuple[str, ...]:
-    """Return the plug-ins that steps were run with, perhaps by earlier runs: "creamtea-lab 1.0"."""
-    used = {f"{name} {version}" for node in nodes for name, version in node.facts.get("plugins", {}).items()}
-    return tuple(sorted(used))
-
-
 def _provenance_section(row: StudyRow, results: StudyResults, tables: Sequence[SystemsOn]) -> Section:
     seeds = tuple(
         f"{name}: {', '.join(map(str, variant.seeds))}" for name, variant in results.spec.variants.items()
@@ -316,10 +301,16 @@ def _provenance_section(row: StudyRow, results: StudyResults, tables: Sequence[S
         if column.signature
     }
     hardware = _hardware(results)
+    # of the steps, which earlier runs may have run
+    plugins = {
+        f"{name} {version}"
+        for node in results.nodes
+        for name, version in node.facts.get("plugins", {}).items()
+    }
     facts = (
         Fact("config hash", row.config_hash, code=True),
         Fact("code version", row.code_version),
-        *([Fact("plug-ins", plugins)] if (plugins := _plugins(results.nodes)) else []),
+        *([Fact("plug-ins", tuple(sorted(plugins)))] if plugins else []),
         *([Fact("seeds", seeds)] if seeds else []),
         *(Fact(f"model {model.label}", model.value) for model in imported_models(results)),
         *([Fact("hardware", hardware or "not reported yet")] if seeds or hardware else []),

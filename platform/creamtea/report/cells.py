@@ -180,10 +180,6 @@ def known_count(measured: Sequence[Measured], name: str) -> int | None:
 Read = Callable[[Measured], MetricValue | None]
 
 
-def absent_cell(note: str) -> Cell:
-    return Cell("absent", note)
-
-
 def state_of(node: Node) -> tuple[str, str]:
     """Return the cell state of a node's step, and why it has no value."""
     if node.state == "succeeded":
@@ -201,7 +197,7 @@ def state_of(node: Node) -> tuple[str, str]:
 def read_cell(measured: Sequence[Measured], read: Read, missing: str) -> Cell:
     """Return one cell from the nodes of a system's seeds. `missing`: the note if there are no nodes."""
     if not measured:
-        return absent_cell(missing)
+        return Cell("absent", missing)
     values: list[MetricValue] = []
     gaps: list[tuple[str, str, str]] = []  # state, note, seed
     for step in measured:
@@ -425,7 +421,7 @@ def all_differences(results: StudyResults, test_set: str, metric: Metric) -> dic
         for (i, other), (j, system) in combinations(places, 2)
     }
     tested = _corrected_together(results, test_set, metric, stored)
-    return tested | {(other, system): delta.reversed for (system, other), delta in tested.items()}
+    return tested | {(other, system): delta.scaled(-1) for (system, other), delta in tested.items()}
 
 
 def _corrected_together(

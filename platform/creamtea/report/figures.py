@@ -7,7 +7,7 @@ analyses, `sweeps` scores over a parameter.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from creamtea.contract.step import Column
@@ -127,17 +127,18 @@ def ranking(systems: SystemsOn, metric: Column, references: Collection[str]) -> 
         if cell.value is None:
             missing.append(text.not_drawn(name, cell.state))
             continue
-        bounds = {bound: vega.scaled(getattr(cell, bound), metric) for bound in ("value", "low", "high")}
-        rows.append({"name": name, "system": row.name, "baseline": row.baseline, **bounds})
+        own = {"name": name, "system": row.name, "baseline": row.baseline}
+        rows.append(own | vega.with_bounds(cell, metric))
     rows.sort(key=lambda row: -sign * row["value"])
     x = vega.quantity("value", text.heading(metric), zero=False)
-    y = vega.named("name", [row["name"] for row in rows])
+    names = [row["name"] for row in rows]
+    y = vega.named("name", names)
     style = vega.by_style("system", systems.styles, legend={})
     tooltip = vega.tooltip(("name", "system", ""), *vega.with_interval("value", metric))
     of_baseline = {"filter": "datum.baseline"}
     dashed = {"type": "rule", "aria": False, "strokeDash": [4, 4], "color": vega.GREY}
     across = {"x": x | {"field": "low"}, "x2": {"field": "high"}, "y": y, "color": style["color"]}
-    drawn = vega.figure(
+    return vega.figure(
         "ranking",
         f"{metric.title} of each system ({systems.test_set})",
         rows,
@@ -147,8 +148,8 @@ def ranking(systems: SystemsOn, metric: Column, references: Collection[str]) -> 
             vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90),
         ],
         missing,
+        names=names,
     )
-    return vega.low(drawn, [row["name"] for row in rows])
 
 
 def speed_of(systems: Table) -> Column | None:
@@ -179,7 +180,16 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
     for row in systems.table.rows:
         score, time = row.cells[metric.key], latency.get(row.name, Cell("absent"))
         rows.append(
-            {"system": row.name, "description": row.description, **_place(score, metric, time, baselines)}
+            {
+                "system": row.name,
+                "description": row.description,
+                **vega.with_bounds(score, metric, "quality"),
+                **{"latency": time.value, "latency_low": time.low, "latency_high": time.high},
+                **{
+                    f"percent{place}": text.percent(time.percents[name]) if name in time.percents else None
+                    for place, name in enumerate(baselines)
+                },
+            }
         )
         missing += [text.not_drawn(row.name, cell.state) for cell in (score, time) if cell.value is None][:1]
     axis = "latency p50, ms per sentence" if clock is P50 else "sentences per second"
@@ -196,7 +206,7 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
     )
     up = {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": style["color"]}
     across = {"x": x | {"field": "latency_low"}, "x2": {"field": "latency_high"}, "y": y}
-    drawn = vega.figure(
+    return vega.figure(
         metric.key,
         f"{metric.title} against latency ({systems.test_set})",
         rows,
@@ -207,23 +217,8 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
             *labels,
         ],
         missing,
+        choice=(metric.title,),
     )
-    return replace(drawn, choice=(metric.title,))
-
-
-def _place(score: Cell, metric: Column, time: Cell, baselines: Sequence[str]) -> dict[str, Any]:
-    return {
-        "quality": vega.scaled(score.value, metric),
-        "low": vega.scaled(score.low, metric),
-        "high": vega.scaled(score.high, metric),
-        "latency": time.value,
-        "latency_low": time.low,
-        "latency_high": time.high,
-        **{
-            f"percent{place}": text.percent(time.percents[name]) if name in time.percents else None
-            for place, name in enumerate(baselines)
-        },
-    }
 
 
 def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> Choice:
@@ -250,7 +245,13 @@ def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str,
     if not curves:
         return None
     places, missing = _recall_of_systems(systems.table, series)
-    rows = [*_recall_of_curves(curves), *places]
+    of_curve = {"low": None, "high": None, "system": "", "label": ""}
+    rows: list[dict[str, Any]] = [
+        {"selection": curve.group, "size": point.x, "recall": point.y, "setting": point.label} | of_curve
+        for curve in curves
+        for point in curve.points
+    ]
+    rows += places
     x: Spec = {
         "field": "size",
         "type": "quantitative",
@@ -260,31 +261,14 @@ def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str,
     }
     y = vega.quantity("recall", f"{title} recall", zero=False) | {"axis": {"format": ".0%"}}
     y["scale"]["nice"] = False  # no tick above 100 %
-    drawn = vega.figure(
+    return vega.figure(
         scope,
         f"{title.capitalize()} recall against selected size ({systems.test_set})",
         rows,
         _recall_layers(x, y, rows, list(dict.fromkeys(curve.group for curve in curves)), systems.styles),
         missing,
+        choice=(title,),
     )
-    return replace(drawn, choice=(title,))
-
-
-def _recall_of_curves(curves: Sequence[Curve]) -> list[dict[str, Any]]:
-    return [
-        {
-            "selection": curve.group,
-            "size": point.x,
-            "recall": point.y,
-            "setting": point.label,
-            "low": None,
-            "high": None,
-            "system": "",
-            "label": "",
-        }
-        for curve in curves
-        for point in curve.points
-    ]
 
 
 def _recall_of_systems(table: Table, series: str) -> tuple[list[dict[str, Any]], list[str]]:
@@ -326,6 +310,7 @@ def _recall_layers(
     of_curves, of_systems = {"filter": "datum.selection !== null"}, {"filter": "datum.selection === null"}
     line = vega.by_style("selection", vega.greys(groups), "strokeDash")
     line |= {"x": x, "y": y, "order": {"field": "size", "type": "quantitative"}}
+    bounds = {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": style["color"]}
     return [
         {
             "transform": [of_curves],
@@ -337,11 +322,7 @@ def _recall_layers(
             "mark": {"type": "point", "filled": True, "size": 30, "color": vega.GREY},
             "encoding": {"x": x, "y": y, "tooltip": tooltip},
         },
-        {
-            "transform": [of_systems, {"filter": "isValid(datum.low)"}],
-            "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
-            "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": style["color"]},
-        },
+        {"transform": [of_systems, vega.WITH_BOUNDS], **vega.rule(bounds, strokeWidth=2)},
         {"transform": [of_systems], **vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90)},
         *labels,
     ]
@@ -393,13 +374,6 @@ def learning_figures(
     return Choice("learning", "Learning curves", ("Curve",), tuple(figures), "no training has ended yet")
 
 
-def _why_without(series: str, recorded: Collection[str]) -> str:
-    # perplexity has the same points as the loss, unless it is infinite
-    if series == "dev_perplexity" and "dev_loss" in recorded:
-        return "infinite: a reference has probability 0"
-    return "no points yet"
-
-
 def learning_curves(
     runs: Runs,
     series: str,
@@ -435,7 +409,10 @@ def learning_curves(
         {"mark": {"type": "line", "strokeWidth": 2}, "encoding": line},
         vega.points(points, size=35),
     ]
-    missing = [f"{run} ({(ended or {}).get(run) or _why_without(series, runs[run])})" for run in waiting]
+    # perplexity has the same points as the loss, unless it is infinite
+    infinite = [run for run in waiting if series == "dev_perplexity" and "dev_loss" in runs[run]]
+    why = dict.fromkeys(infinite, "infinite: a reference has probability 0") | dict(ended or {})
+    missing = [f"{run} ({why.get(run, 'no points yet')})" for run in waiting]
     words = f"{title[0].upper()}{title[1:]}" + (f": {objective}" if objective else "")
     key = f"{series}-{text.key_of(objective)}" if objective else series
-    return replace(vega.figure(key, words, rows, layer, missing), choice=(title,))
+    return vega.figure(key, words, rows, layer, missing, choice=(title,))

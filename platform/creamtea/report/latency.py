@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from creamtea.contract.step import Column
-from creamtea.report.cells import Measured, StudyResults, absent_cell, read_cell, state_of
+from creamtea.report.cells import Measured, StudyResults, read_cell, state_of
 from creamtea.report.model import Cell, Percent, Row, Table
 from creamtea.stats.estimate import Estimate, positive_estimate
 from creamtea.stats.resampling import FEW_VALUES, MIN_VALUES
@@ -15,25 +15,14 @@ from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
 from creamtea.wording import counted
 
-P50 = Column(
-    "latency_p50", "p50", 1, "lower", 1.0, "ms", note="median latency of a sentence", group="latency"
-)
-LATENCY = (
-    P50,
-    *(
-        Column(
-            f"latency_p{percent}",
-            f"p{percent}",
-            1,
-            "lower",
-            1.0,
-            "ms",
-            note=f"{percent} % of the sentences take less",
-            group="latency",
-        )
-        for percent in (90, 99)
-    ),
-)
+
+def _percentile(percent: int, note: str) -> Column:
+    key, title = f"latency_p{percent}", f"p{percent}"
+    return Column(key, title, 1, "lower", 1.0, "ms", note=note, group="latency")
+
+
+P50 = _percentile(50, "median latency of a sentence")
+LATENCY = (P50, *(_percentile(percent, f"{percent} % of the sentences take less") for percent in (90, 99)))
 SPEED = Column(
     "sentences_per_second", "sentences/s", 2, "higher", note="mean over repetitions", group="latency"
 )
@@ -42,14 +31,6 @@ LATENCY_MEANS = (
     *(replace(column, key=column.key.replace("_p", "_mean_p"), note="") for column in LATENCY),
     SPEED,
 )
-
-
-def latency_columns(batch_size: int) -> tuple[Column, ...]:
-    """Return the latency columns of the systems' table."""
-    if batch_size == 1:
-        return LATENCY
-    of_batch = f" of a batch of {batch_size} sentences"
-    return (*(replace(column, note=f"{column.title}{of_batch}") for column in LATENCY), SPEED)
 
 
 _MEANS = {column.key for column in LATENCY_MEANS}
@@ -115,8 +96,12 @@ def threads_in_words(count: int) -> str:
 
 
 def timed_columns(results: StudyResults, test_set: str) -> tuple[Column, ...]:
+    """Return the latency columns of the systems' table."""
     timed = _timed(results) if is_timed_on(results.spec, test_set) else None
-    return latency_columns(timed.batch_size) if timed is not None else ()
+    if timed is None or timed.batch_size == 1:
+        return () if timed is None else LATENCY
+    of_batch = f" of {timed.unit}"
+    return (*(replace(column, note=f"{column.title}{of_batch}") for column in LATENCY), SPEED)
 
 
 def is_timed_on(spec: Study, test_set: str) -> bool:
@@ -151,9 +136,8 @@ def latency_cells(results: StudyResults, columns: Sequence[Column]) -> dict[tupl
 
     def cell(system: str, key: str) -> Cell:
         if system not in timed:
-            return absent_cell(
-                "the study does not time this system" if spec.systems[system].runs else NO_MODEL
-            )
+            runs = spec.systems[system].runs
+            return Cell("absent", "the study does not time this system" if runs else NO_MODEL)
 
         def read(run: Measured) -> MetricValue | None:
             metric = run.find(key, str(timed.index(system)))

@@ -13,11 +13,16 @@ from typing import Any, TypeVar
 
 from creamtea.contract.step import Column
 from creamtea.document.mistakes import StudyWarning
-from creamtea.stats.estimate import Spread, p_with_seeds, widened
+from creamtea.stats.estimate import Spread, p_with_seeds, spread_of_mean, widened
 
 CONTENTS_LEVELS = 2  # levels of headings in a table of contents
 
 # ---------------------------------------------------------------- cells
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
 
 SEEDS_MISSING = "not marked: the score of a seed is missing, and with it the interval over seeds"
 ONE_SEED = (
@@ -70,21 +75,15 @@ class Delta:
         low, high = self.bounds
         return low is not None and high is not None and (low > 0 or high < 0)
 
-    @property
-    def reversed(self) -> Delta:
-        """The difference of the other system from this one."""
-
-        def less(value: float | None) -> float | None:
-            return None if value is None else -value
-
-        return replace(
-            self,
-            value=less(self.value),
-            low=less(self.high),
-            high=less(self.low),
-            seeds_low=less(self.seeds_high),
-            seeds_high=less(self.seeds_low),
-        )
+    def scaled(self, factor: float) -> Delta:
+        """Return the difference in another unit; by −1, that of the other system from this one."""
+        ends = (self.low, self.high, self.seeds_low, self.seeds_high)
+        low, high, seeds_low, seeds_high = (_times(end, factor) for end in ends)
+        if factor < 0:
+            low, high, seeds_low, seeds_high = high, low, seeds_high, seeds_low
+        bounds = {"low": low, "high": high, "seeds_low": seeds_low, "seeds_high": seeds_high}
+        spread = self.spread and replace(self.spread, square=self.spread.square * factor**2)
+        return replace(self, value=_times(self.value, factor), spread=spread, **bounds)
 
     def with_seeds(self, spread: Spread) -> Delta:
         """Add the error over seeds to the error over segments."""
@@ -124,6 +123,17 @@ class Cell:
     delta: Delta | None = None
     words: str = ""  # shown in place of the number: a verdict, a p-value, a range of ranks
     by_definition: bool = False  # the same whatever the system does, so never marked as best
+
+    @property
+    def spread(self) -> Spread | None:
+        """The error over seeds of the mean; None of a single seed."""
+        return None if self.deviation is None else spread_of_mean(self.deviation, self.seeds)
+
+    def scaled(self, factor: float) -> Cell:
+        """Return the cell in another unit."""
+        numbers = (self.value, self.low, self.high, self.deviation)
+        value, low, high, deviation = (_times(number, factor) for number in numbers)
+        return replace(self, value=value, low=low, high=high, deviation=deviation)
 
 
 # ---------------------------------------------------------------- blocks
@@ -319,11 +329,18 @@ class Document:
 
     def table(self, path: str) -> Table:
         """Return the one table whose path ends with this one: "means", "systems/test". KeyError otherwise."""
-        return _one(path, [block for place, block in self.walk() if _ends(place, path)], Table)
+        return self._one(path, Table)
 
     def section(self, path: str) -> Section:
         """Return the one section whose path ends with this one. KeyError otherwise."""
-        return _one(path, [block for place, block in self.walk() if _ends(place, path)], Section)
+        return self._one(path, Section)
+
+    def _one(self, path: str, kind: type[Kind]) -> Kind:
+        at_path = (block for place, block in self.walk() if f"/{place}".endswith(f"/{path}"))
+        matches = [block for block in at_path if isinstance(block, kind)]
+        if len(matches) != 1:
+            raise KeyError(f"{len(matches)} {kind.__name__.lower()}s end with {path!r}")
+        return matches[0]
 
     def only(self, test_set: str, keep: Callable[[Section], bool] = lambda _: False) -> Document:
         """Remove what belongs to other test sets, except top sections that `keep` accepts."""
@@ -360,17 +377,6 @@ def _headings(blocks: Iterable[Block], above: str, level: int) -> Iterator[Headi
             yield from _headings(block.blocks, path, level + bool(block.title))
 
 
-def _ends(place: str, path: str) -> bool:
-    return place == path or place.endswith(f"/{path}")
-
-
-def _one(path: str, blocks: list[Block], kind: type[Kind]) -> Kind:
-    matches = [block for block in blocks if isinstance(block, kind)]
-    if len(matches) != 1:
-        raise KeyError(f"{len(matches)} {kind.__name__.lower()}s end with {path!r}")
-    return matches[0]
-
-
 def _of_test_set(section: Section, test_set: str) -> Section | None:
     """Return a section without other test sets' sections; None if nothing is left."""
     if section.test_set not in ("", test_set):
@@ -379,10 +385,8 @@ def _of_test_set(section: Section, test_set: str) -> Section | None:
         _of_test_set(block, test_set) if isinstance(block, Section) else block for block in section.blocks
     )
     kept = tuple(block for block in blocks if block is not None)
-    emptied = any(isinstance(block, Section) for block in section.blocks) and not any(
-        isinstance(block, Section) for block in kept
-    )
-    return None if emptied else replace(section, blocks=kept)
+    before, after = (any(isinstance(block, Section) for block in each) for each in (section.blocks, kept))
+    return None if before and not after else replace(section, blocks=kept)
 
 
 def column_meanings(columns: Iterable[Column]) -> tuple[Facts, ...]:

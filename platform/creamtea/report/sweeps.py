@@ -254,8 +254,8 @@ def _over(
     x = Column("x", f"{sweep.title} (log scale)" if logarithmic else sweep.title, 2)
     layer = curve_layers(vega.styles(curve for curve, _ in curves), x, y, "system", rows, logarithmic)
     title = f"{y.title} over {sweep.title} ({about})"
-    drawn = vega.figure(f"{sweep.parameter}-{key}", title, rows, layer, list(missing))
-    return replace(drawn, choice=(sweep.title, choice))
+    chosen_by = (sweep.title, choice)
+    return vega.figure(f"{sweep.parameter}-{key}", title, rows, layer, list(missing), choice=chosen_by)
 
 
 def _own_test_sets(everywhere: Sequence[SystemsOn], key: str) -> dict[str, Cell]:

@@ -19,7 +19,6 @@ from creamtea.report.cells import (
     Measured,
     Pair,
     StudyResults,
-    absent_cell,
     differences,
     idioms_of,
     read_cell,
@@ -42,40 +41,23 @@ AGREEMENT = (
     Column("length_source", "length to source", 3, note="characters over those of the source"),
 )
 _RECALL = "share of the unique reference subwords{} that the selected vocabulary holds; 100 for a full one"
-RECALL_WORDS = Column(
+
+
+def _recall_column(key: str, title: str, note: str) -> Column:
+    return Column(key, title, 1, "higher", 100.0, "%", note=note, group="recall")
+
+
+RECALL_WORDS = _recall_column(
     "recall_idiom_words",
     "idiom recall",
-    1,
-    "higher",
-    100.0,
-    "%",
-    note="share of the unique subwords of the idioms' translations that are selected from the idioms' words "
-    "alone (NVS paper, section 2.3)",
-    group="recall",
+    "share of the unique subwords of the idioms' translations that are selected from the idioms' words alone "
+    "(NVS paper, section 2.3)",
 )
-RECALL_IDIOM = Column(
-    "recall_idiom",
-    "idiom recall in context",
-    1,
-    "higher",
-    100.0,
-    "%",
-    note=_RECALL.format(" of the idioms"),
-    group="recall",
+RECALL_IDIOM = _recall_column("recall_idiom", "idiom recall in context", _RECALL.format(" of the idioms"))
+RECALL_MACRO = _recall_column(
+    "recall_macro", "recall per idiom in context", "mean over distinct idioms of the recall within each"
 )
-RECALL_MACRO = Column(
-    "recall_macro",
-    "recall per idiom in context",
-    1,
-    "higher",
-    100.0,
-    "%",
-    note="mean over distinct idioms of the recall within each",
-    group="recall",
-)
-RECALL_SENTENCE = Column(
-    "recall_sentence", "recall", 1, "higher", 100.0, "%", note=_RECALL.format(""), group="recall"
-)
+RECALL_SENTENCE = _recall_column("recall_sentence", "recall", _RECALL.format(""))
 SELECTED = Column(
     "selected_size", "selected", 0, "lower", note="mean size of a sentence's vocabulary", group="recall"
 )
@@ -138,8 +120,12 @@ def systems_table(results: StudyResults, test_set: str, campaigns: Sequence[Huma
     timed = timed_columns(results, test_set)
     latency = latency_cells(results, timed)
     rows = []
-    for system in _systems(spec, test_set):
+    shown = {*spec.systems_on(test_set), *(spec.timed() if is_timed_on(spec, test_set) else ())}
+    for system in (name for name in spec.systems if name in shown):
         baseline = spec.baseline_of(system)
+        described = describe_system(spec, system)
+        if spec.compared(system) and baseline != spec.baseline:
+            described += f"; compared with {baseline}"
         cells = {
             metric.name(): replace(
                 score_cell(results, system, test_set, metric),
@@ -155,7 +141,7 @@ def systems_table(results: StudyResults, test_set: str, campaigns: Sequence[Huma
             Row(
                 system,
                 {column.key: cells[column.key] for column in columns},
-                description=_description(spec, system),
+                description=described,
                 baseline=baseline == system,
                 against=baseline if spec.compared(system) else "",
             )
@@ -314,10 +300,18 @@ def further_table(results: StudyResults, test_set: str, systems: Table) -> Table
 
 def _columns(results: StudyResults, test_set: str, campaigns: Sequence[HumanColumns]) -> tuple[Column, ...]:
     spec, idioms = results.spec, idioms_of(results, test_set)
-    columns = [_metric_column(results, test_set, metric) for metric in spec.metrics_on(test_set)]
+    columns = []
+    for metric in spec.metrics_on(test_set):
+        signatures = {
+            str(score.detail.get("signature", ""))
+            for measured in results.of("score", test_set=test_set, metric=metric.name())
+            if (score := measured.find(metric.row())) is not None
+        }
+        columns.append(metric.column(signature=" and ".join(sorted(signatures - {""}))))
     columns += [column for campaign in campaigns for column in campaign.columns]
     scored = spec.test_sets[test_set].has_references
-    if scored and any(_selects(spec, system) for system in spec.systems_on(test_set)):
+    here = [spec.systems[system] for system in spec.systems_on(test_set)]
+    if scored and any(system.runs and system.selection.kind != "full" for system in here):
         columns += [RECALL_WORDS] if idioms.by_words else []
         columns += [RECALL_IDIOM] if idioms.count != 0 else []
         columns += [RECALL_MACRO] if idioms.repeated else []
@@ -333,72 +327,32 @@ def _length_metric(spec: Study) -> Metric | None:
     return next((metric for metric in spec.metrics if metric.counts_length), None)
 
 
-def _selects(spec: Study, system: str) -> bool:
-    """Return whether the system leaves subwords out, so that references may lack some."""
-    return spec.systems[system].runs and spec.systems[system].selection.kind != "full"
-
-
-def _systems(spec: Study, test_set: str) -> list[str]:
-    """Return the systems that translate the test set or are timed on it, in the study's order."""
-    shown = set(spec.systems_on(test_set))
-    if is_timed_on(spec, test_set):
-        shown |= set(spec.timed())
-    return [name for name in spec.systems if name in shown]
-
-
-def _description(spec: Study, system: str) -> str:
-    words, against = describe_system(spec, system), spec.baseline_of(system)
-    other = spec.compared(system) and against != spec.baseline
-    return f"{words}; compared with {against}" if other else words
-
-
-# ---------------------------------------------------------------- metrics
-
-
-def _metric_column(results: StudyResults, test_set: str, metric: Metric) -> Column:
-    """Return a metric's column with the signatures that its steps stored."""
-    signatures = {
-        str(score.detail.get("signature", ""))
-        for measured in results.of("score", test_set=test_set, metric=metric.name())
-        if (score := measured.find(metric.row())) is not None
-    }
-    return metric.column(signature=" and ".join(sorted(signatures - {""})))
-
-
-# ---------------------------------------------------------------- what the outputs are like
-
-
 def _output_cells(results: StudyResults, system: str, test_set: str) -> dict[str, Cell]:
     outputs = results.outputs(system, test_set)
     selected = read_cell(outputs, lambda step: step.find("selected_size"), NOT_TRANSLATED)
-    return {
+    cells = {
         RECALL_WORDS.key: _recall(results, system, test_set, "recall", "idiom_words"),
         RECALL_IDIOM.key: _recall(results, system, test_set, "recall", "idiom"),
         RECALL_MACRO.key: _recall(results, system, test_set, "recall_macro", "idiom"),
         RECALL_SENTENCE.key: _recall(results, system, test_set, "recall", "sentence"),
-        SELECTED.key: selected if results.spec.systems[system].runs else absent_cell(NO_MODEL),
+        SELECTED.key: selected if results.spec.systems[system].runs else Cell("absent", NO_MODEL),
         EMPTY.key: read_cell(outputs, lambda step: step.find("empty"), NOT_TRANSLATED),
-        **_length_ratio(results, system, test_set),
         **_agreement(results, system, test_set),
     }
+    if (metric := _length_metric(results.spec)) is not None:
+        measured = results.of("score", system=system, test_set=test_set, metric=metric.name())
+        missing = why_no_score(results.spec, system, test_set)
+        cells[LENGTH.key] = read_cell(measured, lambda step: step.find("length_ratio"), missing)
+    return cells
 
 
 def _recall(results: StudyResults, system: str, test_set: str, name: str, scope: str) -> Cell:
     if not results.spec.systems[system].runs:
-        return absent_cell(NO_MODEL)
+        return Cell("absent", NO_MODEL)
     if not results.spec.systems[system].selection.selects:
         return Cell("ok", value=1.0, seeds=1, by_definition=True)  # nothing is left out
     measured = results.of("recall", system=system, test_set=test_set)
     return read_cell(measured, lambda step: step.find(name, scope), NOT_TRANSLATED)
-
-
-def _length_ratio(results: StudyResults, system: str, test_set: str) -> dict[str, Cell]:
-    metric = _length_metric(results.spec)
-    if metric is None:
-        return {}
-    measured = results.of("score", system=system, test_set=test_set, metric=metric.name())
-    missing = why_no_score(results.spec, system, test_set)
-    return {LENGTH.key: read_cell(measured, lambda step: step.find("length_ratio"), missing)}
 
 
 def _agreement(results: StudyResults, system: str, test_set: str) -> dict[str, Cell]:
@@ -424,7 +378,7 @@ def trainings_table(results: StudyResults) -> Table:
         name = str(run.node.labels["variant"])
         select_by = trainings[name].select_by
         cells = {
-            column.key: absent_cell(f"{name} is selected by {select_by}")
+            column.key: Cell("absent", f"{name} is selected by {select_by}")
             if column in DEVELOPMENT.values() and column != DEVELOPMENT[select_by]
             else _training_cell(run, column.key)
             for column in columns
@@ -466,5 +420,5 @@ def corpora_table(results: StudyResults) -> Table:
 
 def _count(corpus: Measured, name: str, subject: str) -> Cell:
     if state_of(corpus.node)[0] == "ok" and corpus.find(name, subject) is None:
-        return absent_cell("not counted for this corpus")
+        return Cell("absent", "not counted for this corpus")
     return read_cell([corpus], lambda measured: measured.find(name, subject), "")

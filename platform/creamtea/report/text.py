@@ -41,11 +41,6 @@ def value(cell: Cell, column: Column) -> str:
     return STATE_WORDS[cell.state] if cell.value is None else number(cell.value, column)
 
 
-def deviation(cell: Cell, column: Column) -> str:
-    """Format the deviation over several seeds: "± 0.3", or nothing."""
-    return "" if cell.deviation is None else f"± {number(cell.deviation, column)}"
-
-
 def interval(low: float | None, high: float | None, column: Column) -> str:
     """Format an interval: "[32.9, 35.6]", or nothing without bounds."""
     if low is None or high is None:
@@ -62,41 +57,36 @@ def difference(delta: Delta, column: Column) -> list[str]:
     """
     if delta.value is None:
         return [f"Δ {STATE_WORDS[delta.state]}"]
-    sign = "+" if delta.value > 0 else "−" if delta.value < 0 else "±"
-    mark = "*" if delta.significant else ""
     shown = [
-        f"{sign}{number(abs(delta.value), column)}{mark}",
+        signed(delta.value, column) + "*" * delta.significant,
         interval(delta.low, delta.high, column),
         _p_values([p.corrected for p in delta.p_values.values()]),
     ]
     if delta.p_seeds_corrected is not None:
         bounds = interval(delta.seeds_low, delta.seeds_high, column)
-        shown += ["with seeds", bounds, f"p{_p_value(delta.p_seeds_corrected)}"]
+        shown += ["with seeds", bounds, _p_values([delta.p_seeds_corrected])]
     return [line for line in shown if line]
+
+
+def signed(value: float, column: Column) -> str:
+    """Format a difference with its sign: "+1.2", "−0.3", "±0.0"."""
+    sign = "+" if value > 0 else "−" if value < 0 else "±"
+    return f"{sign}{number(abs(value), column)}"
 
 
 def _p_values(p_values: Sequence[float | None]) -> str:
     """Format p-values: "p=0.003/<0.001", or nothing if there are none."""
-    shown = ["=–" if p is None else _p_value(p) for p in p_values]
-    return "/".join([f"p{shown[0]}", *(p.removeprefix("=") for p in shown[1:])]) if shown else ""
+    shown = "/".join("–" if p is None else p_value(p) for p in p_values)
+    return f"p{'' if shown.startswith('<') else '='}{shown}" if shown else ""
 
 
 def p_value(p: float) -> str:
     """Format a p-value, rounded down: "0.049" or "<0.001"."""
-    return _p_value(p).removeprefix("=")
-
-
-def _p_value(p: float) -> str:
     if p < 0.001:
         return "<0.001"
     last_digit = "0.001" if p < 0.1 else "0.01"
     # from the digits that Python prints, since 0.29 * 100 is less than 29
-    return f"={Decimal(str(p)).quantize(Decimal(last_digit), ROUND_DOWN)}"
-
-
-def percents(cell: Cell) -> list[str]:
-    """Format percentages of each baseline: "43 % [41, 45]"."""
-    return [percent(share) for share in cell.percents.values()]
+    return str(Decimal(str(p)).quantize(Decimal(last_digit), ROUND_DOWN))
 
 
 def percent(of_baseline: Percent) -> str:
@@ -122,7 +112,8 @@ class ShownCell:
 
 
 def shown(cell: Cell, column: Column) -> ShownCell:
-    details = (deviation(cell, column), interval(cell.low, cell.high, column), *percents(cell))
+    deviation = "" if cell.deviation is None else f"± {number(cell.deviation, column)}"
+    details = (deviation, interval(cell.low, cell.high, column), *map(percent, cell.percents.values()))
     # if neither score nor difference has a value, the score's reason is enough
     delta = cell.delta if cell.value is not None or (cell.delta and cell.delta.value is not None) else None
     return ShownCell(
@@ -212,17 +203,13 @@ def figure(figure: Figure) -> str:
 
     For example "BLEU over beam width (8 points; not drawn: scones (pending))".
     """
-    count = _drawn(figure)
-    points = counted(count, "point") if count else "nothing to draw"
-    return f"{figure.title} ({'; '.join(filter(None, [points, missing(figure), figure.about]))})"
-
-
-def _drawn(figure: Figure) -> int:
-    """Count the rows that have a place; rows of what is missing have none."""
     layers = figure.spec.get("layer", [])
     axes = [layers[0]["encoding"].get(axis, {}) for axis in ("x", "y")] if layers else []
     fields = [axis["field"] for axis in axes if "field" in axis]
-    return sum(all(row.get(field) is not None for field in fields) for row in figure.rows)
+    # rows of what is missing have no place
+    count = sum(all(row.get(field) is not None for field in fields) for row in figure.rows)
+    points = counted(count, "point") if count else "nothing to draw"
+    return f"{figure.title} ({'; '.join(filter(None, [points, missing(figure), figure.about]))})"
 
 
 def options(choice: Choice) -> dict[str, list[str]]:

@@ -16,13 +16,12 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from creamtea.contract.step import Column
 from creamtea.report import text
-from creamtea.report.model import Figure, Spec
+from creamtea.report.model import Cell, Figure, Spec
 from creamtea.study.spec import Study
 
 WIDTH, HEIGHT = 250.0, 320.0  # pixels between the axes, on a phone
@@ -39,6 +38,10 @@ class Box(NamedTuple):
     right: float
     top: float
     bottom: float
+
+    def touches(self, other: Box) -> bool:
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
 
 
 class Point(NamedTuple):
@@ -70,7 +73,7 @@ def lifts(
         taken = [*placed, *(box for place, box in marks.items() if place != (x, y))]
         for lift in LIFTS:
             box = Box(start, start + length, lift - y - deep / 2, lift - y + deep / 2)
-            if not any(_touch(box, other) for other in taken):
+            if not any(map(box.touches, taken)):
                 break
         else:
             return None
@@ -93,15 +96,6 @@ def lines(name: str, letters: int = LETTERS) -> list[str]:
         else:
             broken.append(piece)
     return [line.rstrip() for line in broken]
-
-
-def _touch(box: Box, other: Box) -> bool:
-    return (
-        box.left < other.right
-        and other.left < box.right
-        and box.top < other.bottom
-        and other.top < box.bottom
-    )
 
 
 def _units(values: Sequence[float], drawn: Sequence[float], size: float) -> list[float]:
@@ -235,15 +229,28 @@ def labels(x: Spec, y: Spec, field: str, rows: list[dict[str, Any]], logarithmic
 
 
 def figure(
-    key: str, title: str, rows: list[dict[str, Any]], layer: list[Spec], missing: Sequence[str] = ()
+    key: str,
+    title: str,
+    rows: list[dict[str, Any]],
+    layer: list[Spec],
+    missing: Sequence[str] = (),
+    *,
+    names: Sequence[str] | None = None,
+    about: str = "",
+    choice: tuple[str, ...] = (),
 ) -> Figure:
+    """Build a figure from its layers. With a row for each of `names`, it is as high as the rows need."""
+    height: float = 320
+    if names is not None:
+        most = max((len(lines(name, NAME_LINE)) for name in names), default=1)
+        height = max(ROW, LINE * (most + 1)) * max(2, len(names))
     scales = (part["encoding"].get("color", {}).get("scale", {}) for part in layer)
     longest = max((len(name) for scale in scales for name in scale.get("domain", [])), default=0)
     columns = 1 if longest > LONG_NAME else 2
     spec: Spec = {
         "$schema": SCHEMA,
         "width": "container",
-        "height": 320,
+        "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
         # the last number of an axis is wider in a page's font than Vega expects
         "padding": {"left": 5, "top": 5, "right": 12, "bottom": 5},
@@ -254,7 +261,7 @@ def figure(
             "axisX": {"labelSeparation": 2 * GAP},  # else neighbours touch: "110,000120,000"
         },
     }
-    return Figure(key, title, spec, tuple(rows), tuple(missing))
+    return Figure(key, title, spec, tuple(rows), tuple(missing), about, choice)
 
 
 def vega_lite(figure: Figure, title: bool = True) -> Spec:
@@ -277,12 +284,6 @@ def named(field: str, names: Sequence[str]) -> Spec:
     }
 
 
-def low(figure: Figure, names: Sequence[str]) -> Figure:
-    """Make a figure as high as its rows need. `names`: of its rows."""
-    most = max((len(lines(name, NAME_LINE)) for name in names), default=1)
-    return replace(figure, spec={**figure.spec, "height": max(ROW, LINE * (most + 1)) * max(2, len(names))})
-
-
 def quantity(field: str, title: str, zero: bool, padding: int = 10) -> Spec:
     scale = {"zero": zero, "padding": padding}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale}
@@ -297,9 +298,10 @@ def tooltip(*fields: tuple[str, str, str]) -> list[Spec]:
     ]
 
 
-def scaled(value: float | None, column: Column) -> float | None:
-    """Convert a value to the scale that the column shows."""
-    return None if value is None else value * column.scale
+def with_bounds(cell: Cell, column: Column, field: str = "value") -> dict[str, float | None]:
+    """Return a cell's value with its bounds for a row of data, in the scale that the column shows."""
+    shown = cell.scaled(column.scale)
+    return {field: shown.value, "low": shown.low, "high": shown.high}
 
 
 def digits(column: Column) -> str:
@@ -317,6 +319,9 @@ def with_interval(
         (low, f"{bounds} from", shown),
         (high, f"{bounds} to", shown),
     ]
+
+
+WITH_BOUNDS: Spec = {"filter": "isValid(datum.low)"}
 
 
 def rule(encoding: Spec, **mark: Any) -> Spec:
@@ -364,9 +369,7 @@ _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 def svg(figure: Figure) -> str:
     """Draw a figure as a file of its own, with its title."""
-    import vl_convert  # takes a second to load
-
-    return vl_convert.vegalite_to_svg(_sized(figure), vl_version=VEGA_LITE, allowed_base_urls=[])
+    return _drawn(json.dumps(_sized(figure)))
 
 
 def png(figure: Figure) -> bytes:
@@ -395,7 +398,7 @@ def inline_svg(figure: Figure, number: int) -> str:
 @lru_cache(maxsize=64)
 def _drawn(spec: str) -> str:
     """Draw a specification. Cached: reports are written and checked again, and drawing is slow."""
-    import vl_convert
+    import vl_convert  # takes a second to load
 
     return vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[])
 

@@ -286,7 +286,7 @@ def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
     }
     bars = {"mark": {"type": "bar", "stroke": vega.GREY, "strokeWidth": 0.5}, "encoding": encoding}
     left_out = (counted(len(runs) - len(longest), "shorter step"),) if len(runs) > len(longest) else ()
-    return vega.low(vega.figure("timeline", "When and where steps ran", rows, [bars], left_out), lanes)
+    return vega.figure("timeline", "When and where steps ran", rows, [bars], left_out, names=lanes)
 
 
 def _lane(machine: str, number: int) -> str:

@@ -67,7 +67,18 @@ class Column:
         return value
 
     def encode_cell(self, value: Any, place: str) -> str:
-        return _to_cell(self.encode(value, place))
+        match self.encode(value, place):
+            case None:
+                return ""
+            case bool() as written:
+                return "true" if written else "false"
+            case int() | float() as written:
+                return repr(written)
+            case str() as written:
+                # a number, -5.0 say, is no formula: it stays one for whoever reads the file
+                return written if _NUMBER.fullmatch(written) else text_to_cell(written)
+            case written:
+                return text_to_cell(json.dumps(written, ensure_ascii=False, allow_nan=False))
 
     def _checked(self, written: Any, found: Any, place: str) -> Any:
         try:
@@ -88,21 +99,6 @@ def columns_of(rows: type, leave_out: Sequence[str] = ()) -> dict[str, Column]:
 
 
 # ---------------------------------------------------------------- cells
-
-
-def _to_cell(written: Any) -> str:
-    """Return the cell of a JSON value."""
-    match written:
-        case None:
-            return ""
-        case bool():
-            return "true" if written else "false"
-        case int() | float():
-            return repr(written)
-        case str():
-            # a number, -5.0 say, is no formula: it stays one for whoever reads the file
-            return written if _NUMBER.fullmatch(written) else text_to_cell(written)
-    return text_to_cell(json.dumps(written, ensure_ascii=False, allow_nan=False))
 
 
 def _from_cell(python: type, cell: str) -> Any:
@@ -283,7 +279,23 @@ def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     What spreadsheets add is skipped: a first line that names the separator (sep=,), and lines and last
     columns without any text.
     """
-    records = [(line, cells) for line, cells in _csv_records(path) if any(cells)]
+    csv.field_size_limit(MAX_CELL)
+    text = read_text(path)
+    reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
+    records, begin = [], 1
+    try:
+        for cells in reader:
+            if any(cells):
+                records.append((begin, cells))
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        why = f"not CSV: {error}; put the cell into quotes, and double those in it"
+        if "\r" in text.replace("\r\n", ""):
+            why = (
+                "a carriage return (CR) that ends a line, or stands in a cell without quotes: lines of a CSV "
+                "end with LF or CR LF; save the file anew, as CSV with Unix or Windows line ends"
+            )
+        raise InputError(f"{path.name}, line {begin}: {why}") from None
     if records and is_separator_line(",".join(records[0][1])):
         del records[0]
     width = max((at for _, cells in records for at, cell in enumerate(cells, start=1) if cell), default=0)
@@ -293,31 +305,6 @@ def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
 def is_separator_line(line: str) -> bool:
     """Return True for a line by which a spreadsheet knows the separator of the others: sep=;"""
     return re.fullmatch(r'"?sep=.?"?', line.strip()) is not None
-
-
-def _csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(MAX_CELL)
-    text = read_text(path)
-    reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
-    while True:
-        line = reader.line_num + 1  # where the record begins
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise InputError(f"{path.name}, line {line}: {_not_csv(text, error)}") from None
-        yield line, cells
-
-
-def _not_csv(text: str, error: csv.Error) -> str:
-    """Say what is wrong with a text that is not CSV, and what to do."""
-    if "\r" in text.replace("\r\n", ""):
-        return (
-            "a carriage return (CR) that ends a line, or stands in a cell without quotes: lines of a CSV end "
-            "with LF or CR LF; save the file anew, as CSV with Unix or Windows line ends"
-        )
-    return f"not CSV: {error}; put the cell into quotes, and double those in it"
 
 
 def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[str]) -> list[CheckedLine]:

@@ -24,7 +24,7 @@ from creamtea.error_spans import SEVERITIES, as_severity, is_no_error
 from creamtea.errors import InputError
 from creamtea.human.formats.base import FIRST_SEGMENT, ImportFacts, NotKept, counts
 from creamtea.human.formats.columns import CheckedLine, Place, columns_of
-from creamtea.human.protocols import Protocol, Scale, ScoredAnswer, find_protocol, usable_protocols
+from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol, usable_protocols
 from creamtea.human.protocols.base import exact
 from creamtea.human.protocols.scores import Da
 from creamtea.human.protocols.spans import MAX_DECIMALS, MarkedErrors, MarksErrors, Mqm, spans_of
@@ -123,42 +123,38 @@ def rows_of(content: Content) -> Iterator[RatingRow]:
     items = {item.position: item for item in content.items}
     excluded, scale = content.excluded, find_protocol(content.protocol, content.settings).scale
     for answer in sorted(content.answers, key=lambda answer: (answer.item, answer.rater)):
-        yield from _rows(content, scale, items[answer.item], answer, answer.rater in excluded)
-
-
-def _rows(
-    content: Content, scale: Scale, item: ItemContent, answer: AnswerContent, excluded: bool
-) -> Iterator[RatingRow]:
-    repeated = {name: getattr(item, name) for name in OF_ITEM}
-    repeated |= {name: getattr(answer, name) for name in OF_ANSWER}
-    outputs = dict(zip(item.systems, item.outputs, strict=True))
-    places = [(shown, system) for shown, group in enumerate(answer.order, start=1) for system in group]
-    places.sort(key=lambda place: (place[0], content.numbers[place[1]]))
-    scores = {(score.revision, score.system): score for score in answer.scores}
-    revisions: list[int | None] = [*sorted({score.revision for score in answer.scores})]
-    for revision in revisions or [None]:
-        for shown, system in places:
-            score = None if revision is None else scores.get((revision, system))
-            if score is None and revisions:
-                continue
-            yield RatingRow(
-                campaign=content.name,
-                protocol=content.protocol,
-                rater=answer.rater,
-                excluded=excluded,
-                item=item.position,
-                system=system,
-                output=outputs[system],
-                shown=shown,
-                step=None if score is None else score.step,
-                value=None if score is None else scale.label(score.step),
-                payload=None if score is None else score.payload,
-                document_step=None if score is None else score.document_step,
-                revision=revision,
-                counts=score is not None and revision == answer.last_revision and not excluded,
-                rated_at=None if score is None else score.at,
-                **repeated,
-            )
+        item, is_excluded = items[answer.item], answer.rater in excluded
+        repeated = {name: getattr(item, name) for name in OF_ITEM}
+        repeated |= {name: getattr(answer, name) for name in OF_ANSWER}
+        outputs = dict(zip(item.systems, item.outputs, strict=True))
+        places = [(shown, system) for shown, group in enumerate(answer.order, start=1) for system in group]
+        places.sort(key=lambda place: (place[0], content.numbers[place[1]]))
+        scores: dict[int | None, dict[str, ScoreContent]] = defaultdict(dict)
+        for score in sorted(answer.scores, key=lambda score: score.revision):
+            scores[score.revision][score.system] = score
+        for revision, by_system in scores.items() or [(None, {})]:
+            for shown, system in places:
+                given = by_system.get(system)
+                if by_system and given is None:
+                    continue
+                yield RatingRow(
+                    campaign=content.name,
+                    protocol=content.protocol,
+                    rater=answer.rater,
+                    excluded=is_excluded,
+                    item=item.position,
+                    system=system,
+                    output=outputs[system],
+                    shown=shown,
+                    step=given and given.step,
+                    value=given and scale.label(given.step),
+                    payload=given and given.payload,
+                    document_step=given and given.document_step,
+                    revision=revision,
+                    counts=given is not None and revision == answer.last_revision and not is_excluded,
+                    rated_at=given and given.at,
+                    **repeated,
+                )
 
 
 ANSWER_COLUMNS = ("step", "value", "payload")  # columns, of which one is enough
@@ -189,7 +185,11 @@ def checked_items(
             ("segment", item.segment >= 0 or is_written, f"0 or more for a {item.kind} item"),
             ("systems", set(item.systems) <= {*(output_names(systems) if is_written else systems)}, known),
             ("outputs", len(item.outputs) == len(item.systems), "one text for each of systems"),
-            ("output_drawn", _one_each(item, item.output_drawn), "one for each of systems"),
+            (
+                "output_drawn",
+                item.output_drawn is None or len(item.output_drawn) == len(item.systems),
+                "one for each of systems",
+            ),
             ("block", _is_block(item, systems), BLOCK),
             ("original", item.original in originals, "the position of an item"),
             ("original", item.original != item.position, "the position of another item"),
@@ -223,10 +223,6 @@ def _is_block(item: ItemContent, systems: Sequence[str]) -> bool:
         and [len(row) if isinstance(row, list) else 0 for row in rows] == [len(drawn)] * len(drawn)
         and all(type(chance) in (int, float) and 0 < chance <= 1 for row in rows for chance in row)
     )
-
-
-def _one_each(item: ItemContent, given: Sequence[object] | None) -> bool:
-    return given is None or len(given) == len(item.systems)
 
 
 def _are_errors(proposals: Mapping[str, Any]) -> bool:
@@ -527,52 +523,52 @@ class Numbering(Generic[SegmentKey]):
         return counts({what: self.renumbered}, note=True)
 
 
-def _spans_of(rating: GivenRating) -> list[Any]:
-    """Return the marked errors as the file has them, checked or not."""
-    spans = (rating.payload or {}).get("spans")
-    return spans if isinstance(spans, list) else []
-
-
 def _without_no_errors(rating: GivenRating) -> GivenRating:
     """Drop the lines by which some files say that nothing is marked."""
-    spans = _spans_of(rating)
-    marked = [span for span in spans if not (isinstance(span, dict) and is_no_error(span.get("severity")))]
-    if len(marked) == len(spans):
+    payload = rating.payload or {}
+    spans = payload.get("spans")
+    if not isinstance(spans, list):  # refused with its place when the rating is scored
         return rating
-    return replace(rating, payload={**(rating.payload or {}), "spans": marked})
+    marked = [span for span in spans if not (isinstance(span, dict) and is_no_error(span.get("severity")))]
+    return rating if len(marked) == len(spans) else replace(rating, payload={**payload, "spans": marked})
+
+
+def _errors(ratings: Sequence[GivenRating]) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Yield the marked errors as the file has them, not checked yet."""
+    for rating in ratings:
+        spans = (rating.payload or {}).get("spans")
+        for span in spans if isinstance(spans, list) else ():
+            if isinstance(span, dict):
+                yield rating.place, span
 
 
 def _check_severities(ratings: Sequence[GivenRating]) -> None:
     """Raise InputError that counts and names all unknown severities of errors."""
-    unknown: Counter[str] = Counter()
-    first: Place | None = None
-    for rating in ratings:
-        for span in _spans_of(rating):
-            severity = span.get("severity") if isinstance(span, dict) else None
-            if isinstance(severity, str) and as_severity(severity) not in SEVERITIES:
-                first = first or rating.place
-                unknown[severity[:60]] += 1
-    if first is not None:
-        found = ", ".join(f"{severity!r} ({count:,})" for severity, count in unknown.most_common())
+    unknown = [
+        (place, severity[:60])
+        for place, span in _errors(ratings)
+        if isinstance(severity := span.get("severity"), str) and as_severity(severity) not in SEVERITIES
+    ]
+    if unknown:
+        counts_of = Counter(severity for _, severity in unknown)
+        found = ", ".join(f"{severity!r} ({count:,})" for severity, count in counts_of.most_common())
         raise InputError(
-            f"{first}: errors of unknown severities: {found}; allowed: {', '.join(SEVERITIES)}, or no-error "
-            "where nothing is marked"
+            f"{unknown[0][0]}: errors of unknown severities: {found}; allowed: {', '.join(SEVERITIES)}, or "
+            "no-error where nothing is marked"
         )
 
 
 def _decimals(ratings: Sequence[GivenRating]) -> int | None:
     """Return the decimals that the file's costs of MQM need; None for the usual one."""
     needed = 1
-    for rating in ratings:
-        for span in _spans_of(rating):
-            cost = span.get("cost") if isinstance(span, dict) else None
-            if type(cost) in (int, float):
-                try:
-                    fraction = exact(repr(cost))
-                except ValueError:  # refused with its place when the rating is scored
-                    continue
-                while needed < MAX_DECIMALS and (fraction * 10**needed).denominator != 1:
-                    needed += 1
+    for _, span in _errors(ratings):
+        if type(cost := span.get("cost")) in (int, float):
+            try:
+                fraction = exact(repr(cost))
+            except ValueError:  # refused with its place when the rating is scored
+                continue
+            while needed < MAX_DECIMALS and (fraction * 10**needed).denominator != 1:
+                needed += 1
     return needed if needed > 1 else None
 
 

@@ -10,7 +10,6 @@ from creamtea import languages
 from creamtea.contract.step import Column
 from creamtea.human.results.ratings import Ratings
 from creamtea.report import vega
-from creamtea.report.cells import absent_cell
 from creamtea.report.human.tables import RatedCampaign, estimate, p_value
 from creamtea.report.human.verdicts import Pair, SystemMean, verdict_cell
 from creamtea.report.model import (
@@ -237,21 +236,19 @@ def baseline_is_hundred(report: CampaignReport) -> Figure:
         ("paired_high", "to", ".1f"),
     )
 
-    def of(field: str) -> Spec:
-        return vega.quantity(field, title, zero=False)
-
-    def between(low: str, high: str) -> Spec:
-        return {"x": of(low), "x2": {"field": high}, "y": y, "color": style["color"]}
-
+    fields = ("baseline", "low", "paired_low", "percent")
+    x = {field: vega.quantity(field, title, zero=False) for field in fields}
+    delta = {"x": x["low"], "x2": {"field": "high"}, "y": y, "color": style["color"]}
+    paired = delta | {"x": x["paired_low"], "x2": {"field": "paired_high"}}
     layers = [
-        vega.rule({"x": of("baseline"), "color": {"value": vega.GREY}}, strokeDash=[4, 3]),
-        vega.rule(between("low", "high"), strokeWidth=6, opacity=0.35),
-        vega.rule(between("paired_low", "paired_high"), strokeWidth=2),
-        vega.points({"x": of("percent"), "y": y, **style, "tooltip": tooltip}, size=80),
+        vega.rule({"x": x["baseline"], "color": {"value": vega.GREY}}, strokeDash=[4, 3]),
+        vega.rule(delta, strokeWidth=6, opacity=0.35),
+        vega.rule(paired, strokeWidth=2),
+        vega.points({"x": x["percent"], "y": y, **style, "tooltip": tooltip}, size=80),
     ]
     heading = f"Human scores: {baseline} = 100 % ({campaign})"
-    drawn = vega.low(vega.figure("hundred", heading, rows, layers, missing), names)
-    return replace(drawn, about="Thick: delta method. Thin: paired t.")
+    about = "Thick: delta method. Thin: paired t."
+    return vega.figure("hundred", heading, rows, layers, missing, names=names, about=about)
 
 
 def people_against_metric(report: CampaignReport, scores: Table, metric: Column) -> Figure:
@@ -262,15 +259,8 @@ def people_against_metric(report: CampaignReport, scores: Table, metric: Column)
     rows, missing = [], []
     for row in scores.rows:
         people, score, mean = row.cells["people"], row.cells[metric.key], intervals[row.name]
-        rows.append(
-            {
-                "system": row.name,
-                "people": vega.scaled(people.value, points),
-                "low": vega.scaled(mean.low, points),
-                "high": vega.scaled(mean.high, points),
-                "metric": score.value,
-            }
-        )
+        shown = vega.with_bounds(replace(people, low=mean.low, high=mean.high), points, "people")
+        rows.append({"system": row.name, **shown, "metric": score.value})
         if people.value is None or score.value is None:
             missing.append(f"{row.name} (not measured)")
     y_title = f"human score, {points.unit or 'points'}"
@@ -285,7 +275,7 @@ def people_against_metric(report: CampaignReport, scores: Table, metric: Column)
         ("metric", metric.title, vega.digits(metric)),
     )
     bounds = {"y": vega.quantity("low", y_title, zero=False), "y2": {"field": "high"}}
-    drawn = vega.figure(
+    return vega.figure(
         metric.key,
         f"Human scores against {metric.title} ({campaign})",
         rows,
@@ -295,8 +285,8 @@ def people_against_metric(report: CampaignReport, scores: Table, metric: Column)
             *labels,
         ],
         missing,
+        choice=(metric.title,),
     )
-    return replace(drawn, choice=(metric.title,))
 
 
 def rank_ranges(ranking: Table, campaign: str, styles: vega.Styles) -> Figure:
@@ -336,8 +326,8 @@ def rank_ranges(ranking: Table, campaign: str, styles: vega.Styles) -> Figure:
     between = {"transform": [{"filter": "datum.begins"}], **between}
     point = {"y": y, **style, "tooltip": tooltip}
     ends = [vega.points({"x": x | {"field": end}, **point}, size=80) for end in ("low", "high")]
-    drawn = vega.figure("ranks", f"Rank ranges, WMT mode ({campaign})", rows, [between, bar, *ends], missing)
-    return replace(vega.low(drawn, names), about="Dashed lines stand between clusters.")
+    title, about = f"Rank ranges, WMT mode ({campaign})", "Dashed lines stand between clusters."
+    return vega.figure("ranks", title, rows, [between, bar, *ends], missing, names=names, about=about)
 
 
 # ---------------------------------------------------------------- columns of a study's table
@@ -354,7 +344,7 @@ class HumanColumns:
     cells: dict[str, dict[str, Cell]]
 
     def of(self, system: str) -> dict[str, Cell]:
-        missing = absent_cell(f"the system does not take part in campaign {self.campaign}")
+        missing = Cell("absent", f"the system does not take part in campaign {self.campaign}")
         return self.cells.get(system) or {column.key: missing for column in self.columns}
 
 
@@ -396,7 +386,7 @@ def _columns(report: CampaignReport, named: bool) -> HumanColumns:
         ratio = mean.ratio
         cells[judged.systems[mean.system]] = {
             score.key: replace(estimate(mean.mean), delta=_delta(judged, pair) if pair else None, seeds=1),
-            percent.key: absent_cell(protocol.ratio_note) if ratio is None else estimate(ratio.delta),
+            percent.key: Cell("absent", protocol.ratio_note) if ratio is None else estimate(ratio.delta),
             verdict.key: verdict_cell(judged, pair.verdict) if pair else Cell("ok", words="baseline"),
         }
     known = any(cell[percent.key].value is not None for cell in cells.values())

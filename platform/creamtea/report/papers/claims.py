@@ -25,7 +25,7 @@ from creamtea.papers.catalogue import Direction
 from creamtea.report import text
 from creamtea.report.cells import NO_MARK
 from creamtea.report.model import ONE_SEED, UNMARKED, Cell, Delta
-from creamtea.stats.estimate import Bounds, Spread, spread_of_mean, together, widened
+from creamtea.stats.estimate import Bounds, Spread, together, widened
 from creamtea.stats.paired import SIGNIFICANT
 
 MARGIN = 0.02  # share of the other value within which two values are alike
@@ -76,11 +76,9 @@ class OurValue:
     @property
     def bounds(self) -> Bounds | None:
         """The 95 % interval of the value: over segments, and over its seeds where it has several."""
-        cell, spread = self.cell, self.spread
+        cell, spread = self.cell, self.spread or self.cell.spread
         if cell.value is None or cell.low is None or cell.high is None:
             return None
-        if spread is None and cell.deviation is not None:
-            spread = spread_of_mean(cell.deviation, cell.seeds)
         return (cell.low, cell.high) if spread is None else widened(cell.value, cell.low, cell.high, spread)
 
 
@@ -148,8 +146,8 @@ def _difference(own: OurValue, other: OurValue) -> tuple[float, float | None, fl
     for compared, with_, sign in ((own, other, 1), (other, own, -1)):
         delta = compared.deltas.get(with_.row) if compared.table == with_.table else None
         if delta is not None and delta.value is not None:
-            low, high = [None if end is None else sign * end for end in delta.bounds[::sign]]
-            return sign * delta.value, low, high, delta.significant, delta.note
+            signed = delta.scaled(sign)
+            return sign * delta.value, *signed.bounds, delta.significant, delta.note
     own_bounds, other_bounds = own.bounds, other.bounds
     if own_bounds is None or other_bounds is None:
         return a.value - b.value, None, None, False, ""
@@ -197,12 +195,8 @@ def mean_of(values: Sequence[OurValue], study: str) -> OurValue:
         first.table if same_place else "",
         first.row if same_place else "",
         _mean_deltas(values) if same_place else {},
-        _mean_spread([_spread(cell) for cell in cells]),
+        _mean_spread([cell.spread for cell in cells]),
     )
-
-
-def _spread(cell: Cell) -> Spread | None:
-    return None if cell.deviation is None else spread_of_mean(cell.deviation, cell.seeds)
 
 
 def _mean_spread(spreads: Sequence[Spread | None]) -> Spread | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlalchemy import select
@@ -36,43 +35,9 @@ from creamtea.report.build import build_report
 from creamtea.report.model import Cell, Delta, Document, Row, Section, Table
 from creamtea.report.papers.claims import OurValue, mean_of
 from creamtea.report.tables import FURTHER
-from creamtea.stats.estimate import spread_of_mean
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
-
-
-def _times(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
-
-
-def scaled(cell: Cell, factor: float) -> Cell:
-    """Scale a cell, and drop what belongs to the study's own table only."""
-    return replace(
-        cell,
-        value=_times(cell.value, factor),
-        low=_times(cell.low, factor),
-        high=_times(cell.high, factor),
-        deviation=_times(cell.deviation, factor),
-        percents={},
-        delta=None,
-    )
-
-
-def scaled_delta(delta: Delta, factor: float) -> Delta:
-    return replace(
-        delta,
-        value=_times(delta.value, factor),
-        low=_times(delta.low, factor),
-        high=_times(delta.high, factor),
-        seeds_low=_times(delta.seeds_low, factor),
-        seeds_high=_times(delta.seeds_high, factor),
-        spread=delta.spread and replace(delta.spread, square=delta.spread.square * factor**2),
-    )
-
-
-def scaled_deltas(deltas: Mapping[str, Delta], factor: float) -> dict[str, Delta]:
-    return {other: scaled_delta(delta, factor) for other, delta in deltas.items()}
 
 
 def percent_of(cell: Cell, of: str) -> Cell:
@@ -227,21 +192,24 @@ def _value(report: StudyReport, study: str, place: Place, factor: float | None) 
         return OurValue(percent_of(cell, place.percent_of), study)
     if isinstance(place, OfSystem) and place.per_second:
         return OurValue(per_second(cell), study)
-    compared = _measures_compared(report.document, path, row, own_column)
-    if compared is not None:
-        return replace(
-            compared, cell=scaled(cell, scale), study=study, deltas=scaled_deltas(compared.deltas, scale)
-        )
-    deltas = scaled_deltas(_deltas(report.document, path, row, own_column), scale)
-    return OurValue(scaled(cell, scale), study, f"{path}/{own_column.key}", _place(row), deltas)
+    table, place, deltas = _measures_compared(report.document, path, row, own_column) or (
+        f"{path}/{own_column.key}",
+        ", ".join(filter(None, (row.name, row.setting))),
+        _deltas(report.document, path, row, own_column),
+    )
+    # without what belongs to the study's own table only
+    shown = replace(cell.scaled(scale), percents={}, delta=None)
+    return OurValue(shown, study, table, place, {other: d.scaled(scale) for other, d in deltas.items()})
 
 
 def _absent(report: StudyReport, study: str, words: str = "none") -> OurValue:
     return OurValue(Cell("absent", f"{study}, number {report.number}, has no such cell", words=words), study)
 
 
-def _measures_compared(document: Document, path: str, row: Row, own: Column) -> OurValue | None:
-    """Return a measure's place and its paired difference from another measure of the same row.
+def _measures_compared(
+    document: Document, path: str, row: Row, own: Column
+) -> tuple[str, str, dict[str, Delta]] | None:
+    """Return a measure's table and row, and its paired difference from another measure of the same row.
 
     A third column of the row holds that difference.
     """
@@ -251,16 +219,12 @@ def _measures_compared(document: Document, path: str, row: Row, own: Column) -> 
             continue
         cell = row.cells[column.key]
         delta = Delta(cell.state, cell.note, cell.value, cell.low, cell.high)
-        if cell.deviation is not None:
-            delta = delta.with_seeds(spread_of_mean(cell.deviation, cell.seeds))
+        if cell.spread is not None:
+            delta = delta.with_seeds(cell.spread)
         delta = replace(delta, significant=delta.excludes_zero)
         place, other = (f"{row.name} {row.setting} {key}" for key in (own.key, column.less[1]))
-        return OurValue(cell, "", path, place, {other: delta} if place != other else {})
+        return path, place, {other: delta} if place != other else {}
     return None
-
-
-def _place(row: Row) -> str:
-    return ", ".join(filter(None, (row.name, row.setting)))
 
 
 def _deltas(document: Document, path: str, row: Row, column: Column) -> dict[str, Delta]:
