@@ -12,13 +12,14 @@ import json
 import math
 import zipfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from pydantic import ConfigDict, StrictInt, TypeAdapter, ValidationError
-from sqlalchemy import JSON, BigInteger, Boolean, Float, Integer, String
+from sqlalchemy import JSON, Boolean, Float, Integer, String
 
 from creamtea.document.values import parse_json
 from creamtea.errors import InputError
@@ -101,27 +102,19 @@ def _read(column: Any, value: Any, place: str) -> Any:
     except (ValueError, RecursionError) as error:
         why = error if isinstance(error, ValueError) else "nested too deeply"
         raise InputError(f"{place}: found a value {why}, which the table cannot hold") from None
-    kind = column.type
-    if isinstance(kind, UtcDateTime):
-        try:
-            moment = datetime.fromisoformat(value)
-        except (TypeError, ValueError):
-            moment = None
-        if moment is not None and moment.tzinfo is not None:
-            return moment
-    elif isinstance(kind, JSON):
-        return value
-    elif isinstance(kind, Boolean):
-        if isinstance(value, bool):
+    match column.type, value:
+        case UtcDateTime(), str():
+            with suppress(ValueError):
+                if (moment := datetime.fromisoformat(value)).tzinfo is not None:
+                    return moment
+        case (JSON(), _) | (Boolean(), bool()) | (String(), str()):
             return value
-    elif isinstance(kind, Integer | BigInteger):
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
+        case ((Integer() | Float()), bool()):
+            pass
+        case Integer(), int() if abs(value) < 2**63:
             return value
-    elif isinstance(kind, Float):
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        case Float(), int() | float() if math.isfinite(value):
             return float(value)
-    elif isinstance(kind, String) and isinstance(value, str):
-        return value
     raise InputError(f"{place}: found {repr(value)[:80]}, which the table cannot hold")
 
 

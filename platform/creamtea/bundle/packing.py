@@ -150,42 +150,40 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
     studies = {study.id, *(campaign.study_id for campaign in campaigns)}
     of_campaign = Item.campaign_id.in_(numbers)
 
-    def all_of(query: Any) -> list[Any]:
-        return list(session.scalars(query))
+    def ordered(table: type[Base], query: Any, *before: Any) -> list[Any]:
+        """Return the rows by these columns, then by their key."""
+        return list(session.scalars(query.order_by(*before, *inspect(table).primary_key)))
+
+    def of_steps(table: type[Base], column: Any) -> list[Any]:
+        query = select(table)
+        return [row for batch in batches(keys) for row in ordered(table, query.where(column.in_(batch)))]
 
     rows: dict[type[Base], list[Any]] = {
-        StudyRow: all_of(select(StudyRow).where(StudyRow.id.in_(studies)).order_by(StudyRow.id)),
-        StepRow: _of_steps(session, StepRow, StepRow.key, keys),
+        StudyRow: ordered(StudyRow, select(StudyRow).where(StudyRow.id.in_(studies))),
+        StepRow: of_steps(StepRow, StepRow.key),
         StudyStep: [  # places in other submissions show that their campaigns are about these outputs
             place
-            for place in all_of(
-                select(StudyStep)
-                .where(StudyStep.study_id.in_(studies))
-                .order_by(StudyStep.study_id, StudyStep.position, StudyStep.node)
+            for place in ordered(
+                StudyStep,
+                select(StudyStep).where(StudyStep.study_id.in_(studies)),
+                *(StudyStep.study_id, StudyStep.position),
             )
             if place.step_key in known
         ],
         Campaign: campaigns,
-        CampaignMedia: all_of(
-            select(CampaignMedia)
-            .where(CampaignMedia.campaign_id.in_(numbers))
-            .order_by(CampaignMedia.campaign_id, CampaignMedia.digest)
+        CampaignMedia: ordered(
+            CampaignMedia, select(CampaignMedia).where(CampaignMedia.campaign_id.in_(numbers))
         ),
-        Rater: all_of(select(Rater).where(Rater.campaign_id.in_(numbers)).order_by(Rater.id)),
-        Item: all_of(
-            select(Item).where(of_campaign).order_by(Item.original_id.is_not(None), Item.id)
-        ),  # a control after its original
-        Assignment: all_of(select(Assignment).join(Item).where(of_campaign).order_by(Assignment.id)),
-        Blame: all_of(
-            select(Blame)
-            .where(Blame.campaign_id.in_(numbers), Blame.step_key.in_(keys))
-            .order_by(Blame.campaign_id, Blame.system, Blame.segment_index)
-        ),
-        Rating: all_of(select(Rating).join(Assignment).join(Item).where(of_campaign).order_by(Rating.id)),
+        Rater: ordered(Rater, select(Rater).where(Rater.campaign_id.in_(numbers))),
+        # a control after its original
+        Item: ordered(Item, select(Item).where(of_campaign), Item.original_id.is_not(None)),
+        Assignment: ordered(Assignment, select(Assignment).join(Item).where(of_campaign)),
+        Blame: ordered(Blame, select(Blame).where(Blame.campaign_id.in_(numbers), Blame.step_key.in_(keys))),
+        Rating: ordered(Rating, select(Rating).join(Assignment).join(Item).where(of_campaign)),
     }
     for table in TABLES:
         if table not in rows:
-            rows[table] = _of_steps(session, table, table.__table__.c.step_key, keys)
+            rows[table] = of_steps(table, table.__table__.c.step_key)
     return rows
 
 
@@ -200,15 +198,6 @@ def _check_no_check_is_open(campaigns: list[Campaign], items: list[Item]) -> Non
                 f"campaign {campaign.name!r} is open, and the bundle would show its raters the checks "
                 f"({', '.join(checks)}): close it first, or say --with-checks if they will not see it"
             )
-
-
-def _of_steps(session: Session, table: type[Base], column: Any, keys: list[str]) -> list[Any]:
-    order = inspect(table).primary_key
-    return [
-        row
-        for batch in batches(keys)
-        for row in session.scalars(select(table).where(column.in_(batch)).order_by(*order))
-    ]
 
 
 def media_file(digest: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +161,17 @@ class Findings:
 
     def leave(self, what: str, reason: str, place: str) -> None:
         self.left.setdefault((what, reason), []).append(place)
+
+    @contextmanager
+    def guarded(self, place: str) -> Iterator[None]:
+        """Note a difference if the block cannot compute with its rows: a rating of an unknown system, say."""
+        try:
+            yield
+        except CreamteaError as error:
+            self.differences.append(Difference(place, "a result", f"cannot be computed: {error}"))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError) as error:
+            reason = f"cannot be computed: {type(error).__name__}: {error}"
+            self.differences.append(Difference(place, "a result", reason))
 
     def emptied(self, what: str, left_out: list[str], place: str) -> bool:
         """Say that a digest cannot be recomputed if it covers something that is left out."""
@@ -342,21 +353,20 @@ def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> 
     with Archive(path) as archive, opened_bundle(archive) as bundle:
         findings.differences += bundle.differences
         with bundle.database.session() as session:
-            _guarded(
-                "plan of the study",
-                findings,
-                partial(check_plan, session, archive.manifest.left_out, findings),
-            )
+            with findings.guarded("plan of the study"):
+                check_plan(session, archive.manifest.left_out, findings)
             steps = session.scalars(select(StepRow).where(StepRow.state == "succeeded")).all()
             for row in sorted(steps, key=lambda row: bundle.places.get(row.key, "")):
                 place = bundle.places.get(row.key, row.key[:12])
                 progress(place)
-                _guarded(place, findings, partial(check_step, bundle, session, row, place, findings))
+                with findings.guarded(place):
+                    check_step(bundle, session, row, place, findings)
             for campaign in session.scalars(select(Campaign).order_by(Campaign.id)):
-                place = f"campaign {campaign.name}"
-                _guarded(place, findings, partial(_check_campaign, session, campaign, archive, findings))
+                with findings.guarded(f"campaign {campaign.name}"):
+                    _check_campaign(session, campaign, archive, findings)
             progress("report")
-            _guarded(REPORT, findings, partial(_check_report, bundle, session, archive, findings))
+            with findings.guarded(REPORT):
+                _check_report(bundle, session, archive, findings)
             _check_rest(bundle, session, archive, findings)
         manifest = archive.manifest
     here = versions() | {"creamtea": creamtea.__version__}
@@ -372,20 +382,6 @@ def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> 
         not_recomputed=tuple(NotRecomputed(*key, tuple(places)) for key, places in findings.left.items()),
         differences=tuple(findings.differences),
     )
-
-
-def _guarded(place: str, findings: Findings, check: Callable[[], None]) -> None:
-    """Run a check; if its rows cannot be computed with, that is a difference.
-
-    An example is a rating of an unknown system.
-    """
-    try:
-        check()
-    except CreamteaError as error:
-        findings.differences.append(Difference(place, "a result", f"cannot be computed: {error}"))
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError) as error:
-        reason = f"cannot be computed: {type(error).__name__}: {error}"
-        findings.differences.append(Difference(place, "a result", reason))
 
 
 def _check_campaign(session: Session, campaign: Campaign, archive: Archive, findings: Findings) -> None:

@@ -15,7 +15,6 @@ from creamtea.methods.metrics import Metric, Significance
 from creamtea.orders.submission import spec_of
 from creamtea.report.answer import TITLE, comparison_answer
 from creamtea.report.cells import (
-    NO_MARK,
     SEEDS_ALLOW,
     WITH_SEEDS,
     Scores,
@@ -146,13 +145,8 @@ class Compared:
                 )
                 for place in places
             ]
-            corrected = correct(deltas_of)
-            deltas |= {
-                place: replace(delta, significant=False, note=NO_MARK)
-                if delta.significant and {place[0], baseline} <= self.low
-                else delta
-                for place, delta in zip(places, corrected, strict=True)
-            }
+            low = [{row, baseline} <= self.low for row, _ in places]
+            deltas |= zip(places, correct(deltas_of, low), strict=True)
         deltas |= {
             (row, column): Delta("unavailable", INCOMPLETE)
             for row, column in (*self.tested, *self.incomplete)

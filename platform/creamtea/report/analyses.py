@@ -17,7 +17,6 @@ from creamtea.report.analysis_figures import MANY_ROWS, Groups, analysis_figure,
 from creamtea.report.cells import (
     ENSEMBLE,
     NEAR_ZERO,
-    NO_MARK,
     SEEDS_ALLOW,
     WITH_SEEDS,
     Measured,
@@ -215,7 +214,7 @@ def _column(
 ) -> Sequence[Delta | None]:
     """Return the differences in a column, corrected together; None for rows without the measure."""
     has_measure = [not set(pair.setting.parts) & measure.undefined.keys() for pair in compared]
-    deltas = []
+    deltas, low = [], []
     for pair, is_there in zip(compared, has_measure, strict=True):
         if is_there:
             subject = "/".join(filter(None, (measure.column.key, measure.subject(pair.setting))))
@@ -227,16 +226,11 @@ def _column(
                 for row, role in ((pair.row, "system"), (pair.against, "baseline"))
             )
             deltas.append(with_seeds(delta, own_scores, other_scores))
-    corrected = iter(correct(deltas))
-    marked: list[Delta | None] = []
-    for pair, is_there in zip(compared, has_measure, strict=True):
-        delta = next(corrected) if is_there else None
-        values = [row.cells[measure.column.key].value for row in (pair.row, pair.against)]
-        low = all(value is not None and value < NEAR_ZERO for value in values)
-        if delta is not None and delta.significant and measure.column.key == BLEU.key and low:
-            delta = replace(delta, significant=False, note=NO_MARK)
-        marked.append(delta)
-    return marked
+            values = [row.cells[measure.column.key].value for row in (pair.row, pair.against)]
+            near_zero = all(value is not None and value < NEAR_ZERO for value in values)
+            low.append(near_zero and measure.column.key == BLEU.key)
+    corrected = iter(correct(deltas, low))
+    return [next(corrected) if is_there else None for is_there in has_measure]
 
 
 def _models(results: StudyResults, name: str, spec: Analysis, group: str) -> list[str]:

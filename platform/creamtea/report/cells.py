@@ -285,11 +285,12 @@ def tested_delta(row: MetricValue) -> Delta:
 COMING = ("pending", "running", "failed", "cancelled")
 
 
-def correct(deltas: Sequence[Delta]) -> list[Delta]:
+def correct(deltas: Sequence[Delta], low: Sequence[bool] | None = None) -> list[Delta]:
     """Apply Holm's correction over the comparisons of one metric on one test set, to each test by itself.
 
     A difference is significant if both tests say so: neither can be chosen after seeing the other. If it has
-    a p with seeds, that must say so, too: the tests are over segments alone.
+    a p with seeds, that must say so, too: the tests are over segments alone. `low`: whether BLEU of both
+    systems is near zero; such a difference loses its mark.
     """
 
     def corrected(p_values: Iterable[float | None]) -> list[float | None]:
@@ -301,18 +302,17 @@ def correct(deltas: Sequence[Delta]) -> list[Delta]:
         test: corrected(delta.p_values.get(test, PValue()).value for delta in deltas) for test in tests
     }
     of_seeds = corrected(delta.p_seeds for delta in deltas)
-    return [
-        _corrected(delta, {test: p_values[place] for test, p_values in of_tests.items()}, of_seeds[place])
-        for place, delta in enumerate(deltas)
-    ]
-
-
-def _corrected(delta: Delta, p_values: Mapping[str, float | None], with_seeds: float | None) -> Delta:
-    p_values_corrected = {test: replace(p, corrected=p_values[test]) for test, p in delta.p_values.items()}
-    seeds = None if delta.p_seeds is None else with_seeds
-    decisive = [p for p in (*(p.corrected for p in p_values_corrected.values()), seeds) if p is not None]
-    significant = bool(p_values_corrected) and max(decisive) < SIGNIFICANT and delta.note not in UNMARKED
-    return replace(delta, p_values=p_values_corrected, p_seeds_corrected=seeds, significant=significant)
+    marked = []
+    for place, delta in enumerate(deltas):
+        tested = {test: replace(p, corrected=of_tests[test][place]) for test, p in delta.p_values.items()}
+        seeds = None if delta.p_seeds is None else of_seeds[place]
+        decisive = [p for p in (*(p.corrected for p in tested.values()), seeds) if p is not None]
+        significant = bool(tested) and max(decisive) < SIGNIFICANT and delta.note not in UNMARKED
+        delta = replace(delta, p_values=tested, p_seeds_corrected=seeds, significant=significant)
+        if significant and low is not None and low[place]:
+            delta = replace(delta, significant=False, note=NO_MARK)
+        marked.append(delta)
+    return marked
 
 
 Scores = Mapping[str, float]
@@ -436,12 +436,8 @@ def _corrected_together(
         with_seeds(delta, scores[system], scores.get(other, {})) for (system, other), delta in stored.items()
     ]
     low = near_zero(results, test_set)
-    return {
-        pair: replace(delta, significant=False, note=NO_MARK)
-        if delta.significant and low.keys() >= set(pair)
-        else delta
-        for pair, delta in zip(stored, correct(deltas), strict=True)
-    }
+    corrected = correct(deltas, [low.keys() >= set(pair) for pair in stored])
+    return dict(zip(stored, corrected, strict=True))
 
 
 def unfit_bleu(results: StudyResults, test_set: str) -> dict[str, str]:

@@ -65,14 +65,10 @@ def files_of(block: Table | Figure, stem: str) -> dict[str, ExportFile]:
         }
     if not block.rows:
         return {}
-
-    def draw(kind: str) -> bytes:
-        return vega.png(block) if kind == "png" else vega.svg(block).encode()
-
     return {
         "csv": ExportFile(f"{stem}.csv", "text/csv", lambda: figure_csv(block).encode()),
-        "svg": ExportFile(f"{stem}.svg", "image/svg+xml", lambda: draw("svg")),
-        "png": ExportFile(f"{stem}.png", "image/png", lambda: draw("png")),
+        "svg": ExportFile(f"{stem}.svg", "image/svg+xml", lambda: vega.svg(block).encode()),
+        "png": ExportFile(f"{stem}.png", "image/png", lambda: vega.png(block)),
     }
 
 

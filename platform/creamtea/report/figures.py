@@ -6,7 +6,7 @@ analyses, `sweeps` scores over a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -329,18 +329,11 @@ def _recall_layers(
 
 
 def learning_choice(results: StudyResults) -> Choice:
-    """Draw each series of the trainings; losses once per objective, as their scales differ."""
-    runs: Runs = {}
-    objectives: dict[str, Runs] = {}
-    ended: dict[str, str] = {}
-    for run in results.of("train"):
-        name, points = run_name(run.node.labels), results.points.get(run.node.key, {})
-        state, _ = state_of(run.node)
-        if state in text.ENDED_WITHOUT:
-            ended[name] = text.STATE_WORDS[state]
-        objective = results.spec.variants[str(run.node.labels["variant"])].objective.describe()
-        runs[name] = objectives.setdefault(objective, {})[name] = points
-    return learning_figures(runs, objectives, styles_of_runs(results.spec, results.nodes), ended)
+    """Draw each series of the study's trainings."""
+    trainings = [run.node for run in results.of("train")]
+    states = {run_name(node.labels): state_of(node)[0] for node in trainings}
+    ended = {name: text.STATE_WORDS[state] for name, state in states.items() if state in text.ENDED_WITHOUT}
+    return learning_figures(results.spec, trainings, results.points, ended)
 
 
 def run_name(labels: Mapping[str, Any]) -> str:
@@ -348,20 +341,25 @@ def run_name(labels: Mapping[str, Any]) -> str:
     return f"{labels['variant']}, seed {labels['seed']}"
 
 
-def styles_of_runs(spec: Study, nodes: Iterable[Node]) -> vega.Styles:
-    """Give trainings the style of their variant; seeds differ in their marks."""
-    trainings = [node.labels for node in nodes if node.kind == "train"]
-    parts = {run_name(labels): (str(labels["variant"]), str(labels["seed"])) for labels in trainings}
-    return vega.styles_of_parts(vega.styles_of(spec), parts)
-
-
 def learning_figures(
-    runs: Runs, objectives: Mapping[str, Runs], styles: vega.Styles, ended: Mapping[str, str] | None = None
+    spec: Study,
+    trainings: Sequence[Node],
+    points: Mapping[str, Mapping[str, Sequence[CurvePoint]]],
+    ended: Mapping[str, str] | None = None,
 ) -> Choice:
-    """Draw the learning curves. `objectives`: the same runs, by what they minimise.
+    """Draw the learning curves; losses once per objective, as their scales differ.
 
-    `ended`: how the runs without a model ended.
+    `points`: by training and series. `ended`: how the runs without a model ended.
     """
+    runs: Runs = {}
+    objectives: dict[str, Runs] = {}
+    parts: dict[str, tuple[str, str]] = {}  # a run has the style of its variant; seeds differ in their marks
+    for node in trainings:
+        name, variant = run_name(node.labels), str(node.labels["variant"])
+        parts[name] = variant, str(node.labels["seed"])
+        objective = spec.variants[variant].objective.describe()
+        runs[name] = objectives.setdefault(objective, {})[name] = points.get(node.key, {})
+    styles = vega.styles_of_parts(vega.styles_of(spec), parts)
     recorded = {series for curves_of_run in runs.values() for series in curves_of_run}
     figures: list[Figure] = []
     for series in (series for series in LEARNING_TITLES if series in recorded):

@@ -133,7 +133,7 @@ def _warning(warning: StudyWarning) -> str:
 
 def _fact(fact: Fact) -> str:
     value = text.fact(fact)
-    return f"- {plain(fact.label)}: {_code(value) if fact.code else plain(value)}"
+    return f"- {plain(fact.label)}: {f'`{value}`' if fact.code and '`' not in value else plain(value)}"
 
 
 def _row(cells: list[str]) -> str:
@@ -142,11 +142,6 @@ def _row(cells: list[str]) -> str:
 
 def _bold(title: str) -> str:
     return f"**{plain(title)}**" if title else ""
-
-
-def _code(words: str) -> str:
-    """Put words in backticks, unless they contain some."""
-    return plain(words) if "`" in words else f"`{words}`"
 
 
 def plain(words: str) -> str:

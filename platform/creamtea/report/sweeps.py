@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from creamtea.contract.step import Column
@@ -43,30 +43,24 @@ def sweeps(study: Study) -> tuple[Sweep, ...]:
     Covers numbers of a variant, a selection or a search, in the study's order.
     """
     settings = {name: _settings(study, name) for name, system in study.systems.items() if system.runs}
-    groups: dict[Path, list[SweepGroup]] = {}
     numbers = {name: dict(_numbers(setting)) for name, setting in settings.items()}
+    found = []
     for path in dict.fromkeys(path for numbers_of_system in numbers.values() for path in numbers_of_system):
         alike: dict[str, list[tuple[float, str]]] = {}
         for name, setting in settings.items():
             value = numbers[name].get(path)
             if value is not None:
                 alike.setdefault(_without(setting, path), []).append((value, name))
-        for members in alike.values():
-            if len({value for value, _ in members}) > 1:
-                names = in_common([name for _, name in members])
-                groups.setdefault(path, []).append(SweepGroup(names, tuple(sorted(members))))
-    return tuple(
-        Sweep(".".join(path), " ".join(path[-2:]).replace("_", " "), tuple(_distinct(alike)))
-        for path, alike in groups.items()
-    )
-
-
-def _distinct(groups: list[SweepGroup]) -> Iterator[SweepGroup]:
-    """Make group names unique by listing their systems."""
-    often = Counter(group.name for group in groups)
-    for group in groups:
-        listed = ", ".join(system for _, system in group.systems)
-        yield group if often[group.name] == 1 else replace(group, name=listed)
+        varied = [members for members in alike.values() if len({value for value, _ in members}) > 1]
+        names = [in_common([name for _, name in members]) for members in varied]
+        groups = []
+        for name, members in zip(names, map(sorted, varied), strict=True):
+            listed = ", ".join(system for _, system in members)  # tells groups of one name apart
+            groups.append(SweepGroup(name if names.count(name) == 1 else listed, tuple(members)))
+        if groups:
+            title = " ".join(path[-2:]).replace("_", " ")
+            found.append(Sweep(".".join(path), title, tuple(groups)))
+    return tuple(found)
 
 
 def _settings(study: Study, name: str) -> dict[str, Any]:

@@ -178,12 +178,27 @@ STATE_STYLES = {
 }
 
 
+Columns = Sequence[tuple[Text, Sequence[Text]]]  # heading, cells
+
+
 def print_table(table: Table, console: Console, notes: text.Footnotes) -> None:
+    """Print one grid with the rows' names at its left, or several below each other on a narrow console."""
     columns = [
         (_heading(column), [_cell(row.cells[column.key], column, notes) for row in table.rows])
         for column in table.columns
     ]
-    _print_grid(console, table.heading, [_name(row) for row in table.rows], columns)
+    names = [_name(row) for row in table.rows]
+    widest = max(_width(name, console) for name in (Text(table.heading), *names))
+    name_width = max(min(widest, console.width // 6), 16)
+    leading = int(any("\n" in name.plain for name in names))
+    for group in _fitting(columns, console, name_width):
+        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, leading=leading, padding=(0, 0, 0, 1))
+        grid.add_column(Text(table.heading), width=name_width, overflow="fold")
+        for heading, _ in group:
+            grid.add_column(heading, justify="right", no_wrap=True)
+        for index, name in enumerate(names):
+            grid.add_row(name, *(cells[index] for _, cells in group))
+        console.print(grid)
 
 
 def _heading(column: Column) -> Text:
@@ -211,24 +226,6 @@ def _cell(cell: Cell, column: Column, notes: text.Footnotes) -> Text:
         style = STATE_STYLES.get(shown.change_state, "dim")
         lines += [Text(line, style) for line in (first + notes.mark(shown.change_note), *rest)]
     return Text("\n").join(lines)
-
-
-Columns = Sequence[tuple[Text, Sequence[Text]]]  # heading, cells
-
-
-def _print_grid(console: Console, title: str, names: Sequence[Text], columns: Columns) -> None:
-    """Print one table with the rows' names at its left, or several below each other on a narrow console."""
-    widest = max(_width(name, console) for name in (Text(title), *names))
-    name_width = max(min(widest, console.width // 6), 16)
-    leading = int(any("\n" in name.plain for name in names))
-    for group in _fitting(columns, console, name_width):
-        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, leading=leading, padding=(0, 0, 0, 1))
-        grid.add_column(Text(title), width=name_width, overflow="fold")
-        for heading, _ in group:
-            grid.add_column(heading, justify="right", no_wrap=True)
-        for index, name in enumerate(names):
-            grid.add_row(name, *(cells[index] for _, cells in group))
-        console.print(grid)
 
 
 def _fitting(columns: Columns, console: Console, name_width: int) -> list[Columns]:

@@ -18,7 +18,7 @@ from creamtea.orders.rows import LIVE, UNFINISHED, pause_left
 from creamtea.orders.submission import spec_of
 from creamtea.report import vega
 from creamtea.report.cells import step_title
-from creamtea.report.figures import Runs, learning_figures, run_name, styles_of_runs
+from creamtea.report.figures import learning_figures, run_name
 from creamtea.report.model import Figure, Spec
 from creamtea.report.text import one_line
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
@@ -165,7 +165,8 @@ def _waiting(
             waiting[why].append(step_title(node))
         elif node.state == "pending":
             names = [step_title(nodes[root]) for root in sorted(roots[key], key=position.__getitem__)]
-            waiting[f"after {_listed(names)}"].append(step_title(node))
+            more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+            waiting[f"after {'; '.join(names[:MAX_LISTED])}{more}"].append(step_title(node))
     return tuple(WaitingSteps(reason, tuple(titles)) for reason, titles in waiting.items())
 
 
@@ -221,11 +222,6 @@ def _unfinished_inputs(session: Session, keys: Sequence[str]) -> dict[str, list[
         for key, input_key in edges:
             inputs[key].append(input_key)
     return inputs
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    return "; ".join(names[:MAX_LISTED]) + more
 
 
 def _failed(nodes: Iterable[Node]) -> Iterable[FailedStep]:
@@ -302,14 +298,8 @@ def _curves(
     """Draw the training loss, one figure per objective, and what models are judged by."""
     trainings = [node for node in nodes if node.kind == "train"]
     stored = points_of(session, [node.key for node in trainings if node.state == "succeeded"])
-    runs: Runs = {}
-    objectives: dict[str, Runs] = {}
-    for node in trainings:
-        points = stored.get(node.key) or _live_points(views.get(node.key))
-        name = run_name(node.labels)
-        objective = spec.variants[str(node.labels["variant"])].objective.describe()
-        runs[name] = objectives.setdefault(objective, {})[name] = points
-    figures = learning_figures(runs, objectives, styles_of_runs(spec, trainings)).figures
+    points = {node.key: stored.get(node.key) or _live_points(views.get(node.key)) for node in trainings}
+    figures = learning_figures(spec, trainings, points).figures
     return tuple(figure for figure in figures if figure.key.split("-")[0] in SHOWN and figure.rows)
 
 

@@ -36,7 +36,6 @@ from creamtea.papers.catalogue import (
 )
 from creamtea.papers.catalogue import Column as PaperColumn
 from creamtea.papers.catalogue import Row as PaperRow
-from creamtea.papers.catalogue import number as printed_number
 from creamtea.report import text, vega
 from creamtea.report.model import Cell, Document, Fact, Facts, Figure, Notes, Row, Section, Table, Warnings
 from creamtea.report.papers.claims import (
@@ -63,31 +62,30 @@ def drawn(reports: Reports, drawings: Sequence[Drawing], size: Size) -> tuple[Fi
         for member in drawing.members:
             study = collection.members[member].name
             report = reports.read(drawing.collection, member)
-            block = _figure_of(report.document, drawing) if isinstance(report, StudyReport) else None
-            key = f"{study}-{len(figures)}"
+            blocks = report.document.walk() if isinstance(report, StudyReport) else ()
+            fitting = (
+                block
+                for path, block in blocks
+                if isinstance(block, Figure | Table) and block.title == drawing.title
+                if not drawing.analysis or f"/{drawing.analysis}/" in path
+            )
+            why = "not run" if report is None else "no such figure"
+            block = next(fitting, Figure("", "", {}, (), (f"{study} ({why})",)))
+            drawn = with_curves(block, drawing.curves) if isinstance(block, Figure) else block
             title = f"{drawing.title}: {study}"
-            if block is None:
-                why = "not run" if report is None else "no such figure"
-                figures.append(Figure(key, title, {}, (), (f"{study} ({why})",)))
-            else:
-                drawn = with_curves(block, drawing.curves) if isinstance(block, Figure) else block
-                figures.append(replace(drawn, key=key, title=title))
+            figures.append(replace(drawn, key=f"{study}-{len(figures)}", title=title))
     return tuple(figures)
-
-
-def _figure_of(document: Document, drawing: Drawing) -> Figure | Table | None:
-    for path, block in document.walk():
-        of_it = not drawing.analysis or f"/{drawing.analysis}/" in path
-        if of_it and isinstance(block, Figure | Table) and block.title == drawing.title:
-            return block
-    return None
 
 
 def with_curves(figure: Figure, curves: Sequence[Curve]) -> Figure:
     """Add the curves that the paper prints to a figure of curves by group."""
     if not curves or not figure.rows:
         return figure
-    rows = [*figure.rows, *(row for curve in curves for row in _points(curve))]
+    published_rows = (
+        {"group": curve.name, "x": number(x), "y": number(y), "low": None, "high": None, "label": "published"}
+        for curve in curves
+        for x, y in curve.points.items()
+    )
     published = vega.greys(curve.name for curve in curves)
     spec = deepcopy(figure.spec)
     for layer in spec["layer"]:
@@ -100,15 +98,7 @@ def with_curves(figure: Figure, curves: Sequence[Curve]) -> Figure:
                 }
                 legend = (channel_encoding["legend"] or {}) | {"values": scale["domain"]}
                 layer["encoding"][channel] = channel_encoding | {"scale": scale, "legend": legend}
-    return replace(figure, spec=spec, rows=tuple(rows))
-
-
-def _points(curve: Curve) -> list[dict[str, Any]]:
-    return [
-        {"group": curve.name, "x": printed_number(x), "y": printed_number(y), "low": None, "high": None}
-        | {"label": "published"}
-        for x, y in curve.points.items()
-    ]
+    return replace(figure, spec=spec, rows=(*figure.rows, *published_rows))
 
 
 UNFINISHED = "none has finished"

@@ -322,7 +322,8 @@ def _table(table: ClaimTable) -> Iterator[str]:
             first = (str(number), f"{claim.claim}: {comparison.what}".removesuffix(": "), claim.paper)
             start, words, paper = ("", comparison.what, "") if place else first
             verdict, here = judged(comparison, claim, study.seeds)
-            yield f"| {start} | {words} | {verdict.outcome} | {paper} | {_escaped(here)} | {n} |"
+            escaped = re.sub(r"([\[\]<])", r"\\\1", here)
+            yield f"| {start} | {words} | {verdict.outcome} | {paper} | {escaped} | {n} |"
 
 
 def judged(comparison: Comparison, claim: PaperClaim, seeds: int) -> tuple[Judgement, str]:
@@ -374,10 +375,6 @@ def _match(pattern: re.Pattern[str], words: str) -> re.Match[str]:
 
 def _number(printed: str | None) -> float | None:
     return None if printed is None else float(re.sub("[±+,]", "", printed).replace("−", "-"))
-
-
-def _escaped(words: str) -> str:
-    return re.sub(r"([\[\]<])", r"\\\1", words)
 
 
 if __name__ == "__main__":
