@@ -225,7 +225,12 @@ def check_step(bundle: Opened, session: Session, step: StepRow, place: str, find
     if missing := plugins_missing(step):
         findings.leave(title, missing, place)
         return
-    task = _with_texts_alone(task_of(session, step, bundle.study, bundle.store.root))
+    task = task_of(session, step, bundle.study, bundle.store.root)
+    inputs = {  # without files beside texts, which no step of `AGAIN` reads and no bundle holds
+        role: [[file for file in files if file.name in TEXT_FILES] or files for files in steps]
+        for role, steps in task.inputs.items()
+    }
+    task = replace(task, inputs=inputs)
     texts = _texts(session, bundle.store, step.key)
     stored = {
         (metric.name, metric.subject): asdict(metric)
@@ -246,15 +251,6 @@ def check_step(bundle: Opened, session: Session, step: StepRow, place: str, find
         findings.compare(title, stored.get(metric), again.get(metric), f"{place}: {where}")
     for file, rows in made.items():
         findings.compare(title, texts.get(file), rows, f"{place}: {file}")
-
-
-def _with_texts_alone(task: StepTask) -> StepTask:
-    """Leave out files beside the texts of an input, which no step of `AGAIN` reads and no bundle holds."""
-    inputs = {
-        role: [[file for file in files if file.name in TEXT_FILES] or files for files in steps]
-        for role, steps in task.inputs.items()
-    }
-    return replace(task, inputs=inputs)
 
 
 def _reason(task: StepTask, store: ArtefactStore) -> str:

@@ -42,6 +42,8 @@ def answer_section(
     """
     timed = next((systems for systems in tables if speed_of(systems.table) is not None), None)
     blocks: list[Section] = []
+    more = f" {len(warnings) - 1} more below." if len(warnings) > 1 else ""
+    first_look = [f"Look first at: {warning.place}: {warning.found}.{more}" for warning in warnings[:1]]
     for systems in tables:
         people = [
             report for report in campaigns if report.judged.ratings.campaign.test_set == systems.test_set
@@ -54,7 +56,7 @@ def answer_section(
             *answer.speed(),
             *answer.hardest(analyses),
             *_idioms(systems.table),
-            *_first_look(warnings),
+            *first_look,
         )
         of_test_set: list[Block] = [Notes("sentences", sentences, lead=True)]
         if answer.metric is not None and len(answer.scored) > 1:
@@ -387,10 +389,3 @@ def _idioms(table: Table) -> Iterator[str]:
     if recalls:
         listed = "; ".join(f"{_listed(names)} {shown}" for shown, names in recalls.items())
         yield f"{column.title[:1].upper()}{column.title[1:]}: {listed}."
-
-
-def _first_look(warnings: Sequence[StudyWarning]) -> Iterator[str]:
-    """Quote the first warning, and count those below."""
-    if warnings:
-        more = f" {len(warnings) - 1} more below." if len(warnings) > 1 else ""
-        yield f"Look first at: {warnings[0].place}: {warnings[0].found}.{more}"

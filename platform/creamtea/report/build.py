@@ -276,18 +276,18 @@ def _failures_section(nodes: Iterable[Node]) -> Section:
         if node.state in ("failed", "cancelled"):
             cause = (UPSTREAM, "") if node.error_kind == "upstream" else state_of(node)
             alike.setdefault(cause, []).append(node)
-    order = sorted(alike, key=lambda cause: cause[0] == UPSTREAM)
-    entries = tuple(_failure(*cause, alike[cause]) for cause in order)
-    return Section("missing", "What is missing", (Texts("failures", "", "", entries),) if entries else ())
-
-
-def _failure(state: str, reason: str, nodes: Sequence[Node]) -> Entry:
-    kinds = ", ".join(dict.fromkeys(node.kind for node in nodes))
-    attempts = max(node.attempts for node in nodes)
-    name = f"{kinds}: {state}" + (f" after {attempts} attempts" if attempts > 1 else "")
-    places = f"{counted(len(nodes), 'place')} in the study"
-    passages = [Passage("reason", reason)] if reason else []
-    return Entry(name, (), (*passages, Passage(places, "; ".join(map(step_title, nodes)))))
+    entries = []
+    for state, reason in sorted(alike, key=lambda cause: cause[0] == UPSTREAM):
+        failed = alike[state, reason]
+        kinds = ", ".join(dict.fromkeys(node.kind for node in failed))
+        attempts = max(node.attempts for node in failed)
+        name = f"{kinds}: {state}" + (f" after {attempts} attempts" if attempts > 1 else "")
+        places = f"{counted(len(failed), 'place')} in the study"
+        passages = [Passage("reason", reason)] if reason else []
+        passages.append(Passage(places, "; ".join(map(step_title, failed))))
+        entries.append(Entry(name, (), tuple(passages)))
+    texts = (Texts("failures", "", "", tuple(entries)),) if entries else ()
+    return Section("missing", "What is missing", texts)
 
 
 def _provenance_section(row: StudyRow, results: StudyResults, tables: Sequence[SystemsOn]) -> Section:

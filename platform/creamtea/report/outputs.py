@@ -184,19 +184,16 @@ def lines(
                 system,
                 text,
                 target,
-                _differences(text, None if system == against else base),
+                # nothing can be marked in an empty text, in the base itself, or without it
+                []
+                if text is None or base is None or system == against or not text.strip()
+                else differences(text, base),
                 score(system),
                 own=True,
             )
             for system, text in texts.items()
         ),
     ]
-
-
-def _differences(text: str | None, against: str | None) -> list[Piece]:
-    if text is None or against is None or not text.strip():
-        return []
-    return differences(text, against)
 
 
 def _idioms(text: str, spans: Sequence[tuple[int, int]]) -> list[Piece]:
@@ -255,10 +252,18 @@ def _ngrams_on(session: Session, results: StudyResults, test_set: str) -> Sectio
 
     def outputs_of(system: str) -> list[tuple[int, list[str]]]:
         if system not in outputs:
-            steps = results.outputs(system, test_set)
-            is_there = steps and steps[0].node.state == "succeeded"  # only the first seed counts
+            keys = [
+                step.node.key
+                for step in results.outputs(system, test_set)[:1]  # only the first seed counts
+                if step.node.state == "succeeded"
+            ]
+            rows = session.execute(
+                select(Hypothesis.index, Hypothesis.text)
+                .where(Hypothesis.step_key.in_(keys))
+                .order_by(Hypothesis.index)
+            )
             language = spec.languages.target
-            outputs[system] = _words_of_outputs(session, steps[0].node.key, language) if is_there else []
+            outputs[system] = [(index, words_of_language(output, language)) for index, output in rows]
         return outputs[system]
 
     tables, low = [], near_zero(results, test_set)
@@ -274,13 +279,6 @@ def _ngrams_on(session: Session, results: StudyResults, test_set: str) -> Sectio
             tables.append(_ngrams_table(system, baseline, found))
     several = len(spec.test_sets) > 1
     return Section(test_set, test_set if several else "", tuple(tables), test_set=test_set)
-
-
-def _words_of_outputs(session: Session, key: str, language: str) -> list[tuple[int, list[str]]]:
-    rows = session.execute(
-        select(Hypothesis.index, Hypothesis.text).where(Hypothesis.step_key == key).order_by(Hypothesis.index)
-    )
-    return [(index, words_of_language(output, language)) for index, output in rows]
 
 
 def _ngrams_table(system: str, baseline: str, found: Sequence[CharacteristicNGram]) -> Table:

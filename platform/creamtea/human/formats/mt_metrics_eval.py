@@ -125,15 +125,6 @@ class RatedUnit:
     means: dict[str, Fraction]  # of the systems with a rating that counts
 
 
-def _check_length(name: str) -> None:
-    file = Path(name).name
-    if len(file.encode()) > MAX_FILE_NAME:
-        raise cannot_hold(
-            f"a file would be called {file[:60]}… ({len(file.encode())} bytes; file systems allow "
-            f"{MAX_FILE_NAME}), as names of systems, metrics and raters are part of this format's file names"
-        )
-
-
 def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
     """Return the text of each file, by its name."""
     if not whole.lines:
@@ -144,7 +135,10 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
     if reference is None:
         raise InputError(f"systems are called {', '.join(REFERENCES)}: no name is left for the reference")
     documents = _document_names([line.document for line in whole.lines])
-    domains = _domains(content, whole)
+    known: dict[str, str] = content.settings.get("domains", {})
+    domains_of_lines = [known.get(line.document, content.test_set) for line in whole.lines]
+    written_domains = _different(domains_of_lines, "domain")
+    domains = [written_domains[domain] for domain in domains_of_lines]
 
     def column(what: str, texts: Iterable[str | None]) -> str:
         return _joined(
@@ -233,14 +227,6 @@ def _document_names(documents: Sequence[str]) -> list[str]:
                     "segments, as this format asks"
                 )
     return [names[document] for document in documents]
-
-
-def _domains(content: Content, whole: WholeTestSet) -> list[str]:
-    """Return each line's domain."""
-    known: dict[str, str] = content.settings.get("domains", {})
-    domains = [known.get(line.document, content.test_set) for line in whole.lines]
-    names = _different(domains, "domain")
-    return [names[domain] for domain in domains]
 
 
 # ---------------------------------------------------------------- scores of people
@@ -597,7 +583,11 @@ def _ratings(
                     "segment scores are read",
                     about="protocol",
                 )
-            own = {"score": _whole(scores[cell])}
+            number = scores[cell].exact()
+            if number.denominator != 1:
+                found_score = f"{scores[cell].place}: found {scores[cell].written}"
+                raise InputError(f"{found_score}; allowed: a whole number")
+            own = {"score": int(number)}
         for rating in each:
             given = {"payload": {**own, "spans": rating.errors}}
             ratings.append((rating.place, cell, rating.rater, given))
@@ -605,13 +595,6 @@ def _ratings(
     if isinstance(found, Mqm):
         left["segment scores that are not what their errors cost"] = _differing(found, scores, marked)
     return ratings, left
-
-
-def _whole(score: _Score) -> int:
-    number = score.exact()
-    if number.denominator != 1:
-        raise InputError(f"{score.place}: found {score.written}; allowed: a whole number")
-    return int(number)
 
 
 def _differing(mqm: Mqm, scores: Mapping[Cell, _Score], marked: Mapping[Cell, Sequence[_Marked]]) -> int:
@@ -766,6 +749,11 @@ class MtMetricsEval(Format):
         for a file, for documents that are not contiguous, and if there is nothing to write.
         """
         texts = _texts(content, content.whole or known_test_set(content))
-        for name in texts:
-            _check_length(name)
+        for file in (Path(name).name for name in texts):
+            if len(file.encode()) > MAX_FILE_NAME:
+                raise cannot_hold(
+                    f"a file would be called {file[:60]}… ({len(file.encode())} bytes; file systems allow "
+                    f"{MAX_FILE_NAME}), as names of systems, metrics and raters are part of this format's "
+                    "file names"
+                )
         return write_texts(path, texts), not_held(content, MT_METRICS_EVAL)

@@ -401,21 +401,13 @@ def _verdict_cell(judgement: Judgement, column: Column) -> Cell:
 
 
 def _studies_section(reports: Reports, exhibit: Exhibit) -> Iterator[Section]:
-    facts = tuple(
-        Fact(
-            f"{collection.members[key].name} ({_state(reports, name, key)})",
-            collection.command(key),
-            code=True,
-        )
-        for name, key in members_of(reports.paper, exhibit)
-        for collection in [reports.paper.collections[name]]
-    )
+    facts = []
+    for name, key in members_of(reports.paper, exhibit):
+        collection, report = reports.paper.collections[name], reports.read(name, key)
+        state = "not in this database" if report is None else "unreadable"
+        if isinstance(report, StudyReport):
+            state = f"number {report.number}, {report.state}"
+        study = f"{collection.members[key].name} ({state})"
+        facts.append(Fact(study, collection.command(key), code=True))
     if facts:
-        yield Section("studies", "Our studies", (Facts("commands", "", facts),), folded=True)
-
-
-def _state(reports: Reports, collection: str, member: str) -> str:
-    report = reports.read(collection, member)
-    if report is None:
-        return "not in this database"
-    return f"number {report.number}, {report.state}" if isinstance(report, StudyReport) else "unreadable"
+        yield Section("studies", "Our studies", (Facts("commands", "", tuple(facts)),), folded=True)

@@ -209,24 +209,19 @@ def _mean_spread(spreads: Sequence[Spread | None]) -> Spread | None:
 
 def _mean_deltas(values: Sequence[OurValue]) -> dict[str, Delta]:
     """Return the means of the comparisons that every study has made."""
-    means = {
-        other: _mean_delta([value.deltas[other] for value in values])
-        for other in values[0].deltas
-        if all(other in value.deltas for value in values)
-    }
-    return {other: mean for other, mean in means.items() if mean is not None}
-
-
-def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
-    if any(delta.value is None for delta in deltas):
-        return None
-    mean, low, high = _interval((delta.value, delta.low, delta.high) for delta in deltas)
-    delta_of_mean = Delta("ok", value=mean, low=low, high=high)
-    spread = _mean_spread([delta.spread for delta in deltas])
-    if spread is not None:
-        delta_of_mean = delta_of_mean.with_seeds(spread)
-    unmarked = next((delta.note for delta in deltas if delta.note in (NO_MARK, *UNMARKED)), "")
-    return replace(delta_of_mean, significant=delta_of_mean.excludes_zero and not unmarked, note=unmarked)
+    means = {}
+    for other in values[0].deltas:
+        deltas = [delta for value in values if (delta := value.deltas.get(other)) is not None]
+        if len(deltas) < len(values) or any(delta.value is None for delta in deltas):
+            continue
+        mean, low, high = _interval((delta.value, delta.low, delta.high) for delta in deltas)
+        of_mean = Delta("ok", value=mean, low=low, high=high)
+        spread = _mean_spread([delta.spread for delta in deltas])
+        of_mean = of_mean if spread is None else of_mean.with_seeds(spread)
+        unmarked = next((delta.note for delta in deltas if delta.note in (NO_MARK, *UNMARKED)), "")
+        significant = of_mean.excludes_zero and not unmarked
+        means[other] = replace(of_mean, significant=significant, note=unmarked)
+    return means
 
 
 def _interval(
