@@ -130,10 +130,7 @@ class _Compared:
 def differences(
     results: StudyResults, name: str, spec: Analysis, layouts: Sequence[TableLayout], tables: Sequence[Rows]
 ) -> tuple[list[Table], list[Notes]]:
-    """Build the tables of differences of an analysis, and a note on how to read them or why there are none.
-
-    `tables`: the rows of each of the analysis' tables, whose layouts are `layouts`.
-    """
+    """Build an analysis' tables of differences, and a note on how to read them or why there are none."""
     if not spec.paired:
         return [], []
     steps = results.of(DIFFERENCES.name, analysis=name)

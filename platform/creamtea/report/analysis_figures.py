@@ -42,10 +42,7 @@ def found_buckets(groups: Groups) -> list[RowSetting]:
 
 
 def bucket_tables(layout: TableLayout, rows: Sequence[tuple[RowSetting, Row]]) -> list[Table]:
-    """Build a table for each kind of buckets: a row per group, a column per bucket and measure.
-
-    `rows`: each belongs to one group and one bucket.
-    """
+    """Build a table for each kind of buckets: a row per group, a column per bucket and measure."""
     tables = []
     for kind, title in layout.buckets.items():
         of_kind = [(setting, row) for setting, row in rows if setting.parts[0] == kind]
@@ -92,10 +89,7 @@ def analysis_figure(
     groups: Groups,
     styles: Styles,
 ) -> Figure | None:
-    """Draw a plot of an analysis. None if nothing is drawn and nothing is missing.
-
-    `styles`: of the variants and systems.
-    """
+    """Draw a plot of an analysis. None if nothing is drawn and nothing is missing."""
     match plot:
         case CellPlot():
             return _over_cells(plot, tables[0], styles)

@@ -39,10 +39,7 @@ BEFORE = {"seed": "seed", "baseline": "against"}  # words before a label's value
 
 
 def step_title(node: Node) -> str:
-    """Name a step by its kind and labels.
-
-    For example "train: softmax, seed 1" or "compare: scones, against softmax, test, bleu".
-    """
+    """Name a step: "train: softmax, seed 1", "compare: scones, against softmax, test, bleu"."""
     of_system = next((name for name in ("system", "variant") if name in node.labels), None)
     names = (
         [of_system, "baseline", "seed", "test_set", "metric", "analysis"] if of_system else list(node.labels)

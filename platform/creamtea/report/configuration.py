@@ -20,10 +20,7 @@ from creamtea.study.spec import ImportedModel, ShippedModel, Study
 
 
 def describe_variant(study: Study, name: str) -> str:
-    """Name objective, architecture if the variants differ in it, and adaptation of a variant.
-
-    As "SCONES α=0.5, base, adapted from news".
-    """
+    """Name objective, architecture if the variants differ in it, and adaptation of a variant."""
     spec = study.variants[name]
     words = [spec.objective.describe()]
     if len({other.architecture.describe() for other in study.variants.values()}) > 1:
@@ -106,10 +103,7 @@ SECRET_SETTINGS = ("completion_code", "failing_code", "completion_url", "contact
 def configuration_section(
     session: Session, row: StudyRow, spec: Study, alone: bool, models: tuple[Fact, ...]
 ) -> Section:
-    """Show a study's settings.
-
-    `alone`: do not mention an earlier run of the same name. `models`: the imported models.
-    """
+    """Show a study's settings. `alone`: do not mention an earlier run of the same name."""
     blocks: list[Block] = [Facts("models", "Imported models", models)] if models else []
     if spec.variants:
         facts = tuple(Fact(name, tuple(describe_training(spec, name))) for name in spec.variants)
@@ -166,10 +160,7 @@ def without_secrets(value: Any, instead: str = "", place: str = "") -> tuple[Any
 
 
 def spec_table(specs: Mapping[str, Mapping[str, Any]], title: str) -> Table | None:
-    """Build a table of the settings in which studies differ; None if they do not.
-
-    `specs`: settings as plain JSON, by the title of their column.
-    """
+    """Build a table of the settings in which studies differ; None if they do not."""
     compared = [
         without_secrets({key: value for key, value in spec.items() if key not in NOT_COMPARED})[0]
         for spec in specs.values()

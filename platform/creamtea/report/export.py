@@ -73,10 +73,7 @@ def files_of(block: Table | Figure, stem: str) -> dict[str, ExportFile]:
 
 
 def export(report: Document, folder: Path, formats: Sequence[str] = tuple(Format)) -> list[Path]:
-    """Write every table and figure in these formats into a folder that is new or empty. Return the files.
-
-    Raises InputError for another folder, before anything is drawn, and as `new_folder` does.
-    """
+    """Write every table and figure into a new folder. InputError as `new_folder`."""
     written: list[Path] = []
     with new_folder(folder, "--export"):
         for name, file in _files(report, formats):

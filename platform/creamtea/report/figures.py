@@ -113,10 +113,7 @@ class SystemsOn(NamedTuple):
 
 
 def ranking(systems: SystemsOn, metric: Column, references: Collection[str]) -> Figure:
-    """Draw each system's score with its 95 % interval, best first, and a line at the baseline's score.
-
-    Human `references` are left out.
-    """
+    """Draw each system's score with its 95 % interval, best first, without human `references`."""
     sign = -1 if metric.better == "lower" else 1
     rows, missing = list[dict[str, Any]](), []
     for row in systems.table.rows:

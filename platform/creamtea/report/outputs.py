@@ -227,10 +227,7 @@ ABOUT_NGRAMS = (
 
 
 def build_ngrams(database: Database, study: int) -> Section:
-    """Build the section of a study by its number.
-
-    It reads every output, and has no blocks if nothing is found.
-    """
+    """Build a study's section from all of its outputs; it has no blocks if nothing is found."""
     with database.session() as session:
         row = find_study(session, study)
         return ngrams_section(session, StudyResults(session, row.id, spec_of(row)))

@@ -38,10 +38,7 @@ class Sweep:
 
 
 def sweeps(study: Study) -> tuple[Sweep, ...]:
-    """Return each number that takes several values while all else of a system stays the same.
-
-    Covers numbers of a variant, a selection or a search, in the study's order.
-    """
+    """Return each number of a system that takes several values while all else stays the same."""
     settings = {name: _settings(study, name) for name, system in study.systems.items() if system.runs}
     numbers = {name: dict(_numbers(setting)) for name, setting in settings.items()}
     found = []

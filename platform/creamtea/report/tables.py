@@ -165,10 +165,7 @@ def ranked(table: Table, references: Collection[str] = ()) -> Table:
 
 
 def pairs_table(systems: Table, tested: Mapping[Pair, Delta]) -> Table:
-    """Build the table of every two systems by the first metric: difference, wins and cluster.
-
-    `systems` is the sorted table of systems.
-    """
+    """Build the table of every two systems of the sorted table: difference, wins and cluster."""
     metric, names = systems.columns[0], {system for system, _ in tested}
     rows = [row for row in systems.rows if row.name in names]
     numbers = clusters([row.name for row in rows], tested, metric)
@@ -211,10 +208,7 @@ def pairs_table(systems: Table, tested: Mapping[Pair, Delta]) -> Table:
 
 
 def agreement_table(results: StudyResults, systems: Table, test_set: str) -> Table | None:
-    """Build the table of what every two systems' outputs have in common; None for test sets with references.
-
-    Rows are in the order of the table of `systems`.
-    """
+    """Build the table of what every two systems' outputs have in common; None with references."""
     step = next(iter(results.of("agreement", test_set=test_set)), None)
     if step is None:
         return None
@@ -274,10 +268,7 @@ def group_tables(results: StudyResults, test_set: str) -> list[Table]:
 
 
 def further_table(results: StudyResults, test_set: str, systems: Table) -> Table | None:
-    """Build the table of comparisons with further baselines; None without any.
-
-    `systems`: the table from which the scores are taken.
-    """
+    """Build the table of comparisons with further baselines; None without any."""
     if not any(system.more_baselines for system in results.spec.systems.values()):
         return None
     metrics = {metric.name(): metric for metric in results.spec.metrics_on(test_set)}

@@ -199,10 +199,7 @@ def missing(figure: Figure) -> str:
 
 
 def figure(figure: Figure) -> str:
-    """Describe a figure for printers that cannot draw it.
-
-    For example "BLEU over beam width (8 points; not drawn: scones (pending))".
-    """
+    """Describe a figure in words: "BLEU over beam width (8 points; not drawn: scones (pending))"."""
     layers = figure.spec.get("layer", [])
     axes = [layers[0]["encoding"].get(axis, {}) for axis in ("x", "y")] if layers else []
     fields = [axis["field"] for axis in axes if "field" in axis]

@@ -382,10 +382,7 @@ def png(figure: Figure) -> bytes:
 
 
 def inline_svg(figure: Figure, number: int) -> str:
-    """Draw an <svg> element for a page that shows the title and the missing systems beside it.
-
-    `number` keeps the ids of figures on one page apart.
-    """
+    """Draw an <svg> element without a title; `number` keeps the ids of figures on one page apart."""
     spec = _clean(vega_lite(figure, title=False)) | {"width": INLINE_WIDTH, "background": "transparent"}
     drawn = _drawn(json.dumps(spec))
     root = ET.fromstring(drawn)  # noqa: S314 - it was made one line above, and has no document type

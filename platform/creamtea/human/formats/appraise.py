@@ -177,10 +177,7 @@ class AppraiseFile:
 
 
 def milliseconds(start: datetime, end: datetime) -> int | None:
-    """Return the milliseconds from `start` to `end`, or None for a time that no rater can have spent.
-
-    Such a time is 0, negative, or more than a day.
-    """
+    """Return the milliseconds in between; None for a time that no rater can have spent."""
     passed = round((end - start).total_seconds() * 1000)
     return passed if 0 < passed <= DAY * 1000 else None
 
@@ -221,10 +218,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
-    """Yield (line, names of the fields, fields).
-
-    Appraise's fields are separated by commas, MTurk's by tabs and blanks.
-    """
+    """Yield (line, names of the fields, fields)."""
     records = csv_records(path)
     first = next(records, None)
     if first is None:
@@ -526,10 +520,7 @@ def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, .
 
 
 def _keyed(ratings: Sequence[Rated]) -> Iterator[tuple[Rated, Key]]:
-    """Yield each score with the key of its item.
-
-    A rater's second score of an output is of another item.
-    """
+    """Yield each score with the key of its item; a rater's second score is of another item."""
     seen: Counter[tuple[Any, ...]] = Counter()
     for rating in ratings:
         output = (rating.kind, rating.document, rating.segment, rating.system)

@@ -91,10 +91,7 @@ SIDECAR = columns_of(Sidecar)
 
 
 def read_folder(path: Path, kind: str) -> Content:
-    """Read the campaign in an export's folder.
-
-    InputError with file, line, column, what was found and what is allowed.
-    """
+    """Read the campaign in an export's folder. InputError as `read_records`."""
     sidecar = Sidecar(**read_json(path / "campaign.json", SIDECAR))
     content = Content(**decoded("campaign.json, campaign", sidecar.campaign, HEADER))
     ratings = path / f"ratings.{kind}"
@@ -153,11 +150,7 @@ REQUIRED = ("rater", "segment", "system")
 def read_ratings(
     path: Path, kind: str, facts: ImportFacts, now: datetime
 ) -> tuple[Content, tuple[NotKept, ...]]:
-    """Read the campaign that the ratings in a file make, and what is not kept.
-
-    Moments that the file does not give are `now`. InputError with file, line, column, what was found and
-    what is allowed.
-    """
+    """Read the campaign that a file's ratings make. InputError as `read_records`."""
     rows = read_records(path, kind, COLUMNS, REQUIRED)
     different: dict[str, CheckedLine] = {}
     again = [row.place.line for row in rows if different.setdefault(repr(row.values), row) is not row]
@@ -292,10 +285,7 @@ class CampaignExport(Format):
         return replace(content, settings=settings), not_kept
 
     def write(self, content: Content, path: Path) -> Written:
-        """Write the campaign's files, campaign.json last.
-
-        InputError with its place for a value that no file can hold (a NUL character).
-        """
+        """Write the files, campaign.json last. InputError for a value that no file can hold."""
         name = f"ratings.{self.name}"
         texts = {
             "items.jsonl": jsonl_text(ITEM, content.items, "items.jsonl"),

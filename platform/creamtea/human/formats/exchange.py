@@ -72,10 +72,7 @@ def find_format(name: str) -> Format:
 
 
 def recognise(path: Path) -> str:
-    """Return the name of the format of what is at `path`.
-
-    InputError, with what each format expects, for what has none of them.
-    """
+    """Return the name of the format of what is at `path`; InputError if it has none."""
     text = "" if path.is_dir() else read_text(path)
     if not path.is_dir() and not first_line(text):
         raise InputError(f"{path.name}: an empty file; give a file with ratings")

@@ -326,10 +326,7 @@ _NO_NAME = re.compile(r"[\s/\\\x00-\x1f\x7f]+|^\.+")
 
 
 def sanitised(name: str) -> str:
-    """Return a name that can be a word of a line and part of a path.
-
-    White space, slashes and leading dots are replaced.
-    """
+    """Return a name without white space, slashes and leading dots."""
     return _NO_NAME.sub("_", name)
 
 

@@ -327,10 +327,7 @@ class MqmTsv(Format):
         return len(cells) >= len(FIELDS) and cells[3].strip().isdecimal()  # without a header
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
-        """Read the campaign in the file, whose segments keep their numbers.
-
-        InputError with file, line and what was found.
-        """
+        """Read the campaign in the file, whose segments keep their numbers."""
         if facts.protocol not in (None, Mqm.name):
             raise InputError(
                 f"{option('protocol')} {facts.protocol}: files of {option('format')} mqm are of {Mqm.name}",

@@ -413,10 +413,7 @@ def _system(folder: Folder, name: str) -> str:
 def _blocks(
     folder: Folder, file: str, segments: int, systems: Mapping[str, Any], fields: tuple[int, ...]
 ) -> Iterator[tuple[int, Cell, list[str]]]:
-    """Yield (line, (segment, system), the other fields).
-
-    The file has a block of lines for each system, with one line per segment.
-    """
+    """Yield (line, (segment, system), the other fields) of blocks of lines, one for each system."""
     seen: dict[str, int] = defaultdict(int)
     for number, line in enumerate(folder.lines(file), start=1):
         if not line.strip():
@@ -527,10 +524,7 @@ def _span(
 
 
 def _cut(error: dict[str, Any], text: str | None, notes: Counter[str]) -> None:
-    """End an error where its text ends, and count it in `notes` if that was necessary.
-
-    An error that begins behind the text becomes an omission.
-    """
+    """End an error where its text ends; one that begins behind the text becomes an omission."""
     if not text or error.get("end", 0) < len(text):
         return
     if error["start"] < len(text):

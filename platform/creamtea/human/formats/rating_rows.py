@@ -94,10 +94,7 @@ COLUMNS = columns_of(RatingRow)
 
 @dataclass(frozen=True, kw_only=True)
 class GivenRating(RatingRow):
-    """A rating as an import has it.
-
-    One of `step`, `value` and `payload` is enough; a skipped item has none of them.
-    """
+    """A rating as an import has it, with a `step`, `value` or `payload` unless it was skipped."""
 
     place: Place
     columns: Collection[str] = ()  # that a row of an export says, to be compared
@@ -164,10 +161,7 @@ Revisions = list[dict[str, GivenRating]]  # in their order; each by system
 def checked_items(
     given: Sequence[tuple[Place, ItemContent]], systems: Sequence[str]
 ) -> tuple[ItemContent, ...]:
-    """Return the items; InputError for one that contradicts the campaign.
-
-    `given`: each with the place that it came from.
-    """
+    """Return the items; InputError, with its place, for one that contradicts the campaign."""
     originals = {None, *(item.position for _, item in given)}
     positions = sorted((item.position, item.page) for _, item in given if item.page is not None)
     pages = {page: position for position, page in reversed(positions)}  # its first item's
@@ -313,10 +307,7 @@ def _reads(protocol: Protocol, given: GivenRating) -> bool:
 
 
 def _revisions(item: ItemContent, group: Sequence[GivenRating]) -> Revisions:
-    """Return the rows of one rater's item by revision, one for each of its systems.
-
-    A skipped item has them once, without a score.
-    """
+    """Return the rows of one rater's item by revision, one for each of its systems."""
     numbered: dict[int, dict[str, GivenRating]] = defaultdict(dict)
     skipped = all(given.answer is None and given.skipped_at for given in group)
     for given in group:

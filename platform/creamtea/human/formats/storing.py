@@ -66,10 +66,7 @@ BATCH = 2000  # rows per INSERT
 
 # ---------------------------------------------------------------- out of the database
 def collect(database: Database, name: str) -> Content:
-    """Collect everything of a campaign that an export holds, from one snapshot.
-
-    InputError if there is no such campaign.
-    """
+    """Collect everything of a campaign that an export holds, from one snapshot."""
     with database.session() as session:
         campaign = find_campaign(session, name)
         study = None if campaign.study_id is None else session.get_one(StudyRow, campaign.study_id).name

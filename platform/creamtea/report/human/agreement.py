@@ -122,10 +122,7 @@ def _each_rater(judged: RatedCampaign, matrix: Array, units: Integers) -> Table:
 
 
 def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) -> Texts:
-    """List the outputs whose ratings lie furthest apart, with their texts and third ratings.
-
-    All disputed outputs are listed, up to MAX_DISPUTES.
-    """
+    """List the outputs whose ratings lie furthest apart, with their texts and third ratings."""
     settings, points = judged.ratings.campaign.settings, judged.protocol.points
     bound = settings.disputed_bound(judged.protocol)
     found = disputes_of(session, judged.ratings, outputs)

@@ -200,10 +200,7 @@ def figures(report: CampaignReport) -> list[Figure | Choice]:
 
 
 def baseline_is_hundred(report: CampaignReport) -> Figure:
-    """Draw each system's percentage of the baseline, with both intervals.
-
-    The delta-method interval is a thick line, the paired-t interval a thin one.
-    """
+    """Draw each system's percentage of the baseline, with both intervals."""
     judged, styles = report.judged, report.styles
     baseline, campaign = judged.systems[judged.baseline], judged.ratings.campaign.name
     rows, missing = [], []

@@ -66,10 +66,7 @@ SEVERITIES = ("minor", "major", "critical")
 
 
 def marked_errors(judged: RatedCampaign, given: Sequence[Payload | None]) -> Table:
-    """Build the table of errors that raters marked: means over the ratings that count.
-
-    Every rating weighs the same. `given`: the ratings' payloads.
-    """
+    """Build the table of marked errors: means over ratings, each of the same weight."""
     totals = [Counter[str]() for _ in judged.systems]
     for system, payload in zip(judged.ratings.system.tolist(), given, strict=True):
         spans = spans_of(payload)
@@ -277,10 +274,7 @@ class _Case:
 
 
 def origins(session: Session, judged: RatedCampaign) -> tuple[list[Table], Texts | None]:
-    """Build the tables of marked errors' origins, and examples.
-
-    Both are empty until `creamtea blame` has run on the campaign.
-    """
+    """Build the tables of errors' origins, and examples; empty until `creamtea blame` has run."""
     cases = list(_cases(session, judged))
     if not cases:
         return [], None

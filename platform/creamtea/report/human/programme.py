@@ -24,10 +24,7 @@ ABOUT = (
 
 
 def build_programme(database: Database, programme: str) -> Document:
-    """Build the report over the directions of a programme that have been launched.
-
-    Raises InputError for an unknown programme, and for directions without a common scale.
-    """
+    """Build the report over the directions of a programme that have been launched."""
     rated: dict[str, RatedCampaign] = {}
     facts: list[Fact] = []
     with database.session() as session:

@@ -368,10 +368,7 @@ def _about_ranks(judged: RatedCampaign, found: SystemEstimates | None) -> str:
 
 
 def clusters(judged: RatedCampaign, pairs: Sequence[Pair]) -> list[Table]:
-    """Build the table of differences from the baseline that hold for other raters, too.
-
-    Empty if no pair has several raters.
-    """
+    """Build the table of differences that hold for other raters, too; empty with one rater."""
     rows = []
     for pair in pairs:
         crossed, difference = pair.crossed, pair.crossed.difference

@@ -132,10 +132,7 @@ def what_ran(reports: Reports, exhibit: Exhibit, size: Size) -> tuple[Facts | Wa
 
 
 def settings_apart(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return the settings in which two studies differ, among the entries that both have, in order.
-
-    As "variants.softmax.training.max_updates".
-    """
+    """Return where entries of both studies differ: "variants.softmax.training.max_updates"."""
     apart = []
     for section in _ENTRIES:
         mine, theirs = own.get(section) or {}, other.get(section) or {}

@@ -322,10 +322,7 @@ def _table(table: ClaimTable) -> Iterator[str]:
 
 
 def judged(comparison: Comparison, claim: PaperClaim, seeds: int) -> tuple[Judgement, str]:
-    """Return the verdict on a comparison, and its figures.
-
-    For example "36.4 → 37.5 BLEU, +1.1 [0.3, 2.0], p = 0.15".
-    """
+    """Return the verdict on a comparison, and its figures: "36.4 → 37.5 BLEU, +1.1 [0.3, 2.0], p = 0.15"."""
     own, other, ps = _ours(comparison.own, seeds), _ours(comparison.other, seeds), ""
     if comparison.difference:
         delta, ps = _delta(comparison.difference)
