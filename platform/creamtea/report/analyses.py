@@ -254,17 +254,19 @@ class AnalysisResults:
     segments: int | None = None  # that are analysed, or that the smallest scored bucket has
 
 
-def build_analyses(results: StudyResults) -> tuple[AnalysisResults, ...]:
-    """Build all analyses in the study's order. Cells say why a step has not run or has failed."""
-    return tuple(_results(results, name, spec) for name, spec in results.spec.analyses.items())
-
-
-def _results(results: StudyResults, name: str, spec: Analysis) -> AnalysisResults:
+def build_analysis(results: StudyResults, name: str, spec: Analysis) -> AnalysisResults:
+    """Build an analysis of the study. Cells say why a step has not run or has failed."""
     groups: dict[str, list[Measured]] = {}  # the seeds of a variant or system
     for measured in results.of(spec.step.name, analysis=name):
         groups.setdefault(str(measured.node.labels[spec.rows]), []).append(measured)
     given = idioms_of(results, spec.test_set).needs
-    scored_by = _metrics_of(groups)
+    scored_by = {  # the metrics that the steps score with, by kind: {"bleu": "BLEU (lower-cased)"}
+        value["kind"]: METRICS.kinds[value["kind"]].model_validate(value).describe()
+        for seeds in groups.values()
+        for step in seeds
+        for value in step.node.params.values()
+        if isinstance(value, dict) and value.get("kind") in METRICS.kinds
+    }
     buckets = found_buckets(groups)
     layouts, rows, tables = list[TableLayout](), list[Rows](), list[Table]()
     for declared in spec.tables:
@@ -305,17 +307,6 @@ def _results(results: StudyResults, name: str, spec: Analysis) -> AnalysisResult
         tuple(notes),
         _fewest_segments(results, spec, groups),
     )
-
-
-def _metrics_of(groups: Groups) -> dict[str, str]:
-    """Describe the metrics that the steps score with, by kind: {"bleu": "BLEU (lower-cased)"}."""
-    return {
-        value["kind"]: METRICS.kinds[value["kind"]].model_validate(value).describe()
-        for seeds in groups.values()
-        for step in seeds
-        for value in step.node.params.values()
-        if isinstance(value, dict) and value.get("kind") in METRICS.kinds
-    }
 
 
 def _column_of(column: Column, scored_by: Mapping[str, str]) -> Column:

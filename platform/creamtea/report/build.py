@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlalchemy.orm import Session
 
 from creamtea.orders.submission import spec_of
-from creamtea.report.analyses import AnalysisResults, analyses_section, build_analyses, missed_idioms
+from creamtea.report.analyses import AnalysisResults, analyses_section, build_analysis, missed_idioms
 from creamtea.report.answer import answer_section
 from creamtea.report.cells import (
     SEEDS_ALLOW,
@@ -28,7 +28,7 @@ from creamtea.report.configuration import configuration_section, imported_models
 from creamtea.report.figures import SystemsOn, learning_choice, recall_choice, recall_curves, speed_of
 from creamtea.report.human.build import campaign_reports
 from creamtea.report.human.campaign import human_columns
-from creamtea.report.latency import latency_note, latency_table, threads_in_words
+from creamtea.report.latency import latency_note, latency_table
 from creamtea.report.model import (
     Block,
     Document,
@@ -94,7 +94,7 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
         for name in spec.test_sets
         for table in [systems_table(results, name, human_columns(campaigns, name))]
     ]
-    analyses = build_analyses(results)
+    analyses = [build_analysis(results, name, analysis) for name, analysis in spec.analyses.items()]
     warnings = result_warnings(session, results, tables)
     sections = [
         answer_section(spec, tables, campaigns, warnings, _failed(nodes), analyses),
@@ -232,7 +232,7 @@ def _hardware(results: StudyResults) -> tuple[str, ...]:
     for training in results.of("train"):
         if device := training.node.facts.get("device"):
             threads = training.node.facts.get("threads")
-            words = [f"training: {device}", *([threads_in_words(threads)] if threads else [])]
+            words = [f"training: {device}", *([counted(threads, "thread")] if threads else [])]
             if training.node.facts.get("deterministic") is False:
                 words.append("not deterministic")
             machines[", ".join(words)] = None

@@ -78,7 +78,7 @@ def latency_note(results: StudyResults) -> str:
         return "The study measures no latency."
     unit = "sentence, batch 1" if timed.batch_size == 1 else f"batch of {timed.batch_size} sentences"
     note = (
-        f"Latency: milliseconds per {unit}, {threads_in_words(timed.threads)}, {timed.sentences} sentences "
+        f"Latency: milliseconds per {unit}, {counted(timed.threads, 'thread')}, {timed.sentences} sentences "
         f"of {spec.latency.test_set} × {timed.repetitions} repetitions, systems interleaved, the first seed "
         f"of each; % of {' / '.join(latency_baselines(spec))}, paired over repetitions"
     )
@@ -89,10 +89,6 @@ def latency_note(results: StudyResults) -> str:
         if state != "ok":
             note += f" ({state}: {reason})"
     return f"{note}."
-
-
-def threads_in_words(count: int) -> str:
-    return counted(count, "thread")
 
 
 def timed_columns(results: StudyResults, test_set: str) -> tuple[Column, ...]:

@@ -126,13 +126,19 @@ def model_card(database: Database, export: Export, study: str | int) -> str:
             Section("scores", "Scores", tuple(_scores(results, system, seed))),
         ]
     languages = (spec.languages.source, spec.languages.target)
+    snippet = SNIPPETS[export.to].format(
+        ratio=export.facts.max_length_ratio,
+        compute_type=export.facts.quantization or "float32",
+        subwords=export.facts.subwords,
+        example='"A sentence."',
+    )
     parts = [
         _front_matter(export.to, languages),
         f"# {plain(title)}",
         paragraphs(
             f"Translates {language(languages[0])} into {language(languages[1])}. {spec.description}".strip()
         ),
-        f"## Load it\n\n```sh\n{INSTALL[export.to]}\n```\n\n```python\n{_snippet(export)}```",
+        f"## Load it\n\n```sh\n{INSTALL[export.to]}\n```\n\n```python\n{snippet}```",
         sections_to_markdown([*sections, Section("proof", "Proof", tuple(_proof(export)))]).rstrip(),
         "## Licence\n\nNot stated yet: fill it in here and in the first lines of this file. The terms of the "
         "training data, or of the model that it started from, may bind the model.\n",
@@ -147,15 +153,6 @@ def _front_matter(to: str, languages: Sequence[str]) -> str:
     return (
         f"---\nlicense: unknown # fill this in\nlanguage:{listed}\nlibrary_name: {library}\n"
         "pipeline_tag: translation\n---"
-    )
-
-
-def _snippet(export: Export) -> str:
-    return SNIPPETS[export.to].format(
-        ratio=export.facts.max_length_ratio,
-        compute_type=export.facts.quantization or "float32",
-        subwords=export.facts.subwords,
-        example='"A sentence."',
     )
 
 

@@ -185,10 +185,6 @@ def jsonl_text(columns: Mapping[str, Column], rows: Iterable[object], file: str)
     )
 
 
-def json_text(columns: Mapping[str, Column], row: object, file: str) -> str:
-    return json.dumps(encoded(columns, row, file), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-
-
 def encoded(columns: Mapping[str, Column], row: object, place: str) -> dict[str, Any]:
     """Return the JSON values of these columns; InputError for what no file can hold."""
     return {

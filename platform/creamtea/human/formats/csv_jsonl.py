@@ -42,7 +42,6 @@ from creamtea.human.formats.columns import (
     decoded,
     encoded,
     is_separator_line,
-    json_text,
     jsonl_text,
     read_json,
     read_records,
@@ -297,7 +296,6 @@ class CampaignExport(Format):
             for number, person in enumerate(content.raters, start=1)
         ]
         digests = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in texts.items()}
-        texts["campaign.json"] = json_text(
-            SIDECAR, Sidecar(VERSION, header, raters, digests), "campaign.json"
-        )
+        sidecar = encoded(SIDECAR, Sidecar(VERSION, header, raters, digests), "campaign.json")
+        texts["campaign.json"] = f"{json.dumps(sidecar, ensure_ascii=False, allow_nan=False, indent=1)}\n"
         return write_texts(path, texts), ()

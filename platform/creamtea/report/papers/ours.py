@@ -253,7 +253,13 @@ def find_cell(document: Document, place: Place) -> tuple[str, Row, Column] | Non
             tables = _at(document, f"systems/{place.test_set}/systems")
             name, measure = str(place.system), place.metric
         case OfAnalysis():
-            tables = _of_analysis(document, place.analysis)
+            tables = [  # of the analysis: analyses/KIND/NAME/…
+                (f"{path}/{inner.key}", inner)
+                for path, block in document.walk()
+                if isinstance(block, Section) and path.startswith("analyses/") and block.key == place.analysis
+                for inner in block.blocks
+                if isinstance(inner, Table)
+            ]
             name, setting, measure = place.row, place.setting, place.measure
         case OfTraining():
             tables = _at(document, "provenance/trainings")
@@ -276,17 +282,6 @@ def find_cell(document: Document, place: Place) -> tuple[str, Row, Column] | Non
 
 def _at(document: Document, wanted: str) -> list[tuple[str, Table]]:
     return [(path, block) for path, block in document.walk() if path == wanted and isinstance(block, Table)]
-
-
-def _of_analysis(document: Document, name: str) -> list[tuple[str, Table]]:
-    """Return the tables of an analysis: analyses/KIND/NAME/…"""
-    return [
-        (f"{path}/{inner.key}", inner)
-        for path, block in document.walk()
-        if isinstance(block, Section) and path.startswith("analyses/") and block.key == name
-        for inner in block.blocks
-        if isinstance(inner, Table)
-    ]
 
 
 def _best(document: Document, place: OfSystem) -> OfSystem | Cell:
