@@ -1,7 +1,7 @@
 """Figures of a study: ranking, quality against latency, recall against size, learning curves.
 
-All systems or runs are in the data of a figure (`creamtea.report.vega`); `analysis_figures` draws the
-analyses, `sweeps` scores over a parameter.
+All systems or runs are in the data of a figure (`creamtea.report.vega`); `analyses` draws the analyses,
+`sweeps` scores over a parameter.
 """
 
 from __future__ import annotations

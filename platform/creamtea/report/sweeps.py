@@ -12,8 +12,7 @@ from typing import Any
 
 from creamtea.contract.step import Column
 from creamtea.report import text, vega
-from creamtea.report.analyses import AnalysisResults
-from creamtea.report.analysis_figures import curve_layers, mark
+from creamtea.report.analyses import AnalysisResults, curve_layers, mark
 from creamtea.report.figures import SystemsOn
 from creamtea.report.model import Cell, Choice, Figure
 from creamtea.study.spec import Study
