@@ -1,5 +1,5 @@
 """What the formats of other tools cannot hold, in one table: exports print what a campaign has of it, and
-docs/exchange.md shows the whole (`table`).
+docs/exchange.md shows the whole.
 
 `csv` and `jsonl` hold everything.
 """
@@ -85,15 +85,6 @@ def not_held(content: Content, kind: str) -> tuple[NotKept, ...]:
     """Count what of this campaign an export of the format does not hold."""
     found = ((part.count(content), part) for part in PARTS if kind in part.without)
     return tuple(NotKept(count, part.what, part.once) for count, part in found if count)
-
-
-def table() -> str:
-    """Return the whole table as Markdown."""
-    lines = [f"| | csv, jsonl | {' | '.join(FOREIGN)} |", f"|---|{'---|' * (len(FOREIGN) + 1)}"]
-    for part in PARTS:
-        cells = ["no" if kind in part.without else "yes" for kind in FOREIGN]
-        lines.append(f"| {part.what} | yes | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
 
 
 # ---------------------------------------------------------------- how much there is
