@@ -164,8 +164,10 @@ def _systems_section(results: StudyResults, systems: SystemsOn) -> Section:
         *group_tables(results, systems.test_set),
         None if speed_of(systems.table) is None else latency_table(results),
     )
-    blocks = (sorted_table, *few, *column_meanings(systems.table.columns), *missed, *filter(None, more))
-    return Section(systems.test_set, systems.test_set, blocks, facts=tuple(facts), test_set=systems.test_set)
+    meanings = column_meanings(systems.table.columns)
+    blocks: list[Block] = [sorted_table, *few, *meanings, *missed, *filter(None, more)]
+    name = systems.test_set
+    return Section(name, name, tuple(blocks), facts=tuple(facts), test_set=name)
 
 
 def _figure_sections(

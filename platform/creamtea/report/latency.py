@@ -132,8 +132,8 @@ def latency_cells(results: StudyResults, columns: Sequence[Column]) -> dict[tupl
 
     def cell(system: str, key: str) -> Cell:
         if system not in timed:
-            runs = spec.systems[system].runs
-            return Cell("absent", "the study does not time this system" if runs else NO_MODEL)
+            why = "the study does not time this system" if spec.systems[system].runs else NO_MODEL
+            return Cell("absent", why)
 
         def read(run: Measured) -> MetricValue | None:
             metric = run.find(key, str(timed.index(system)))

@@ -81,9 +81,9 @@ class Delta:
         low, high, seeds_low, seeds_high = (_times(end, factor) for end in ends)
         if factor < 0:
             low, high, seeds_low, seeds_high = high, low, seeds_high, seeds_low
-        bounds = {"low": low, "high": high, "seeds_low": seeds_low, "seeds_high": seeds_high}
+        of_segments = replace(self, value=_times(self.value, factor), low=low, high=high)
         spread = self.spread and replace(self.spread, square=self.spread.square * factor**2)
-        return replace(self, value=_times(self.value, factor), spread=spread, **bounds)
+        return replace(of_segments, seeds_low=seeds_low, seeds_high=seeds_high, spread=spread)
 
     def with_seeds(self, spread: Spread) -> Delta:
         """Add the error over seeds to the error over segments."""

@@ -143,13 +143,13 @@ def rows_of(content: Content) -> Iterator[RatingRow]:
                     system=system,
                     output=outputs[system],
                     shown=shown,
-                    step=given and given.step,
-                    value=given and scale.label(given.step),
-                    payload=given and given.payload,
-                    document_step=given and given.document_step,
+                    step=None if given is None else given.step,
+                    value=None if given is None else scale.label(given.step),
+                    payload=None if given is None else given.payload,
+                    document_step=None if given is None else given.document_step,
                     revision=revision,
                     counts=given is not None and revision == answer.last_revision and not is_excluded,
-                    rated_at=given and given.at,
+                    rated_at=None if given is None else given.at,
                     **repeated,
                 )
 

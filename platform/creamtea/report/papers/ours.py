@@ -192,14 +192,14 @@ def _value(report: StudyReport, study: str, place: Place, factor: float | None) 
         return OurValue(percent_of(cell, place.percent_of), study)
     if isinstance(place, OfSystem) and place.per_second:
         return OurValue(per_second(cell), study)
-    table, place, deltas = _measures_compared(report.document, path, row, own_column) or (
+    table, own_row, deltas = _measures_compared(report.document, path, row, own_column) or (
         f"{path}/{own_column.key}",
         ", ".join(filter(None, (row.name, row.setting))),
         _deltas(report.document, path, row, own_column),
     )
     # without what belongs to the study's own table only
     shown = replace(cell.scaled(scale), percents={}, delta=None)
-    return OurValue(shown, study, table, place, {other: d.scaled(scale) for other, d in deltas.items()})
+    return OurValue(shown, study, table, own_row, {other: d.scaled(scale) for other, d in deltas.items()})
 
 
 def _absent(report: StudyReport, study: str, words: str = "none") -> OurValue:
