@@ -112,7 +112,7 @@ def test_a_matrix_has_every_two_systems_with_wins_and_clusters(one_seed: Databas
     ours, theirs = first.cells["against_softmax-greedy"], last.cells["against_scones-greedy"]
     assert (ours.words, theirs.words) == ("better", "worse")
     assert ours.delta is not None
-    assert theirs.delta == ours.delta.reversed
+    assert theirs.delta == ours.delta.scaled(-1)
     assert (theirs.delta.value, theirs.delta.low, theirs.delta.high) == (-3.5, -4.5, -2.5)
     # Holm's correction is over the six pairs
     assert {p.corrected for p in ours.delta.p_values.values()} == {0.006}
@@ -125,7 +125,7 @@ def test_a_cluster_ends_where_all_above_beat_all_below() -> None:
         tested = {}
         for (one, other), won in zip(itertools.combinations(names, 2), beaten, strict=True):
             tested[one, other] = Delta("ok", value=1.0, significant=won)
-            tested[other, one] = tested[one, other].reversed
+            tested[other, one] = tested[one, other].scaled(-1)
         ends = [
             all(wins(one, other, tested, metric) for one in names[:at] for other in names[at:])
             for at in range(1, 4)
