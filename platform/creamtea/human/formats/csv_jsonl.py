@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -103,17 +103,14 @@ def read_folder(path: Path, kind: str) -> Content:
         )
     _check_digests(path, sidecar.sha256, ("items.jsonl", ratings.name))
     missing = NOT_IN_0_1 if sidecar.format == VERSION_0_1 else ()
-    records = read_records(path / "items.jsonl", "jsonl", ITEM, _without(missing, ITEM))
+    needed = [[name for name in columns if name not in missing] for columns in (ITEM, COLUMNS)]
+    records = read_records(path / "items.jsonl", "jsonl", ITEM, needed[0])
     items = checked_items(
         [(record.place, ItemContent(**record.values)) for record in records], content.systems
     )
     content = replace(content, raters=_raters(sidecar.raters), items=items)
-    rows = read_records(ratings, kind, COLUMNS, _without(missing, COLUMNS))
+    rows = read_records(ratings, kind, COLUMNS, needed[1])
     return with_answers(content, [given_rating(row) for row in rows])
-
-
-def _without(missing: Collection[str], columns: Collection[str]) -> list[str]:
-    return [column for column in columns if column not in missing]
 
 
 def _check_digests(path: Path, digests: Mapping[str, Any], files: tuple[str, ...]) -> None:

@@ -169,10 +169,12 @@ class Pearmut(Format):
         campaign: dict[str, Any] = {
             "info": {"assignment": "task-based", "users": list(tasks), **info},
             "campaign_id": content.name.replace("/", "_"),  # the name of its files there
-            "data": [[_as_json(document, info) for document in task] for task in tasks.values()],
+            "data": [
+                [[_item(item, info) for item in document] for document in task] for task in tasks.values()
+            ],
         }
         if practice:
-            campaign["data_welcome"] = [_as_json(document, info) for document in practice]
+            campaign["data_welcome"] = [[_item(item, info)] for (item,) in practice]
         lines = [
             line
             for user, task in tasks.items()
@@ -1142,11 +1144,9 @@ def _with_checks(documents: Sequence[Document], checks: Sequence[Document], ever
     return mixed
 
 
-def _as_json(document: Document, info: dict[str, Any]) -> list[dict[str, Any]]:
-    return [_item(item, info, item.systems) for item in document]
-
-
-def _item(item: ItemContent, info: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
+def _item(item: ItemContent, info: dict[str, Any], answer: AnswerContent | None = None) -> dict[str, Any]:
+    """Return an item as JSON, with the outputs as on the page of an answer."""
+    order = [system for group in answer.order for system in group] if answer else item.systems
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     kind = ItemKind(item.kind)
     prefilled = {
@@ -1184,14 +1184,7 @@ def _lines(
                 for item, answer in zip(document, answers, strict=True)
             ],
             "actions": _actions(answers, revision),
-            "item": [
-                _item(
-                    item,
-                    info,
-                    [system for group in answer.order for system in group] if answer else item.systems,
-                )
-                for item, answer in zip(document, answers, strict=True)
-            ],
+            "item": [_item(item, info, answer) for item, answer in zip(document, answers, strict=True)],
             "user_id": user,
             "item_i": number,
         }
