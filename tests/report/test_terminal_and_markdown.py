@@ -164,7 +164,7 @@ def test_differences_in_words(delta: Delta, shown: str) -> None:
 def test_shares_are_shown_in_per_cent() -> None:
     column = Column("recall", "recall", 1, scale=100.0, unit="%")
     cell = Cell("ok", value=0.985, deviation=0.0125, seeds=3)
-    shown = (text.value(cell, column), text.deviation(cell, column), text.heading(column))
+    shown = (text.value(cell, column), *text.shown(cell, column).details, text.heading(column))
     assert shown == ("98.5", "± 1.2", "recall, %")
 
 
