@@ -43,15 +43,12 @@ def recall_curves(results: StudyResults) -> tuple[Curve, ...]:
         if step.node.state != "succeeded":
             continue
         test_set, group = str(step.node.labels["test_set"]), _recall_group(results.spec, step.node)
-        for series in RECALL:
-            if points := results.points.get(step.node.key, {}).get(series):
-                curve = Curve(series, group, test_set, tuple(points))
-                curves.setdefault((series, group, test_set), curve)
-        batch, points = results.spec.recall.batch, results.points.get(step.node.key, {}).get("recall_batch")
-        if batch and points:
-            group += f", batches of {batch}"
-            curve = Curve("recall_sentence", group, test_set, tuple(points))
-            curves.setdefault((curve.series, group, test_set), curve)
+        recorded = results.points.get(step.node.key, {})
+        found = [(series, group, recorded[series]) for series in RECALL if recorded.get(series)]
+        if (batch := results.spec.recall.batch) and (points := recorded.get("recall_batch")):
+            found.append(("recall_sentence", f"{group}, batches of {batch}", points))
+        for series, name, points in found:
+            curves.setdefault((series, name, test_set), Curve(series, name, test_set, tuple(points)))
     return tuple(curves.values())
 
 

@@ -161,7 +161,9 @@ def _front_matter(to: str, languages: Sequence[str]) -> str:
 
 def _model(results: StudyResults, export: Export, config_hash: str) -> Iterator[Block]:
     spec, labels = results.spec, export.node.labels
-    trained = _imported(results, labels["system"])
+    model = spec.systems[labels["system"]].model  # that was trained elsewhere
+    imported = imported_models(results) if model is not None else ()
+    trained = [replace(fact, label="model") for fact in imported if model and fact.label == model.path]
     if "variant" in labels:
         variant, start = spec.variants[labels["variant"]], spec.imported_by(labels["variant"])
         built = describe_architecture(variant.architecture) if start is None else describe_imported(start)
@@ -186,13 +188,6 @@ def _model(results: StudyResults, export: Export, config_hash: str) -> Iterator[
         ),
     )
     yield Notes("not_exported", tuple(_not_exported(results, export)))
-
-
-def _imported(results: StudyResults, system: str) -> list[Fact]:
-    """Return name, digest and licence of a system's model that was trained elsewhere; none of a variant."""
-    model = results.spec.systems[system].model
-    facts = imported_models(results) if model is not None else ()
-    return [replace(fact, label="model") for fact in facts if model and fact.label == model.path]
 
 
 def _precision(export: Export) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -245,23 +246,17 @@ def ngrams_section(session: Session, results: StudyResults) -> Section:
 
 def _ngrams_on(session: Session, results: StudyResults, test_set: str) -> Section:
     spec = results.spec
-    outputs: dict[str, list[tuple[int, list[str]]]] = {}
 
+    @cache
     def outputs_of(system: str) -> list[tuple[int, list[str]]]:
-        if system not in outputs:
-            keys = [
-                step.node.key
-                for step in results.outputs(system, test_set)[:1]  # only the first seed counts
-                if step.node.state == "succeeded"
-            ]
-            rows = session.execute(
-                select(Hypothesis.index, Hypothesis.text)
-                .where(Hypothesis.step_key.in_(keys))
-                .order_by(Hypothesis.index)
-            )
-            language = spec.languages.target
-            outputs[system] = [(index, words_of_language(output, language)) for index, output in rows]
-        return outputs[system]
+        steps = results.outputs(system, test_set)[:1]  # only the first seed counts
+        keys = [step.node.key for step in steps if step.node.state == "succeeded"]
+        rows = session.execute(
+            select(Hypothesis.index, Hypothesis.text)
+            .where(Hypothesis.step_key.in_(keys))
+            .order_by(Hypothesis.index)
+        )
+        return [(index, words_of_language(output, spec.languages.target)) for index, output in rows]
 
     tables, low = [], near_zero(results, test_set)
     for system in (name for name in spec.systems_on(test_set) if spec.compared(name)):

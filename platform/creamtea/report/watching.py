@@ -75,7 +75,7 @@ class Watched:
     total: int
     running: tuple[RunningStep, ...]
     waiting: tuple[WaitingSteps, ...]
-    failed: tuple[FailedStep, ...]
+    failed: tuple[FailedStep, ...]  # that failed themselves, not for another
     curves: tuple[Figure, ...]
     examples: tuple[WatchedExample, ...]
     languages: dict[str, str]  # "source" and "target"
@@ -112,7 +112,12 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
             total=len(nodes),
             running=tuple(_running(node, store, now) for node in running),
             waiting=_waiting(session, study_id, nodes, controller, reasons, now) if row.state in LIVE else (),
-            failed=tuple(_failed(nodes.values())),
+            failed=tuple(
+                FailedStep(node.name, step_title(node), node.outcome, one_line(error.splitlines()[0]))
+                for node in nodes.values()
+                if node.state == "failed" and node.error_kind != "upstream"
+                for error in [node.error or "no message"]
+            ),
             curves=_curves(session, spec, nodes.values(), views),
             examples=tuple(
                 example for key, view in views.items() for example in watched_examples(nodes[key], view)
@@ -222,14 +227,6 @@ def _unfinished_inputs(session: Session, keys: Sequence[str]) -> dict[str, list[
         for key, input_key in edges:
             inputs[key].append(input_key)
     return inputs
-
-
-def _failed(nodes: Iterable[Node]) -> Iterable[FailedStep]:
-    """Yield steps that failed themselves, not those that were not run because of them."""
-    for node in nodes:
-        if node.state == "failed" and node.error_kind != "upstream":
-            reason = one_line((node.error or "").splitlines()[0] if node.error else "no message")
-            yield FailedStep(node.name, step_title(node), node.outcome, reason)
 
 
 # ---------------------------------------------------------------- when and where steps ran
