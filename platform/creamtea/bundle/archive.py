@@ -169,11 +169,6 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def listed(files: Mapping[str, bytes]) -> dict[str, PackedFile]:
-    """List the files as a manifest does."""
-    return {name: PackedFile(sha256(content), len(content)) for name, content in sorted(files.items())}
-
-
 def write_archive(files: Mapping[str, bytes], path: Path) -> None:
     """Write `files`, the manifest among them, as an archive.
 

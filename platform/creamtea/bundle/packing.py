@@ -27,12 +27,13 @@ from creamtea.bundle.archive import (
     Archive,
     Difference,
     Manifest,
+    PackedFile,
     PackedStudy,
     file_of,
     from_values,
     json_bytes,
-    listed,
     parse_lines,
+    sha256,
     to_lines,
 )
 from creamtea.contract.step import MetricRow, PointRow, StepResult
@@ -138,7 +139,7 @@ def pack(
             schema=head(),
             versions=versions(),
             left_out=left_out,
-            files=listed(files),
+            files={name: PackedFile(sha256(file), len(file)) for name, file in sorted(files.items())},
         )
     return {MANIFEST: json_bytes(asdict(manifest)), **files}
 

@@ -63,8 +63,7 @@ class CampaignReport:
         blocks: list[Block] = [table for table in self.tables if table.key in UNFOLDED]
         blocks += figures(self)
         if more:
-            title = "More tables"
-            blocks.append(Section("more", title, more, folded=True))
+            blocks.append(Section("more", "More tables", more, folded=True))
         blocks += [*self.texts, Notes("notes", tuple(_notes(self.judged)))]
         blocks += column_meanings(column for table in self.tables for column in table.columns)
         blocks.append(Facts("signature", "", (Fact("signature", signature(self.judged), code=True),)))
