@@ -228,8 +228,6 @@ def test_equal_systems_are_told_apart_in_five_per_cent(draw: Draw, score: Score)
     for _ in range(trials):
         baseline, system = draw(rng, 150)
         result = paired_bootstrap([baseline], [system], SCORES[score], 400)
-        assert result.low is not None
-        assert result.high is not None
         alarms += result.p_two_sided < 0.05
         covered += result.low <= 0 <= result.high
     assert scipy.stats.binomtest(alarms, trials, 0.05).pvalue > 0.01

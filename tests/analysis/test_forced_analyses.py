@@ -145,10 +145,6 @@ def test_the_interval_of_a_small_ece_covers_it_where_percentiles_lie_above_it() 
         sums = np.stack([probabilities.bin_sums(sentence, 10) for sentence in sentences])
         percentile = ratio_row("ece", sums, probabilities.expected_calibration_error)
         basic = probabilities.reflected(percentile)
-        assert percentile.low is not None
-        assert basic.value is not None
-        assert basic.low is not None
-        assert basic.high is not None
         assert percentile.low > truth
         covered += basic.low <= truth <= basic.high
         assert ("above its own interval" in basic.note) == (basic.value > basic.high)

@@ -57,7 +57,6 @@ def test_pages_are_told_why_it_waits(
     class Watched(Cluster):
         def capacity(self) -> Capacity:
             live = live_controller(sqlite)
-            assert live is not None
             told.append(store.read_reasons(live.fence))
             return super().capacity()
 

@@ -49,7 +49,6 @@ def test_a_study_runs_to_its_end_and_a_second_time_reuses_all(
     events = run_study(study, database)
     assert [event.name for event in events if isinstance(event, StepSucceeded)] == list(study.keys)
     row = study.rows(database)["third"]
-    assert row.facts is not None
     assert row.facts["said"] == "first;first;second;third;"
     assert run_study(study, database) == []
     assert attempts(log) == ["first", "second", "third"]

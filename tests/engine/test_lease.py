@@ -191,7 +191,6 @@ def test_a_run_that_fell_asleep_while_planning_gives_way_to_who_took_over(
     ):
         control(sqlite, store, InlineExecutor(), queue, quiet=True)
     live = controllers.live_controller(sqlite)
-    assert live is not None
     assert live.study_id == leases.NO_STUDY
     assert study.states(sqlite) == {"step": "cancelled"}
 

@@ -119,7 +119,6 @@ def test_a_study_on_local_ray_which_dies_on_the_way(
     failed = {event.name: event.error for event in events if isinstance(event, StepFailed)}
     assert failed["broken"].startswith("ValueError: the toy is broken")
     assert "asks for cpus=1000" in failed["huge"]
-    assert rows["second"].facts is not None
     assert rows["second"].facts["said"] == "first;second;"
     assert len(rows["second"].facts["node"]) == 12
     [(addresses, variables)] = looks

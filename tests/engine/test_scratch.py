@@ -28,7 +28,6 @@ def test_a_killed_process_leaves_nothing_for_long() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", MAKE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
         folder = Path(process.stdout.readline().strip())
         (folder / "file").write_text("x")
         clear_abandoned()

@@ -104,7 +104,6 @@ def test_a_part_that_somebody_else_has_drawn_is_not_drawn_again(many: Database) 
     with many.transaction() as session:
         campaign = find_campaign(session, "c")
         part = next_part(session, campaign)
-        assert part is not None
         store_part(session, campaign, part)
         drawn = [item.block for item in session.scalars(select(Item).order_by(Item.position))]
         assert sum(block is not None for block in drawn) == SEGMENTS // design.STEPS == len(part.blocks)
@@ -185,7 +184,6 @@ def test_the_past_alone_decides(many: Database) -> None:
     for _ in range(20):
         for rater in (first, second):
             work = assignment.next_item(many, rater)
-            assert work is not None
             systems = [system_of(text) for text in work.outputs]
             assignment.submit(many, rater, work.assignment_id, [int(5 + MEANS[at]) for at in systems])
     assert [item.block for item in items_of(many)] == [item.block for item in items_of(many, "d")]
@@ -294,7 +292,6 @@ def test_a_skipped_page_holds_no_look_up(many: Database) -> None:
     launching.launch(many, "c")
     anna = add_rater(many, "anna")
     work = assignment.next_item(many, anna)
-    assert work is not None
     assignment.skip(many, anna, work.assignment_id, "I do not understand the source")
     rate(many, people=1)
     with many.session() as session:

@@ -94,7 +94,6 @@ def test_a_file_is_made_into_a_campaign_and_written_again(
     request = loaded.request(study_database, ArtefactStore(str(tmp_path / "artefacts")))
     assert (request.ratings_per_item, request.seed, request.protocol) == (3, 7, "da")
     assert request.instructions == "Read *both*."
-    assert request.documents is not None
     assert request.documents.names == ("x", "x", "x", "y", "y")
     assert request.settings.questions[1].number
     assert request.settings.attention[0].outputs[0].accepted == [0, 10]
@@ -203,7 +202,6 @@ def test_a_taxonomy_and_proposals_are_read(study_database: Database, folder: Pat
     )
     loaded = load_campaign(folder / "campaign.yaml")
     request = loaded.request(study_database, ArtefactStore(str(folder / "artefacts")))
-    assert request.settings.taxonomy is not None
     assert request.settings.taxonomy.severities[0].weight == 10
     assert [proposal.system for proposal in request.proposals or ()] == ["plain"]
 

@@ -151,7 +151,6 @@ def test_items_can_be_limited_to_where_two_systems_differ(study_database: Databa
     assert all(len(item.outputs) == 4 for item in items)  # the others are rated beside them
     stored = settings_of(row_of(study_database).settings)
     assert stored.differ_between == ["beam", "scones"]
-    assert stored.drawn is not None
     assert (stored.drawn.population, stored.drawn.differing) == (3, 4)
     drawn = dict(preview(study_database, "c").facts())["drawn"]
     assert drawn.startswith("3 of 3 segments on which beam and scones differ; the test set has 5")

@@ -232,7 +232,6 @@ def test_segments_and_documents_have_their_files(
         shown = media.first_media(session, 1, 2)
         assert len(shown) == 2
         file = media.find_media(session, sound)
-        assert file is not None
         assert (file.type, file.size, file.campaigns) == ("audio/wav", len(SOUND), {1})
 
 
@@ -322,7 +321,6 @@ def test_files_are_registered_and_raters_get_them(
         assert launching.changes(session, find_campaign(session, "c")) == []
     with study_database.transaction() as session:
         item = session.scalars(select(Item)).first()
-        assert item is not None
         item.media = []
     with study_database.session() as session:
         assert launching.changes(session, find_campaign(session, "c")) == ["items"]

@@ -78,7 +78,6 @@ def test_an_organisers_link_can_be_for_one_campaign(database: Database) -> None:
     campaign_id = make_campaign(database)
     link = sessions.create_link(database, "organiser", campaign_id=campaign_id)
     who = sessions.identify(database, sessions.exchange(database, link).secret)
-    assert who is not None
     assert (who.role, who.campaign_id) == ("organiser", campaign_id)
     assert rights.may(who, rights.RUN_CAMPAIGN, campaign_id)
     assert not rights.may(who, rights.READ_STUDIES)

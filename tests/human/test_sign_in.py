@@ -59,7 +59,6 @@ def test_a_session_is_opened_for_the_rater_and_ends_with_the_links(database: Dat
     for known in (person("Anna@example.org"), person("anna@EXAMPLE.org", "other")):
         opened = sign_in.open_session(database, known, campaign_id)
         identity = sessions.identify(database, opened.secret)
-        assert identity is not None
         assert (identity.role, identity.rater_id, identity.campaign_id) == ("rater", anna, campaign_id)
     for unknown in (person(), person("ben@example.org"), person(subject="anna@example.org")):
         with pytest.raises(NotRegistered):
@@ -214,5 +213,4 @@ def test_the_same_person_by_two_names_rates(database: Database) -> None:
     sign_in.add_organiser(database, "c", "test", "dora@example.org")
     opened = sign_in.open_session(database, person("dora@example.org"), mine)
     who = sessions.identify(database, opened.secret)
-    assert who is not None
     assert (who.role, who.rater_id) == ("rater", rater)

@@ -51,7 +51,6 @@ def test_a_folder_of_mt_metrics_eval(folder: Path) -> None:
     assert texts.sources == ["one\u2028more", "two", "three"]
     assert texts.outputs == {"A.x": ["a1", "a2", ""], "B": ["b1", "b2", "b3"]}
     assert list(texts.references) == ["refA", "refB"]
-    assert texts.documents is not None
     assert texts.documents.names == ("d1", "d1", "d2")
     assert texts.documents.domains == {"d1": "news", "d2": "chat"}
     assert texts.shown_references([2, 1], "test") == [["Eins", "eins"], ["zwei"], ["Drei", "drei"]]
@@ -166,11 +165,9 @@ def test_wmt_2026_has_a_file_per_system_and_references_or_none(tmp_path: Path) -
         "1 document of 2 not cut into paragraphs, since outputs have other numbers of them (the first: "
         f"{first})",
     )
-    assert texts.documents is not None
     assert texts.documents.domains == {first: "news", second: "speech"}
     alone = read(tmp_path, ["X 1"], **keys)
     assert alone.sources == ["<p>A</p>", "<p>B</p>", "C\nC"]
-    assert alone.documents is not None
     assert alone.documents.names == (first, first, second)
     with pytest.raises(InputError, match=r"allowed: eng_Latn-ces_Latn, eng_Latn-deu_Latn"):
         read(tmp_path, **keys | {"languages": "eng_Latn-cex"})
@@ -211,7 +208,6 @@ def test_wmt_has_segments_with_their_outputs(tmp_path: Path, start: str) -> None
     assert texts.sources == ["s9", "s10", "s11"]
     assert texts.outputs == {"S": ["t9", "t10", "t11"]}
     assert texts.references == {"refA": ["r9", "r10", "r11"]}
-    assert texts.documents is not None
     assert texts.documents.names == (f"{start}d1", f"{start}d1", f"{start}d2")
 
 

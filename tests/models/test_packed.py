@@ -73,7 +73,6 @@ def test_bf16_matrices_are_copies_and_their_gradients_come_back_in_fp32() -> Non
     hidden.float().sum().backward()
     assert before.grad is None
     passes.collect()
-    assert before.grad is not None
     assert before.grad.dtype == torch.float32
     assert all(twin.grad is None for twin in passes.copies)
     with torch.no_grad():

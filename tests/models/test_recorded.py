@@ -77,7 +77,6 @@ def test_gradients_reach_the_weights_that_are_trained(made: list[Any]) -> None:
     WEIGHT.grad = None
     for expected in ([6.0] * 3, [12.0] * 3):  # a second time they are added
         call(recorder, 2).sum().backward()
-        assert WEIGHT.grad is not None
         assert WEIGHT.grad.tolist() == expected
     assert len(made) == 1
     assert FROZEN.grad is None

@@ -273,7 +273,6 @@ def test_padding_gets_no_weight_and_no_gradient() -> None:
     memory = encoded(model)
     memory.hidden.retain_grad()
     model.decode(memory, torch.tensor([[BOS, 5]] * len(SOURCES))).sum().backward()
-    assert memory.hidden.grad is not None
     assert memory.hidden.grad[~memory.mask].abs().sum() == 0
     assert all(torch.isfinite(weight.grad).all() for weight in model.parameters() if weight.grad is not None)
 

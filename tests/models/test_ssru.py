@@ -83,7 +83,6 @@ def test_every_parameter_learns_under_autocast() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         unit.over_prefix(x).sum().backward()
     for leaf in (x, *unit.parameters()):
-        assert leaf.grad is not None
         assert leaf.grad.abs().sum() > 0
 
 

@@ -79,7 +79,6 @@ def test_recall_at_equal_size_is_judged_by_its_paired_difference(our_size: Datab
             analysis="recall-idioms", row="general", setting="k=200, idioms", measure="recall_difference"
         ),
     )
-    assert found is not None
     difference = found[1].cells["recall_difference"]
     document = build_exhibit(our_size, "nvs", "figure", 4)
     verdict = rows_of(document)["EN-DE NVS", "verdict against EN-DE align"].cells["c0"]
@@ -98,7 +97,6 @@ def test_two_measures_of_a_model_are_judged_over_its_seeds(
     row = Row("general", {"recall_difference": cell, "recall_nvs": Cell("ok", value=0.9)}, "k=200")
     document = study_document("analyses", "test", Table("t", "", "variant", (own, difference), (row,)))
     compared = _measures_compared(document, "analyses/test/t", row, own)
-    assert compared is not None
     (delta,) = compared[2].values()
     assert delta.significant == significant
     if deviation:
@@ -130,7 +128,6 @@ def test_models_of_several_sizes_are_a_range(new_store: Callable[..., Database])
     database = new_store("entmax-g2p-half")
     with database.transaction() as writing:
         train = writing.scalars(select(StudyStep).where(StudyStep.node.like("train/%"))).first()
-        assert train is not None
         mine = (Metric.step_key == train.step_key, Metric.name == "updates")
         writing.execute(update(Metric).where(*mine).values(value=90.0))
     (only,) = ran(build_exhibit(database, "entmax", "table", 1))

@@ -211,7 +211,6 @@ def test_further_comparisons_have_a_table_and_are_corrected_with_the_others(
     own, cell = rows_of(report)["scones-greedy"].cells["bleu"], table.rows[0].cells["bleu"]
     assert (cell.value, cell.low, cell.high) == (own.value, own.low, own.high)
     assert text.shown(cell, table.columns[0]).change[:3] == ("+2.0", "[1.0, 3.0]", "p=0.080/0.001")
-    assert own.delta is not None
     assert own.delta.p_values["bootstrap"].corrected == pytest.approx(
         0.08
     )  # four times 0.02: the fifth test has 0.2

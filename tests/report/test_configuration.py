@@ -104,7 +104,6 @@ def test_settings_in_which_studies_differ_are_found_at_any_depth() -> None:
         },
         "",
     )
-    assert table is not None
     assert {row.name: [cell.words for cell in row.cells.values()] for row in table.rows} == {
         "x.y": ["[1, 2]", "[1]", "[1]"],
         "only": ["{deep: {k: 2}}", "–", "–"],

@@ -42,7 +42,6 @@ def test_the_main_table_has_human_scores_beside_the_metrics(tasted_report: Docum
     lexicon = rows["softmax-lexicon"]
     assert lexicon[people].value == cells(tasted_report, "means", "softmax-lexicon")["mean"].value
     delta = lexicon[people].delta
-    assert delta is not None
     assert delta.value == cells(tasted_report, "comparisons", "softmax-lexicon")["difference"].value
     assert delta.significant
     assert lexicon[percent].value < 95  # type: ignore[operator]
@@ -165,7 +164,6 @@ def test_a_difference_without_spread_stands_beside_its_verdict(database: Databas
         report = campaign_report(session, campaign, None, complete=False)
     (columns,) = human_columns([report], "test")
     delta = columns.cells["beam"]["human:tasting"].delta
-    assert delta is not None
     assert (delta.value, delta.low, delta.p_values["t"]) == (1.0, None, PValue())
     assert delta.p_values["signed_rank"].corrected == pytest.approx(2 * norm.sf(20**0.5))
     assert text.shown(columns.cells["beam"]["human:tasting"], columns.columns[0]).change == (

@@ -101,7 +101,6 @@ def test_a_page_has_outputs_and_scores_in_the_asked_order(database: Database) ->
     assert (first.source, first.reference, first.scores) == ("over the moon", "überglücklich", (10.0,))
     missing, output = first.outputs
     assert missing is None
-    assert output is not None
     assert (output.text, output.score, output.length, output.selected_size) == ("über dem Mond", -2.0, 3, 9)
     assert first.idioms[0]["name"] == "moon"
 

@@ -104,8 +104,6 @@ def test_thresholds_sizes_and_recalls_are_those_of_plain_loops(folders: dict[str
             assert value(result, "recall_nvs", subject) == pytest.approx(recalls[1])
             difference = metric(result, "recall_difference", subject)
             assert difference.value == pytest.approx(recalls[1] - recalls[0])
-            assert difference.low is not None
-            assert difference.high is not None
             assert difference.low <= difference.value <= difference.high
             assert 0 < difference.detail["p_two_sided"] <= 1
             point = {p.label: p for p in result.points if p.series == f"recall_nvs_{scope}"}[f"k={k}"]

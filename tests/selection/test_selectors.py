@@ -104,7 +104,6 @@ def test_nvs_selects_what_exceeds_the_threshold(model: Transformer) -> None:
     for source, ids in zip(SOURCES, found, strict=True):
         with torch.inference_mode():
             memory = model.encode(source_batch([source], torch.device("cpu")))
-            assert model.nvs is not None
             votes = memory.hidden[0].double() @ model.nvs.weight.double().T + model.nvs.bias.double()
         probability = 1 / (1 + np.exp(-votes.numpy().max(axis=0)))
         assert ids == sorted({*np.flatnonzero(probability > threshold).tolist(), EOS})
@@ -191,7 +190,6 @@ def test_nvs_says_which_threshold_would_allow_a_subword(model: Transformer, cont
         memory = model.encode(source_batch([source], torch.device("cpu")))
         limits = selector.limits(source, memory, ids)
     for id_, limit in list(zip(ids, limits, strict=True))[::9]:
-        assert limit is not None
         assert id_ in selected(at(limit - 1e-4), model, [source])[0]
         assert id_ not in selected(at(limit + 1e-4), model, [source])[0]
 

@@ -48,7 +48,6 @@ def test_equivalence_power_is_how_often_both_tests_reject(n: int, difference: fl
 @settings(max_examples=25)
 def test_the_items_needed_are_the_fewest(difference: float, deviation: float, power: float) -> None:
     items = items_needed(difference, deviation, power)
-    assert items is not None
     assert power_of(items, difference, deviation) >= power
     assert items == 2 or power_of(items - 1, difference, deviation) < power
     assert items_needed(-difference, deviation, power) == items

@@ -77,7 +77,6 @@ def test_models_that_only_one_has_are_not_dropped() -> None:
     found = difference_with_seeds(scores("a", *ours), scores("a", *theirs), 2.1, 2.0, 2.2)
     alone = difference_with_seeds(scores("a", *ours), scores("b", *theirs), 2.1, 2.0, 2.2)
     assert found == alone
-    assert found is not None
     assert found[0] < -5
 
 
@@ -116,7 +115,6 @@ def test_of_two_seeds_against_more_t_has_one_degree_of_freedom(more: int) -> Non
     for _ in range(1000):
         ours, theirs = rng.normal(0, 1, 2), rng.normal(0, 0.2, more)
         spread = spread_of_difference(scores("a", *ours), scores("b", *theirs))
-        assert spread is not None
         assert spread.freedom == 1
         alarms += abs(ours.mean() - theirs.mean()) > spread.half
         welch += scipy.stats.ttest_ind(ours, theirs, equal_var=False).pvalue < 0.05
@@ -201,7 +199,6 @@ def test_a_mean_over_studies_covers_the_truth(seeds: int) -> None:
         for deviation in deviations:
             ours, theirs = rng.normal(1, deviation, seeds), rng.normal(0, deviation, seeds)
             own = spread_of_difference(scores("a", *ours), scores("b", *theirs))
-            assert own is not None
             shares.append(Spread(own.square / studies**2, own.freedom))
             difference += (ours.mean() - theirs.mean()) / studies
         difference += rng.normal(0, segments)
@@ -240,7 +237,6 @@ def test_it_covers_the_truth_where_that_over_segments_does_not(
             for name, own in zip("aa" if spreads is None else "ab", outputs, strict=True)
         )
         found = difference_with_seeds(ours, theirs, pairs.mean(), low, high)
-        assert found is not None
         covered += found[0] <= gain <= found[1]
         without += low <= gain <= high
     assert covered / runs >= 0.935

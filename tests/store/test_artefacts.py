@@ -408,7 +408,6 @@ def test_progress_is_read_as_written(store: ArtefactStore) -> None:
     store.write_progress("key", 7, 1.0, 4.0, "süß")
     store.write_progress("key", 7, 2.0, 4.0, "süß")
     progress = store.read_progress("key", 7)
-    assert progress is not None
     assert progress.at <= time.time()
     assert (progress.done, progress.total, progress.message) == (2.0, 4.0, "süß")
     assert store.read_progress("key", 8) is None, "an earlier attempt's"

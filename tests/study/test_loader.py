@@ -69,7 +69,6 @@ def test_overrides_win_in_their_order(write: Write) -> None:
     ).study
     assert study.variants["softmax"].training.max_epochs == 3
     assert study.systems["greedy"].search == Beam(kind="beam", width=7)
-    assert study.variants["softmax"].nvs is not None
     assert study.variants["softmax"].nvs.positive_weight == 10.0
     assert study.name == "other"
 

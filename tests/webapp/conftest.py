@@ -242,7 +242,6 @@ def wait_for(process: subprocess.Popen[bytes], log: Path, pattern: str, after: i
 
     wait_until(found, START, lambda: f"for {pattern!r} in what the server said: {log.read_text()}")
     match = found()
-    assert match is not None
     return match[0]
 
 

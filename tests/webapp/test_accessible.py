@@ -219,7 +219,6 @@ def rated_campaign(site: Any, name: str, what: dict[str, Any]) -> tuple[Any, int
     raters.consent(site.database, rater)
     for _ in range(5):
         work = assignment.next_item(site.database, rater)
-        assert work is not None
         assignment.submit(
             site.database, rater, work.assignment_id, [3 + work.assignment_id % 20] * len(work.outputs)
         )

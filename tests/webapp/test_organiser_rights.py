@@ -87,7 +87,6 @@ def prepared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) ->
     skips = raters.add(database, "first", "test")
     raters.consent(database, skips)
     work = rating.next_item(database, skips)
-    assert work is not None
     rating.skip(database, skips, work.assignment_id, "too long")
     draft_campaign(database, "second", campaigns.CampaignRequest(**what))
     yield database

@@ -52,7 +52,6 @@ def test_ctrl_c_stops_the_server_cleanly_even_with_an_open_websocket(
     try:
         wait_until(lambda: "/enter#" in log.read_text() or process.poll() is not None, START, log.read_text)
         link = re.search(r"http://\S+/enter#\S+", log.read_text())
-        assert link is not None
         place = urlsplit(link[0])
         cookie = exchange(place.port, place.fragment)
         with open_websocket(place.port, cookie) as connection:
