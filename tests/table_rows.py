@@ -1,8 +1,9 @@
-"""Rows of tables with usual values in every column that a test leaves out."""
+"""Rows of tables: made with usual values in every column that a test leaves out, and read."""
 
 from datetime import UTC, datetime
 from typing import Any
 
+from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Item, StepRow
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -33,3 +34,19 @@ def assignment_row(item_id: int, rater_id: int, order: list[list[int]], **column
     """Make the row of an item that a rater answered at noon, or never if `submitted_at` is None."""
     usual = {"lease_until": NOON, "created_at": NOON, "submitted_at": NOON, "skip_reason": "", "comment": ""}
     return Assignment(item_id=item_id, rater_id=rater_id, order=order, **usual | columns)
+
+
+def all_of(database: Database, query: Any) -> list[Any]:
+    """Return what a query of rows or of one column finds."""
+    with database.session() as session:
+        return list(session.scalars(query))
+
+
+def one_of(database: Database, query: Any) -> Any:
+    (found,) = all_of(database, query)
+    return found
+
+
+def row_of(database: Database, table: type[Any], key: object) -> Any:
+    with database.session() as session:
+        return session.get_one(table, key)

@@ -7,6 +7,7 @@ import pytest
 from blame_by_rule import REFERENCE, campaign_by_rule, disturbed, proved
 from command_line import Run
 from sqlalchemy import select, update
+from table_rows import all_of
 from trained_study import SEARCHES, Trained
 
 from creamtea.blame.gathering import gather
@@ -130,8 +131,7 @@ def test_a_run_continues_where_it_was_and_forgets_what_is_not_marked(trained: Tr
         rater = session.scalars(select(Rater).where(Rater.campaign_id == campaign.id)).one()
         rater.excluded_at = trained.database.now(session)
     gather(trained.database, trained.store, "tiny", name, wider)
-    with trained.database.session() as session:
-        assert session.scalars(select(Blame).where(Blame.campaign_id == campaign.id)).all() == []
+    assert all_of(trained.database, select(Blame).where(Blame.campaign_id == campaign.id)) == []
 
 
 def test_the_command_and_the_report(trained: Trained, run: Run) -> None:

@@ -19,6 +19,7 @@ from command_line import Done, call
 from limits import COMMAND, RAY_ENVIRONMENT, wait_until
 from sqlalchemy import select
 from sqlalchemy.orm import Session
+from table_rows import all_of
 
 from creamtea.engine.executors.ray import NEEDED
 from creamtea.store.database import open_database
@@ -328,8 +329,7 @@ def test_an_exported_model_loads_as_its_card_says(undisturbed: Place, tmp_path: 
 
 
 def test_every_step_succeeded(undisturbed: Place) -> None:
-    with undisturbed.session() as session:
-        rows = session.scalars(select(StepRow)).all()
+    rows = all_of(undisturbed, select(StepRow))
     assert {row.state for row in rows} == {"succeeded"}
     assert {row.kind for row in rows} == {
         "corpus", "test_set", "subwords", "encode", "align", "train", "decode", "score", "compare", "pairs",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from sqlalchemy import select
+from table_rows import one_of
 from toy_study import ToyStudy, happenings
 
 from creamtea.engine.controller import Controller
@@ -15,6 +16,8 @@ from creamtea.orders.controllers import live_controller
 from creamtea.store import tables
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
+
+pytestmark = pytest.mark.usefixtures("quick")
 
 Run = Callable[..., list[EngineEvent]]
 
@@ -34,7 +37,7 @@ class Cluster(InlineExecutor):
 
 
 def test_a_step_that_fits_no_node_of_a_cluster_waits_for_one(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
+    sqlite: Database, study: ToyStudy, run_study: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("creamtea.engine.queue.NODE_PAUSE", 0.01)
     key = study.add("step", resources={"gpus": 1})
@@ -49,7 +52,7 @@ def test_a_step_that_fits_no_node_of_a_cluster_waits_for_one(
 
 
 def test_pages_are_told_why_it_waits(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, quick: None, monkeypatch: pytest.MonkeyPatch
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("creamtea.engine.queue.NODE_PAUSE", 0.01)
     told: list[dict[str, str]] = []
@@ -68,13 +71,12 @@ def test_pages_are_told_why_it_waits(
     assert later
     for reasons in later:
         assert reasons[key].endswith("; waiting up to 10 minutes for nodes that have it")
-    with sqlite.session() as session:
-        fence = session.scalars(select(tables.Controller.fence)).one()
+    fence = one_of(sqlite, select(tables.Controller.fence))
     assert store.read_reasons(fence) == {}
 
 
 def test_it_does_not_wait_for_ever(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
+    sqlite: Database, study: ToyStudy, run_study: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("creamtea.engine.queue.NODE_PAUSE", 0.01)
     monkeypatch.setattr("creamtea.engine.queue.NODE_SECONDS", 0.1)

@@ -13,6 +13,7 @@ import pytest
 from limits import ANSWER, wait_until
 from prompt import Prompt
 from sqlalchemy import select, update
+from table_rows import one_of
 from toy_steps import ENOUGH, attempts, counts
 from toy_study import ToyStudy, happenings
 
@@ -36,12 +37,14 @@ from creamtea.store import tables
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
 from creamtea.store.database import Database
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 Run = Callable[..., list[EngineEvent]]
 TOYS = Path(__file__).parent / "toys"
 
 
 def test_a_study_runs_to_its_end_and_a_second_time_reuses_all(
-    database: Database, study: ToyStudy, log: Path, run_study: Run, quick: None
+    database: Database, study: ToyStudy, log: Path, run_study: Run
 ) -> None:
     study.add("first")
     study.add("second", before=["first"])
@@ -71,7 +74,7 @@ class Untouchable:
 
 
 def test_a_study_that_is_all_reused_never_touches_the_executor(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
+    sqlite: Database, study: ToyStudy, run_study: Run
 ) -> None:
     study.add("step")
     run_study(study, sqlite)
@@ -79,7 +82,7 @@ def test_a_study_that_is_all_reused_never_touches_the_executor(
 
 
 def test_failures_leave_the_rest_of_the_study_to_run(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
+    sqlite: Database, study: ToyStudy, run_study: Run
 ) -> None:
     study.add("bad", "step error")
     study.add("behind", before=["bad"])
@@ -95,9 +98,7 @@ def test_failures_leave_the_rest_of_the_study_to_run(
     assert study.states(sqlite)["good"] == "succeeded"
 
 
-def test_an_infrastructure_failure_is_tried_again(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
-) -> None:
+def test_an_infrastructure_failure_is_tried_again(sqlite: Database, study: ToyStudy, run_study: Run) -> None:
     key = study.add("shaky", "infrastructure", until=2)
     study.add("behind", before=["shaky"])
     events = run_study(study, sqlite)
@@ -106,9 +107,7 @@ def test_an_infrastructure_failure_is_tried_again(
     assert happenings(sqlite, key) == ["started", "retry", "started", "retry", "started", "succeeded"]
 
 
-def test_a_step_that_takes_too_long_is_stopped(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
-) -> None:
+def test_a_step_that_takes_too_long_is_stopped(sqlite: Database, study: ToyStudy, run_study: Run) -> None:
     study.add("slow", "sleep", resources={"timeout_minutes": 0.005})
     [failed] = [event for event in run_study(study, sqlite) if isinstance(event, StepFailed)]
     assert failed.kind == "timeout"
@@ -118,7 +117,7 @@ def test_a_step_that_takes_too_long_is_stopped(
 
 @pytest.mark.slow
 def test_a_worker_that_reports_nothing_for_too_long_is_stopped_and_tried_again(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
+    sqlite: Database, study: ToyStudy, run_study: Run
 ) -> None:
     resources = {"silent_minutes": 0.01}
     study.add("hung", "nap", seconds=2.0, until=1, resources=resources)
@@ -137,7 +136,7 @@ def test_a_worker_that_reports_nothing_for_too_long_is_stopped_and_tried_again(
 
 
 def test_a_step_too_large_for_the_machine_fails_and_says_so(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
+    sqlite: Database, study: ToyStudy, run_study: Run
 ) -> None:
     study.add("huge", resources={"cpus": 4096})
     [failed] = [event for event in run_study(study, sqlite) if isinstance(event, StepFailed)]
@@ -146,7 +145,7 @@ def test_a_step_too_large_for_the_machine_fails_and_says_so(
 
 
 def test_a_result_that_cannot_be_stored_fails_the_step(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, quick: None
+    sqlite: Database, store: ArtefactStore, study: ToyStudy
 ) -> None:
     study.add("step")
     submission = study.submit(sqlite, store)
@@ -160,7 +159,7 @@ def test_a_result_that_cannot_be_stored_fails_the_step(
 
 
 def test_a_cancel_by_another_process_stops_the_running_step(
-    database: Database, store: ArtefactStore, study: ToyStudy, log: Path, quick: None
+    database: Database, store: ArtefactStore, study: ToyStudy, log: Path
 ) -> None:
     study.add("long", "sleep")
     study.add("later", before=["long"])
@@ -199,7 +198,7 @@ class Roomy:
 
 
 def test_a_step_that_is_cancelled_and_submitted_again_never_runs_twice_at_once(
-    database: Database, store: ArtefactStore, study: ToyStudy, quick: None, monkeypatch: pytest.MonkeyPatch
+    database: Database, store: ArtefactStore, study: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both between two looks of the controller: after the leases were renewed, before its queue is loaded."""
     study.add("long")
@@ -222,7 +221,7 @@ def test_a_step_that_is_cancelled_and_submitted_again_never_runs_twice_at_once(
 
 
 def test_a_controller_that_was_replaced_stops_and_says_so(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, quick: None
+    sqlite: Database, store: ArtefactStore, study: ToyStudy
 ) -> None:
     study.add("long", "sleep")
     submission = study.submit(sqlite, store)
@@ -237,7 +236,7 @@ def test_a_controller_that_was_replaced_stops_and_says_so(
 
 
 def test_a_cluster_without_a_machine_is_told_until_there_is_one(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, quick: None
+    sqlite: Database, store: ArtefactStore, study: ToyStudy
 ) -> None:
     study.add("one")
     submission = study.submit(sqlite, store)
@@ -251,13 +250,12 @@ def test_a_cluster_without_a_machine_is_told_until_there_is_one(
 
     Controller(sqlite, store, Growing()).run(submission.study_id)
     assert told == [{}, {EVERY_STEP: NO_MACHINE}, {EVERY_STEP: NO_MACHINE}]
-    with sqlite.session() as session:
-        fence = session.scalars(select(tables.Controller.fence)).one()
+    fence = one_of(sqlite, select(tables.Controller.fence))
     assert store.read_reasons(fence) == {}
 
 
 def test_a_store_that_takes_no_notice_ends_no_controller(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
+    sqlite: Database, study: ToyStudy, run_study: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
 
@@ -277,7 +275,7 @@ def test_a_store_that_takes_no_notice_ends_no_controller(
 
 
 def test_a_controller_of_all_studies_serves_those_that_come_later(
-    sqlite: Database, store: ArtefactStore, log: Path, quick: None
+    sqlite: Database, store: ArtefactStore, log: Path
 ) -> None:
     first, second = ToyStudy(log, "first"), ToyStudy(log, "second")
     first.add("one")
@@ -305,7 +303,7 @@ def start_controller(
 
 @pytest.mark.slow
 def test_after_kill_9_of_the_controller_only_what_was_not_done_runs_again(
-    database: Database, store: ArtefactStore, study: ToyStudy, log: Path, quick: None
+    database: Database, store: ArtefactStore, study: ToyStudy, log: Path
 ) -> None:
     study.add("done")
     study.add("counting", "count", before=["done"], stop_at=3)
@@ -330,7 +328,7 @@ def test_after_kill_9_of_the_controller_only_what_was_not_done_runs_again(
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_everything_ready_to_go_on(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path, number: signal.Signals, quick: None
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path, number: signal.Signals
 ) -> None:
     study.add("long", "sleep", until=1)
     submission = study.submit(sqlite, store)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select
+from table_rows import one_of
 from toy_steps import attempts
 from toy_study import ToyStudy, happenings
 
@@ -19,8 +20,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 
 
 def object_of(database: Database, store: ArtefactStore, key: str) -> Path:
-    with database.session() as session:
-        digest = session.scalars(select(StepFile.digest).where(StepFile.step_key == key)).one()
+    digest = one_of(database, select(StepFile.digest).where(StepFile.step_key == key))
     return Path(store.root) / "objects" / digest[:2] / digest
 
 

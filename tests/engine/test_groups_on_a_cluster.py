@@ -14,6 +14,7 @@ import pytest
 from held_steps import ALONE, TOGETHER
 from limits import START, wait_until
 from sqlalchemy import select
+from table_rows import all_of
 from toy_cluster import Cluster, kill_tree, running_cluster
 from toy_study import happenings
 
@@ -71,8 +72,7 @@ def run_steps(
         Controller(database, store, executor, emit).run(submission.study_id)
     finally:
         executor.shutdown()
-    with database.session() as session:
-        errors = {row.key: row.error for row in session.scalars(select(StepRow)) if row.state != "succeeded"}
+    errors = {row.key: row.error for row in all_of(database, select(StepRow)) if row.state != "succeeded"}
     database.close()
     assert not errors
 

@@ -37,6 +37,8 @@ from creamtea.orders.rows import lock_steps
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 Run = Callable[..., list[EngineEvent]]
 
 
@@ -72,12 +74,7 @@ class Growing(Prompt):
 
 
 def test_a_group_is_told_of_room_and_begins_again_larger(
-    database: Database,
-    study: ToyStudy,
-    store: ArtefactStore,
-    run_study: Run,
-    quick: None,
-    monkeypatch: pytest.MonkeyPatch,
+    database: Database, study: ToyStudy, store: ArtefactStore, run_study: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("creamtea.engine.queue.GROW_AFTER", 0.0)
     key = study.add("group", resources={"workers": [1, 4]})
@@ -90,12 +87,7 @@ def test_a_group_is_told_of_room_and_begins_again_larger(
 
 
 def test_a_store_that_takes_no_hint_for_a_while_ends_no_step(
-    sqlite: Database,
-    study: ToyStudy,
-    store: ArtefactStore,
-    run_study: Run,
-    quick: None,
-    monkeypatch: pytest.MonkeyPatch,
+    sqlite: Database, study: ToyStudy, store: ArtefactStore, run_study: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("creamtea.engine.queue.GROW_AFTER", 0.0)
     write, tried = ArtefactStore.write_room, []
@@ -117,7 +109,7 @@ def test_a_store_that_takes_no_hint_for_a_while_ends_no_step(
 
 
 def test_an_error_that_a_database_cannot_hold_is_stored_readably(
-    database: Database, study: ToyStudy, run_study: Run, quick: None
+    database: Database, study: ToyStudy, run_study: Run
 ) -> None:
     study.add("step")
     run_study(study, database, Prompt({"step": StepOutcome.failure("deterministic", "a\0b in caf\udce9")}))
@@ -129,7 +121,6 @@ def test_a_step_whose_texts_the_store_fails_to_give_is_tried_again(
     study: ToyStudy,
     store: ArtefactStore,
     run_study: Run,
-    quick: None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -155,7 +146,7 @@ def test_a_step_whose_texts_the_store_fails_to_give_is_tried_again(
 
 
 def test_a_result_that_the_database_refuses_fails_its_step_alone(
-    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
+    sqlite: Database, study: ToyStudy, run_study: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study.add("large")
     study.add("usual")
@@ -214,10 +205,7 @@ graphs = st.lists(
 @given(graph=graphs)
 @settings(max_examples=15, suppress_health_check=FIXTURES_ARE_SHARED)
 def test_any_graph_ends_as_the_definition_says(
-    graph: list[tuple[set[int], str]],
-    sqlite_template: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    quick: None,
+    graph: list[tuple[set[int], str]], sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("graph")
     shutil.copyfile(sqlite_template, folder / "database.db")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from property_tests import FIXTURES_ARE_SHARED
 from sqlalchemy import select
 from sqlalchemy.orm import Session
+from table_rows import all_of
 from toy_study import ToyStudy, study_state
 
 from creamtea.contract.step import Resources, StepResult
@@ -125,8 +126,7 @@ def test_a_step_that_failed_waits_for_its_pause() -> None:
 
 
 def ready_in_sql(database: Database) -> set[str]:
-    with database.session() as session:
-        return set(session.scalars(select(StepRow.key).where(StepRow.state == "ready")))
+    return set(all_of(database, select(StepRow.key).where(StepRow.state == "ready")))
 
 
 def test_a_pause_is_counted_from_after_the_databases_clock(

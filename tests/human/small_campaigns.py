@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
-from table_rows import campaign_row, item_row
+from table_rows import all_of, campaign_row, item_row, row_of
 
 from creamtea.human import rating as assignment
 from creamtea.human.rating import raters
@@ -91,13 +91,11 @@ def rate_all(database: Database, rater_id: int) -> list[str]:
 
 
 def ratings(database: Database) -> list[Rating]:
-    with database.session() as session:
-        return list(session.scalars(select(Rating).order_by(Rating.id)))
+    return all_of(database, select(Rating).order_by(Rating.id))
 
 
 def stored(database: Database, assignment_id: int) -> Assignment:
-    with database.session() as session:
-        return session.get_one(Assignment, assignment_id)
+    return row_of(database, Assignment, assignment_id)
 
 
 def set_state(database: Database, campaign_id: int, state: str) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 import pytest
 from ready_campaigns import add_rater, launched_campaign
 from sqlalchemy import select, union_all
+from table_rows import all_of
 
 from creamtea.access import rights, sessions
 from creamtea.store.database import Database
@@ -39,8 +40,7 @@ def test_of_many_exchanges_at_once_one_succeeds(database: Database) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(attempt, range(16))) == 1
-    with database.session() as session:
-        assert len(session.scalars(select(WebSession)).all()) == 1
+    assert len(all_of(database, select(WebSession))) == 1
 
 
 def test_an_unknown_a_used_and_an_expired_link_are_refused(database: Database) -> None:
@@ -80,8 +80,7 @@ def test_a_link_is_no_session_and_a_session_no_link(database: Database) -> None:
 def test_no_secret_is_stored(database: Database) -> None:
     link = sessions.create_link(database, "reader")
     opened = sessions.exchange(database, link)
-    with database.session() as session:
-        stored = list(session.scalars(union_all(select(AccessToken.digest), select(WebSession.digest))))
+    stored = all_of(database, union_all(select(AccessToken.digest), select(WebSession.digest)))
     assert sorted(stored) == sorted([sessions.digest(link), sessions.digest(opened.secret)])
     assert len({*stored, link, opened.secret}) == 4
 

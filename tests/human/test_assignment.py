@@ -19,6 +19,7 @@ from small_campaigns import (
     work_for,
 )
 from sqlalchemy import select
+from table_rows import all_of
 
 from creamtea.human import rating as assignment
 from creamtea.human.rating import RatingRefused, drawing, places, raters
@@ -350,8 +351,7 @@ def test_what_raters_will_see_is_shown_ahead_and_nothing_is_given_out(database: 
     told = raters.welcome(database, anna)
     assert replace(told, pseudonym="rater-01", consented=False) == invented
     assert raters.workload(database, anna) == ahead
-    with database.session() as session:
-        assert session.scalars(select(Assignment)).all() == []
+    assert all_of(database, select(Assignment)) == []
 
 
 def test_pages_of_documents_are_shown_ahead_whole(database: Database) -> None:

@@ -7,7 +7,7 @@ import small_campaigns
 from ready_campaigns import PLAIN, add_rater, draft_campaign
 from small_campaigns import make_campaign, rate_all
 from sqlalchemy import select
-from table_rows import step_row
+from table_rows import all_of, step_row
 
 from creamtea.access import audit
 from creamtea.errors import InputError
@@ -29,8 +29,7 @@ def plain(**changes: Any) -> CampaignSettings:
 
 
 def items_of(database: Database) -> list[Item]:
-    with database.session() as session:
-        return list(session.scalars(select(Item).order_by(Item.campaign_id, Item.position)))
+    return all_of(database, select(Item).order_by(Item.campaign_id, Item.position))
 
 
 def row_of(database: Database, name: str = "c") -> Campaign:
@@ -305,8 +304,7 @@ def test_outputs_that_are_not_there_yet_are_named(study_database: Database) -> N
         session.get_one(StepRow, "jam/beam/7").state = "running"
     with pytest.raises(InputError, match="system 'beam' has no outputs on 'test' yet"):
         draft_campaign(study_database, "c")
-    with study_database.session() as session:
-        assert session.scalars(select(Campaign)).all() == []
+    assert all_of(study_database, select(Campaign)) == []
 
 
 def test_stored_settings_that_cannot_be_are_named() -> None:

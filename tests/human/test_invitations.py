@@ -6,6 +6,7 @@ import io
 import pytest
 from small_campaigns import add_rater, make_campaign, rate, work_for
 from sqlalchemy import select
+from table_rows import all_of, one_of, row_of
 
 from creamtea.access import sessions
 from creamtea.errors import InputError
@@ -20,13 +21,11 @@ PROLIFIC = {"PROLIFIC_PID": "5f3c1a", "STUDY_ID": "s-1", "SESSION_ID": "<b>"}
 def campaign(database: Database) -> str:
     """The name of a launched campaign."""
     campaign_id = make_campaign(database)
-    with database.session() as session:
-        return session.get_one(Campaign, campaign_id).name
+    return row_of(database, Campaign, campaign_id).name
 
 
 def people(database: Database) -> list[Rater]:
-    with database.session() as session:
-        return list(session.scalars(select(Rater).order_by(Rater.id)))
+    return all_of(database, select(Rater).order_by(Rater.id))
 
 
 def invite(
@@ -135,8 +134,7 @@ def test_nobody_comes_in_without_a_number(database: Database, campaign: str, que
 def test_a_withdrawn_or_another_link_recruits_nobody(database: Database, campaign: str) -> None:
     secret = raters.recruit(database, campaign, "test")
     assert raters.join(database, sessions.create_link(database, "reader"), PROLIFIC) is None
-    with database.session() as session:
-        number = session.scalars(select(AccessToken.id).where(AccessToken.campaign_id.is_not(None))).one()
+    number = one_of(database, select(AccessToken.id).where(AccessToken.campaign_id.is_not(None)))
     sessions.revoke(database, number, "test")
     assert raters.join(database, secret, PROLIFIC) is None
 

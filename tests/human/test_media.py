@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ready_campaigns import draft_campaign
 from small_campaigns import add_rater, work_for
 from sqlalchemy import select
+from table_rows import all_of
 
 from creamtea.errors import InputError
 from creamtea.human import media
@@ -61,13 +62,11 @@ def make(
     }
     request["media"] = media.read_media(path, store)
     made = draft_campaign(database, name, **request, replace=True)
-    with database.session() as session:
-        return list(session.scalars(select(Item).where(Item.campaign_id == made.id).order_by(Item.position)))
+    return all_of(database, select(Item).where(Item.campaign_id == made.id).order_by(Item.position))
 
 
 def rows(database: Database) -> dict[str, tuple[str, int]]:
-    with database.session() as session:
-        return {row.digest: (row.type, row.size) for row in session.scalars(select(CampaignMedia))}
+    return {row.digest: (row.type, row.size) for row in all_of(database, select(CampaignMedia))}
 
 
 # ---------------------------------------------------------------- what is allowed

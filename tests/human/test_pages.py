@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ready_campaigns import draft_campaign
 from sqlalchemy import select
+from table_rows import all_of, one_of
 
 from creamtea.errors import InputError
 from creamtea.human.making.choosing import choose, make_pages, parts
@@ -240,8 +241,7 @@ def make(database: Database, documents: list[str] | None = DOCUMENTS, **given: A
 def test_a_campaign_of_documents(study_database: Database) -> None:
     made = make(study_database, segments_per_page=2, repeats=1, batch=4)
     assert (made.items, made.pages) == (7, 4) or (made.items, made.pages) == (6, 4)
-    with study_database.session() as session:
-        items = session.scalars(select(Item).order_by(Item.position)).all()
+    items = all_of(study_database, select(Item).order_by(Item.position))
     pages: dict[int, list[Item]] = {}
     for item in items:
         pages.setdefault(item.page, []).append(item)
@@ -307,8 +307,7 @@ def test_raters_see_the_references_that_the_organiser_names(study_database: Data
 def test_human_references_among_the_systems_are_known_as_such(study_database: Database) -> None:
     with_references(study_database)
     draft_campaign(study_database, "c", systems=["plain", "entmax"])
-    with study_database.session() as session:
-        assert session.scalars(select(Campaign)).one().settings["references"] == ["entmax"]
+    assert one_of(study_database, select(Campaign)).settings["references"] == ["entmax"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from ready_campaigns import add_rater, draft_campaign, launched_campaign
 from sqlalchemy import select
+from table_rows import all_of
 
 from creamtea.access import audit
 from creamtea.errors import InputError
@@ -131,8 +132,7 @@ def test_what_the_protocol_does_not_have_is_refused(study_database: Database, pl
     for answer, reason in wrong:
         with pytest.raises(RatingRefused, match=reason):
             assignment.submit(study_database, anna, work.assignment_id, [answer])
-    with study_database.session() as session:
-        assert session.scalars(select(Rating)).all() == []
+    assert all_of(study_database, select(Rating)) == []
 
 
 def test_a_rater_is_told_when_the_plug_in_is_missing(

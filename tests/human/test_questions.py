@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from small_campaigns import make_campaign
 from sqlalchemy import select, update
+from table_rows import one_of, row_of
 
 from creamtea.errors import InputError
 from creamtea.human.formats.exchange import export_campaign
@@ -40,8 +41,7 @@ def test_a_line_ends_with_lf_or_cr_lf_alone() -> None:
 def campaign(database: Database) -> str:
     """The name of a launched campaign."""
     campaign_id = make_campaign(database)
-    with database.session() as session:
-        return session.get_one(Campaign, campaign_id).name
+    return row_of(database, Campaign, campaign_id).name
 
 
 def test_questions_are_read_and_written_by_the_line() -> None:
@@ -84,8 +84,7 @@ def test_answers_come_with_the_consent_and_go_into_exports(
         raters.consent(database, rater)
     assert not raters.welcome(database, rater).consented
     raters.consent(database, rater, ["English", "4", "=1+1"])
-    with database.session() as session:
-        stored = session.scalars(select(Rater.answers).where(Rater.id == rater)).one()
+    stored = one_of(database, select(Rater.answers).where(Rater.id == rater))
     assert stored == {"First language?": "English", "Years of translating": 4.0, "=Else?": "=1+1"}
     export_campaign(database, campaign, "csv", tmp_path / "export", "test")
     with (tmp_path / "export" / "raters.csv").open(newline="") as file:
@@ -109,8 +108,7 @@ def test_a_forgotten_rater_keeps_no_answer_in_own_words(database: Database, camp
     rater = raters.add(database, campaign, "test", pseudonym="anna")
     raters.consent(database, rater, ["English", "4", "I am Anna Meier of Bonn"])
     raters.forget(database, rater, "test")
-    with database.session() as session:
-        stored = session.scalars(select(Rater.answers).where(Rater.id == rater)).one()
+    stored = one_of(database, select(Rater.answers).where(Rater.id == rater))
     assert stored == {"First language?": "English", "Years of translating": 4.0}
 
 

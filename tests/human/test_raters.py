@@ -7,6 +7,7 @@ import pytest
 from small_campaigns import add_rater, make_campaign, rate, rate_all, ratings, set_state, work_for
 from sqlalchemy import select
 from sqlalchemy.orm import Session
+from table_rows import all_of, row_of
 
 from creamtea.access import audit, sessions
 from creamtea.errors import InputError
@@ -37,8 +38,7 @@ def everything(database: Database) -> dict[str, list[Any]]:
 
 
 def log(database: Database) -> list[tuple[str, str, str | None, str]]:
-    with database.session() as session:
-        (campaign_id,) = session.scalars(select(AuditEvent.campaign_id).distinct())
+    (campaign_id,) = all_of(database, select(AuditEvent.campaign_id).distinct())
     return [(e.actor, e.action, e.rater, e.reason) for e in audit.read(database, campaign_id)]
 
 
@@ -248,8 +248,7 @@ def test_forgetting_deletes_the_identity_and_keeps_the_ratings(campaign: Databas
     unused = sessions.create_link(campaign, "rater", rater_id=anna)
     opened = sessions.exchange(campaign, sessions.create_link(campaign, "rater", rater_id=anna))
     raters.forget(campaign, anna, "test", "asked by mail")
-    with campaign.session() as session:
-        row = session.get_one(Rater, anna)
+    row = row_of(campaign, Rater, anna)
     assert (row.name, row.subject, row.pseudonym) == (None, None, "rater-01")
     assert row.forgotten_at is not None
     assert sessions.identify(campaign, opened.secret) is None

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_campaigns import add_rater, make_campaign
 from sqlalchemy import select
+from table_rows import all_of, row_of
 
 from creamtea.access import audit, sessions, sign_in
 from creamtea.access.sign_in import NotRegistered, Person, checked_subject
@@ -104,8 +105,7 @@ def test_a_sign_in_is_one_raters_and_goes_with_the_identity(database: Database) 
     with pytest.raises(InputError, match="has a rater with this sign-in already"):
         raters.add(database, "c", "test", subject="Anna@Example.org")
     raters.forget(database, anna, "test")
-    with database.session() as session:
-        assert session.get_one(Rater, anna).subject is None
+    assert row_of(database, Rater, anna).subject is None
     with pytest.raises(InputError, match="was deleted"):
         sign_in.set_subject(database, anna, "test", "anna@example.org")
     sign_in.set_subject(database, ben, "test", "anna@example.org")
@@ -146,8 +146,7 @@ def test_an_organiser_signs_in_to_one_campaign(database: Database) -> None:
 def test_no_secret_opens_the_right_to_sign_in(database: Database) -> None:
     mine = make_campaign(database)
     sign_in.add_organiser(database, "c", "test", "dora@example.org")
-    with database.session() as session:
-        assert session.scalars(select(AccessToken.digest)).all() == [None]
+    assert all_of(database, select(AccessToken.digest)) == [None]
     for secret in ("", "None", "dora@example.org", f"sign-in:{mine}:dora@example.org"):
         with pytest.raises(sessions.AccessRefused):
             sessions.exchange(database, secret)

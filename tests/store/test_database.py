@@ -13,7 +13,7 @@ from quick_databases import configure_sqlite
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.orm import Session
-from table_rows import NOON, step_row
+from table_rows import NOON, all_of, step_row
 
 from creamtea.errors import InputError
 from creamtea.store.database import Database, open_database
@@ -320,8 +320,7 @@ def test_moments_are_ordered_in_sql_as_in_python(database: Database) -> None:
         session.flush()
         session.add(Event(step_key="k", at=early.astimezone(timezone(timedelta(hours=9))), what="early"))
         session.add(Event(step_key="k", at=late.astimezone(timezone(-timedelta(hours=9))), what="late"))
-    with database.session() as session:
-        assert list(session.scalars(select(Event.what).where(Event.at < late))) == ["early"]
+    assert all_of(database, select(Event.what).where(Event.at < late)) == ["early"]
 
 
 def test_a_naive_moment_is_refused(database: Database) -> None:

@@ -7,6 +7,7 @@ import pytest
 from filled_tables import dump, fill, row_of
 from sqlalchemy import insert, select, text, update
 from sqlalchemy.exc import IntegrityError
+from table_rows import all_of
 
 from creamtea.access import sessions
 from creamtea.store import schema
@@ -166,8 +167,7 @@ def test_no_payload_is_null_in_the_database(database: Database) -> None:
     fill(database)
     with database.transaction() as session:
         session.execute(update(Rating).where(Rating.id == 1).values(payload=None))
-    with database.session() as session:
-        assert session.scalars(select(Rating.id).where(Rating.payload.is_(None))).all() == [1]
+    assert all_of(database, select(Rating.id).where(Rating.payload.is_(None))) == [1]
 
 
 # ---------------------------------------------------------------- links to one report (0007)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_campaigns import add_rater, make_campaign, rate, work_for
 from sqlalchemy import func, select
-from table_rows import campaign_row
+from table_rows import all_of, campaign_row
 from toy_study import ToyStudy
 
 from creamtea.contract.step import LiveView, PartIndex
@@ -268,8 +268,7 @@ def test_a_campaign_goes_with_all_that_is_its_own(run_toys: RunToys, database: D
     assert remove_campaigns(database, ["gone"]) == [RemovedCampaign(items=3, raters=1, answers=1)]
     left = {name: count_rows(database, name) for name in OF_CAMPAIGNS}
     assert all(0 < left[name] < counts[name] for name in OF_CAMPAIGNS), (counts, left)
-    with database.session() as session:
-        assert session.scalars(select(Campaign.id)).all() == [kept]
+    assert all_of(database, select(Campaign.id)) == [kept]
     assert remove_study(database, "toys") == Removed(1, 1)
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from sqlalchemy import select
+from table_rows import all_of
 
 from creamtea.contract.step import StepResult
 from creamtea.engine import state
@@ -22,8 +23,7 @@ def machine(*running: StepTask) -> Capacity:
 
 def claim(database: Database, lease: Lease, capacity: Capacity | None = None) -> StepTask | None:
     """The step that a controller would start next, which remembers nothing of earlier calls."""
-    with database.session() as session:
-        running = session.scalars(select(StepRow.key).where(StepRow.state == "running")).all()
+    running = all_of(database, select(StepRow.key).where(StepRow.state == "running"))
     queue, _ = state.load(database, lease, running)
     choice = queue.next(capacity or machine(), 0.0)
     return choice and state.claim(database, lease, [choice.key], "artefacts").get(choice.key)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
+from table_rows import all_of, row_of
 
 from creamtea.contract.step import Resources, step_key
 from creamtea.orders.submission import Submission, submit
@@ -52,17 +53,14 @@ class ToyStudy:
 
     def rows(self, database: Database) -> dict[str, StepRow]:
         names = {key: name for name, key in self.keys.items()}
-        with database.session() as session:
-            rows = session.scalars(select(StepRow).where(StepRow.key.in_(names))).all()
+        rows = all_of(database, select(StepRow).where(StepRow.key.in_(names)))
         return {names[row.key]: row for row in rows}
 
 
 def study_state(database: Database, study_id: int) -> str:
-    with database.session() as session:
-        return session.get_one(StudyRow, study_id).state
+    return row_of(database, StudyRow, study_id).state
 
 
 def happenings(database: Database, key: str) -> list[str]:
     """What the event table says of a step."""
-    with database.session() as session:
-        return list(session.scalars(select(Event.what).where(Event.step_key == key).order_by(Event.id)))
+    return all_of(database, select(Event.what).where(Event.step_key == key).order_by(Event.id))

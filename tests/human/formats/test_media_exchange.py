@@ -12,6 +12,7 @@ import pytest
 from ready_campaigns import draft_campaign
 from small_campaigns import add_rater, make_campaign, rate_all
 from sqlalchemy import select
+from table_rows import all_of
 
 from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts, NotKept
@@ -64,8 +65,7 @@ def out(database: Database, store: ArtefactStore, tmp_path: Path) -> Callable[[s
 
 
 def noted(database: Database) -> set[tuple[str, str, int]]:
-    with database.session() as session:
-        return {(row.digest, row.type, row.size) for row in session.scalars(select(CampaignMedia))}
+    return {(row.digest, row.type, row.size) for row in all_of(database, select(CampaignMedia))}
 
 
 def media_of(database: Database, name: str = "c") -> list[list[dict[str, Any]]]:
