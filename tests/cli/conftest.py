@@ -58,6 +58,12 @@ class CommandLine:
     def __call__(self, *arguments: str | Path, **environment: str) -> Done:
         return call({**self.environment, **environment}, *arguments, folder=self.folder)
 
+    def refused(self, *arguments: str | Path, **environment: str) -> str:
+        """What a command says that ends with exit code 2, prints nothing and shows no traceback."""
+        done = self(*arguments, **environment)
+        assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False), done
+        return done.stderr
+
     def start(self, *arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-m", "creamtea.cli.main", *arguments],

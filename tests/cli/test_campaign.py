@@ -44,8 +44,7 @@ def make(creamtea: Any, *more: str) -> None:
 
 def test_a_file_is_begun_for_what_the_study_has(creamtea: Any, database: Database) -> None:
     for wrong in (["--systems", "plain,nvs"], ["--test-set", "dev"]):
-        refused = creamtea("campaign", "init", "jam", *wrong)
-        assert (refused.returncode, "study 'jam' has no" in refused.stderr) == (2, True)
+        assert "study 'jam' has no" in creamtea.refused("campaign", "init", "jam", *wrong)
     assert not (creamtea.folder / "campaign.yaml").exists()
     begun = creamtea("campaign", "init", "jam", "--systems", "plain,beam")
     assert (begun.returncode, begun.stderr) == (0, "")
@@ -161,8 +160,7 @@ def test_disputes_are_listed_and_given_to_one_more_rater(creamtea: Any, database
     assert re.search(
         r"third ratings +4 items, 0 of 4 ratings", creamtea("campaign", "status", "first").stdout
     )
-    again = creamtea("campaign", "disputes", "first", "--ask")
-    assert (again.returncode, "have a third rating or wait for one" in again.stderr) == (2, True)
+    assert "have a third rating or wait for one" in creamtea.refused("campaign", "disputes", "first", "--ask")
 
 
 @pytest.mark.slow
@@ -183,19 +181,14 @@ def test_raters_are_excluded_included_revoked_and_forgotten(creamtea: Any, datab
     assert "anna" in out.stdout
     assert "(excluded)" in creamtea("campaign", "raters", "list", "first").stdout
     assert creamtea.json("campaign", "status", "first")["kinds"][0]["submitted"] == 0
-    again = creamtea("campaign", "raters", "exclude", *anna, "--reason", "too fast")
-    assert again.returncode == 2
-    assert "'anna'" in again.stderr
-    blank = creamtea("campaign", "raters", "include", *anna, "--reason", " ")
-    assert blank.returncode == 2
+    assert "'anna'" in creamtea.refused("campaign", "raters", "exclude", *anna, "--reason", "too fast")
+    creamtea.refused("campaign", "raters", "include", *anna, "--reason", " ")
     creamtea("campaign", "raters", "include", *anna, "--reason", "by mistake")
     assert creamtea.json("campaign", "status", "first")["kinds"][0]["submitted"] == 1
     assert creamtea("campaign", "revoke", *anna).stdout == "1 link of anna withdrawn\n"
     assert creamtea("campaign", "raters", "forget", *anna, "--yes").returncode == 0
     assert "(identity deleted)" in creamtea("campaign", "raters", "list", "first").stdout
-    relinked = creamtea("campaign", "link", *anna)
-    assert relinked.returncode == 2
-    assert "anna" in relinked.stderr
+    assert "anna" in creamtea.refused("campaign", "link", *anna)
 
 
 def test_a_rater_may_sign_in_instead(creamtea: Any, database: Database) -> None:
@@ -207,9 +200,7 @@ def test_a_rater_may_sign_in_instead(creamtea: Any, database: Database) -> None:
         assert session.scalars(select(Rater.subject)).all() == ["anna@example.org"]
         assert session.scalars(select(AccessToken.id)).all() == []
     assert "rater's sign-in set anna" in creamtea("campaign", "log", "first").stdout
-    refused = creamtea(*anna, "--subject", "anna")
-    assert refused.returncode == 2
-    assert "verified" in refused.stderr
+    assert "verified" in creamtea.refused(*anna, "--subject", "anna")
 
 
 def test_an_organiser_may_sign_in_instead(creamtea: Any, database: Database) -> None:
@@ -220,9 +211,7 @@ def test_an_organiser_may_sign_in_instead(creamtea: Any, database: Database) -> 
     listed = creamtea("links", "list").stdout
     facts = "created .*, expires .*, 0 browsers signed in"
     assert re.fullmatch(rf"1  organiser of first, signs in as dora@example\.org  {facts}\n", listed)
-    again = creamtea(*dora)
-    assert again.returncode == 2
-    assert "`creamtea links revoke 1` ends that" in again.stderr
+    assert "`creamtea links revoke 1` ends that" in creamtea.refused(*dora)
     assert creamtea("links", "revoke", "1").stdout == "link 1 withdrawn\n"
     assert creamtea("links", "list").stdout == "no links\n"
     assert "dora" not in creamtea("campaign", "log", "first").stdout.lower()
@@ -249,9 +238,7 @@ def test_an_organiser_gets_a_link(creamtea: Any, database: Database) -> None:
     assert "link created reader" in creamtea("campaign", "log", "first").stdout
     assert "reader of first" in creamtea("links", "list").stdout
     for wrong in ([], ["--organiser", "--rater", "anna"], ["--count", "2", "--participants"]):
-        refused = creamtea("campaign", "link", "first", *wrong)
-        assert refused.returncode == 2
-        assert "--rater PSEUDONYM" in refused.stderr
+        assert "--rater PSEUDONYM" in creamtea.refused("campaign", "link", "first", *wrong)
 
 
 @pytest.mark.slow
@@ -290,22 +277,18 @@ def test_wrong_input_is_one_line_and_exit_code_2(
 
 def test_a_campaign_file_without_keys_is_told_those_of_a_campaign(creamtea: Any, tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("- name: x\n")
-    done = creamtea("campaign", "create", tmp_path / "list.yaml")
-    assert (done.returncode, "a block of keys (name, study, " in done.stderr) == (2, True)
+    assert "a block of keys (name, study, " in creamtea.refused("campaign", "create", tmp_path / "list.yaml")
 
 
 @pytest.mark.parametrize("command", [["status"], ["launch"], ["revoke", "--rater", "anna"]])
 def test_an_unknown_campaign_is_named(creamtea: Any, database: Database, command: list[str]) -> None:
-    done = creamtea("campaign", *command, "second")
-    assert done.returncode == 2
-    assert "'second'" in done.stderr
+    assert "'second'" in creamtea.refused("campaign", *command, "second")
 
 
 def test_a_campaign_that_is_removed_is_gone(creamtea: Any) -> None:
     creamtea.draft_campaigns("first")
     creamtea("campaign", "launch", "first")
-    refused = creamtea("campaign", "rm", "first", "--yes")
-    assert (refused.returncode, "creamtea campaign close first" in refused.stderr) == (2, True)
+    assert "creamtea campaign close first" in creamtea.refused("campaign", "rm", "first", "--yes")
     creamtea("campaign", "close", "first", "--reason", "a trial")
     remove = (creamtea.environment, "campaign", "rm", "first", "--json")
     asked = call(*remove, folder=creamtea.folder, given="n\n")
@@ -314,7 +297,7 @@ def test_a_campaign_that_is_removed_is_gone(creamtea: Any) -> None:
     removed = call(*remove, folder=creamtea.folder, given="y\n")  # the question is not part of the JSON
     assert json.loads(removed.stdout)["campaign"] == "first"
     assert "no campaign 'first'" in creamtea("campaign", "status", "first").stderr
-    assert creamtea("campaign", "rm", "first", "--yes").returncode == 2
+    creamtea.refused("campaign", "rm", "first", "--yes")
 
 
 @pytest.mark.parametrize(("protocol", "shown"), [("contrastive-da", "× 3"), ("preference", "of 3")])
@@ -353,9 +336,8 @@ def test_all_campaigns_of_a_study_are_made_or_none(creamtea: Any, database: Data
     study = tmp_path / "study.yaml"
     study.write_text(STUDY)
     create = ("campaign", "create", str(study))
-    refused = creamtea(*create, "--set", "campaigns.second.sample.differ_between=[plain, beam]")
-    assert refused.returncode == 2
-    assert "campaigns.second.sample.differ_between=[plain, beam]: " in refused.stderr
+    said = creamtea.refused(*create, "--set", "campaigns.second.sample.differ_between=[plain, beam]")
+    assert "campaigns.second.sample.differ_between=[plain, beam]: " in said
     assert summaries(database) == []
     refused = creamtea(*create, "--items", "3")
     assert "--set campaigns.NAME.sample.items=50" in refused.stderr

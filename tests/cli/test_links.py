@@ -24,17 +24,14 @@ def test_links_for_raters_of_a_draft_and_of_a_closed_campaign(creamtea: Any, who
     assert (launched.returncode, launched.stderr) == (0, "")
     creamtea("campaign", "close", "first", "--reason", "enough")
     before = creamtea("links", "list").stdout
-    closed = creamtea(*link, *whom)
-    assert (closed.returncode, closed.stdout) == (2, "")
-    assert "'first' is closed" in closed.stderr
+    assert "'first' is closed" in creamtea.refused(*link, *whom)
     assert creamtea("links", "list").stdout == before
     assert "/enter#" in creamtea(*link, "--organiser").stdout
 
 
 @pytest.mark.parametrize("whom", [["--participants"], ["--rater", "anna", "--subject", "a@b.org"]])
 def test_a_table_is_of_links_of_raters(creamtea: Any, whom: list[str]) -> None:
-    done = creamtea("campaign", "link", "first", *whom, "--csv")
-    assert (done.returncode, "--csv is for links of raters" in done.stderr) == (2, True)
+    assert "--csv is for links of raters" in creamtea.refused("campaign", "link", "first", *whom, "--csv")
 
 
 # ---------------------------------------------------------------- several raters
@@ -55,8 +52,7 @@ def test_each_rater_that_is_named_gets_a_link(creamtea: Any, campaign: None) -> 
     assert head == "rater,link"
     assert [row.split(",")[0] for row in rows] == ["anna", "ben"]
     for wrong in (("--rater", "ben"), ("--subject", "anna@example.org"), ("--count", "2"), ("--rater", "")):
-        refused = creamtea(*LINK, *TWO, *wrong)
-        assert (refused.returncode, refused.stdout) == (2, "")
+        creamtea.refused(*LINK, *TWO, *wrong)
 
 
 @pytest.mark.parametrize(
@@ -109,15 +105,11 @@ def test_links_are_listed_and_withdrawn(creamtea: Any) -> None:
     assert [one["revoked_at"] is None for one in every] == [False, True]
     assert f"withdrawn {every[0]['revoked_at'][:10]}" in creamtea("links", "list", "--all").stdout
     for number, why in (("1", "was withdrawn before"), ("7", "is not there")):
-        again = creamtea("links", "revoke", number)
-        assert again.returncode == 2
-        assert again.stderr.startswith(f"creamtea: link {number} {why}")
+        assert creamtea.refused("links", "revoke", number).startswith(f"creamtea: link {number} {why}")
 
 
 def test_a_link_to_one_report_names_its_study(creamtea: Any) -> None:
-    unknown = creamtea("link", "--study", "none")
-    assert unknown.returncode == 2
-    assert "no study" in unknown.stderr
-    assert creamtea("link", "--study", "none", "--role", "organiser").returncode == 2
-    assert creamtea("link", "--days", "0").returncode == 2
+    assert "no study" in creamtea.refused("link", "--study", "none")
+    creamtea.refused("link", "--study", "none", "--role", "organiser")
+    creamtea.refused("link", "--days", "0")
     assert creamtea("links", "list").stdout == "no links\n"

@@ -56,9 +56,8 @@ def test_links_of_all_raters_are_in_one_private_file(creamtea: Any, file: Path) 
     shown = [(row["direction"], row["rater"]) for row in rows]
     assert shown == [("en-de", "rater-01"), ("en-de", "rater-02"), ("en-nl", "rater-01")]
     assert len({row["link"] for row in rows}) == 3
-    again = creamtea("programme", "links", "spring", "--count", "1", "-o", str(links))
-    assert again.returncode == 2
-    assert "give a new file" in again.stderr
+    said = creamtea.refused("programme", "links", "spring", "--count", "1", "-o", str(links))
+    assert "give a new file" in said
     assert len(list(csv.DictReader(links.open(encoding="utf-8")))) == 3
     (file.parent / "named.txt").write_text("en-de\tanna\n\nen-nl\tanna\n")
     named = ["--raters", str(file.parent / "named.txt"), "--surplus", "-o", str(file.parent / "named.csv")]
@@ -71,9 +70,8 @@ def test_links_are_made_for_all_or_for_nobody(creamtea: Any, file: Path) -> None
     made(creamtea, file)
     links = file.parent / "links.csv"
     command = ("programme", "links", "spring", "-o", str(links))
-    refused = creamtea(*command, "--count", "2", "--count", "en-nl=40")
-    assert refused.returncode == 2
-    assert "direction en-nl: campaign 'spring-en-nl' has pages for" in refused.stderr
+    said = creamtea.refused(*command, "--count", "2", "--count", "en-nl=40")
+    assert "direction en-nl: campaign 'spring-en-nl' has pages for" in said
     assert not links.exists()
     assert people(creamtea) == (0, 0)
 
@@ -101,10 +99,7 @@ def test_wrong_input_is_one_message_and_exit_code_2(
     words = {"FILE": str(file)} | {
         name: str(file.parent / f"{name.lower()}.txt") for name in ("PEOPLE", "EMPTY")
     }
-    done = creamtea("programme", *(words.get(word, word) for word in command))
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    assert message in creamtea.refused("programme", *(words.get(word, word) for word in command))
 
 
 def test_a_script_reads_the_mistakes_of_all_directions(creamtea: Any, file: Path) -> None:
@@ -153,8 +148,7 @@ def test_a_direction_that_is_no_longer_in_the_file_is_named(creamtea: Any, file:
 
 def test_a_programme_is_closed_and_removed_as_a_whole(creamtea: Any, file: Path) -> None:
     assert creamtea("programme", "create", str(file)).returncode == 0
-    refused = creamtea("programme", "close", "spring")
-    assert (refused.returncode, "no direction is launched" in refused.stderr) == (2, True)
+    assert "no direction is launched" in creamtea.refused("programme", "close", "spring")
     assert creamtea("campaign", "launch", "spring-en-nl").returncode == 0
     refused = creamtea("programme", "rm", "spring", "--yes")  # en-de is a draft, and stays
     assert (refused.returncode, "campaign spring-en-nl is launched" in refused.stderr) == (2, True)

@@ -53,9 +53,8 @@ def test_an_error_without_words_is_advised_on_too() -> None:
 
 def test_a_folder_that_cannot_be_made_is_refused(creamtea, study: Path) -> None:
     creamtea("run", study, *INLINE)
-    done = creamtea("export", "tiny", "softmax-greedy", "--to", "safetensors", study / "model")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"creamtea: {study / 'model'}: cannot be written (")
+    said = creamtea.refused("export", "tiny", "softmax-greedy", "--to", "safetensors", study / "model")
+    assert said.startswith(f"creamtea: {study / 'model'}: cannot be written (")
 
 
 def test_run_shows_the_warnings_of_the_study_before_and_after(creamtea, study: Path) -> None:
@@ -152,9 +151,8 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
     assert creamtea.state()["train/softmax/1"] == "cancelled"
     facts = creamtea.json("retry", "tiny", *INLINE, "--quiet")
     assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 3)
-    again = creamtea("retry", "tiny", *INLINE)
-    assert again.returncode == 2
-    assert "all 11 steps of tiny have succeeded: there is nothing to retry" in again.stderr
+    said = creamtea.refused("retry", "tiny", *INLINE)
+    assert "all 11 steps of tiny have succeeded: there is nothing to retry" in said
     assert creamtea.json("status", "tiny")["state"] == "succeeded"
 
 
@@ -191,10 +189,9 @@ def test_cancel_from_another_process(creamtea, study: Path, wait_for: Wait) -> N
     _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 1
     assert "`creamtea retry tiny`" in told
-    again = creamtea("cancel", "tiny")
-    assert again.returncode == 2
-    assert "study tiny" in again.stderr
-    assert "(cancelled)" in again.stderr
+    said = creamtea.refused("cancel", "tiny")
+    assert "study tiny" in said
+    assert "(cancelled)" in said
 
 
 @pytest.mark.slow
@@ -205,10 +202,9 @@ def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, 
     other = creamtea("submit", study, *INLINE, "--set", "name=other")  # served by the same controller
     assert other.returncode == 0, other.stderr
     assert len(list((creamtea.home / "logs").iterdir())) == 1
-    elsewhere = creamtea("submit", study, "--address", "127.0.0.1:6379")
-    assert elsewhere.returncode == 2
-    assert "127.0.0.1:6379" in elsewhere.stderr
-    assert "--address" in elsewhere.stderr
+    said = creamtea.refused("submit", study, "--address", "127.0.0.1:6379")
+    assert "127.0.0.1:6379" in said
+    assert "--address" in said
     creamtea("cancel", "tiny")
     creamtea("cancel", "other")
     wait_for(lambda: creamtea.json("status")["controller"] is None)
@@ -221,17 +217,14 @@ def test_a_refused_run_queues_nothing(creamtea, study: Path, monkeypatch: pytest
 
     database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
     lease = leases.acquire(database, "", None)
-    refused = creamtea("run", study, *INLINE)
-    assert refused.returncode == 2
-    assert refused.stderr.startswith("creamtea: another controller is working on this database: process ")
-    assert "`creamtea submit`" in refused.stderr
+    said = creamtea.refused("run", study, *INLINE)
+    assert said.startswith("creamtea: another controller is working on this database: process ")
+    assert "`creamtea submit`" in said
     assert creamtea.json("status")["studies"] == []
     leases.release(database, lease)
     database.close()
     monkeypatch.setattr("ray.init", init)
-    refused = creamtea("run", study)
-    assert refused.returncode == 2
-    assert "cannot use Ray on this machine: The current node timed out" in refused.stderr
+    assert "cannot use Ray on this machine: The current node timed out" in creamtea.refused("run", study)
     assert [one["state"] for one in creamtea.json("status")["studies"]] == ["cancelled"]
 
 
@@ -263,9 +256,8 @@ def test_submit_starts_no_controller_where_one_is_a_service(creamtea, study: Pat
     assert "no controller is running now" in done.stderr
     assert not (creamtea.home / "logs").exists()
     assert creamtea.json("status")["studies"][0]["state"] == "queued"
-    wrong = creamtea("submit", study, *INLINE, CREAMTEA_CONTROLLER="mine")
-    assert wrong.returncode == 2
-    assert "CREAMTEA_CONTROLLER=mine" in wrong.stderr
+    said = creamtea.refused("submit", study, *INLINE, CREAMTEA_CONTROLLER="mine")
+    assert "CREAMTEA_CONTROLLER=mine" in said
 
 
 @pytest.mark.slow
@@ -324,16 +316,13 @@ def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path, wait_for: Wa
 def test_wrong_input_is_one_message_and_exit_code_2(
     creamtea, study: Path, arguments: str, message: str
 ) -> None:
-    done = creamtea(*shlex.split(arguments))
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("creamtea: " + message)
-    assert "Traceback" not in done.stderr
+    assert creamtea.refused(*shlex.split(arguments)).startswith("creamtea: " + message)
     assert creamtea.json("status")["studies"] == [], "nothing was queued"
 
 
 def test_an_unknown_option_and_command_have_exit_code_2(creamtea, study: Path) -> None:
-    assert creamtea("run", study, "--frobnicate").returncode == 2
-    assert creamtea("frobnicate").returncode == 2
+    creamtea.refused("run", study, "--frobnicate")
+    creamtea.refused("frobnicate")
 
 
 @pytest.mark.slow

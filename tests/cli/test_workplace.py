@@ -35,10 +35,9 @@ READING = [
 @pytest.mark.parametrize("arguments", READING)
 def test_a_command_that_reads_makes_no_database(creamtea, arguments: list[str]) -> None:
     elsewhere = creamtea.folder / "elsewhere"
-    done = creamtea(*arguments, CREAMTEA_HOME=str(elsewhere))
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"creamtea: there is no database at {elsewhere / 'creamtea.db'}")
-    assert "CREAMTEA_HOME" in done.stderr
+    said = creamtea.refused(*arguments, CREAMTEA_HOME=str(elsewhere))
+    assert said.startswith(f"creamtea: there is no database at {elsewhere / 'creamtea.db'}")
+    assert "CREAMTEA_HOME" in said
     assert not elsewhere.exists()
 
 
@@ -56,9 +55,7 @@ def test_a_papers_table_is_shown_without_a_database(creamtea) -> None:
 
 def test_an_unknown_study_is_missed_in_a_database_that_is_named(creamtea) -> None:
     for command in ("status", "report", "cancel"):
-        done = creamtea(command, "coffee")
-        assert done.returncode == 2
-        assert f"SQLite file {creamtea.home / 'creamtea.db'}" in done.stderr
+        assert f"SQLite file {creamtea.home / 'creamtea.db'}" in creamtea.refused(command, "coffee")
 
 
 def test_the_home_of_the_user_can_be_written_short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
