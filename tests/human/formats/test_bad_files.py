@@ -6,7 +6,9 @@ import hashlib
 import io
 import json
 import re
+import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,28 @@ from creamtea.store.tables import Campaign, Item, Rater, Rating
 Rows = list[dict[str, Any]]
 
 
-def exported(database: Database, folder: Path, kind: str, protocol: str = "da") -> Path:
-    rated = everything(database, protocol, "bad")
-    export_campaign(database, rated.name, kind, folder, "test")
-    return folder
+Exported = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def once(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """`once(kind, protocol)`: an export of the campaign `bad`, which nobody changes."""
+
+    @cache
+    def export(kind: str, protocol: str) -> Path:
+        folder = tmp_path_factory.mktemp("once")
+        shutil.copyfile(sqlite_template, folder / "creamtea.db")
+        database = Database(f"sqlite:///{folder / 'creamtea.db'}")
+        export_campaign(database, everything(database, protocol, "bad").name, kind, folder / "out", "test")
+        database.close()
+        return folder / "out"
+
+    return export
+
+
+@pytest.fixture
+def exported(once: Exported, tmp_path: Path) -> Exported:
+    return lambda kind, protocol="da": Path(shutil.copytree(once(kind, protocol), tmp_path / "out"))
 
 
 def seal(folder: Path) -> None:
@@ -93,8 +113,8 @@ CHANGED = [
 
 
 @pytest.fixture
-def folder(database: Database, tmp_path: Path) -> Path:
-    return exported(database, tmp_path / "out", "csv")
+def folder(exported: Exported) -> Path:
+    return exported("csv")
 
 
 @pytest.mark.parametrize(("column", "cell", "message"), CHANGED, ids=[f"{c[0]}={c[1]!r}" for c in CHANGED])
@@ -140,14 +160,9 @@ def both_first(rows: Rows) -> None:
     ],
 )
 def test_rows_that_contradict_each_other(
-    database: Database,
-    other: Database,
-    tmp_path: Path,
-    protocol: str,
-    change: Callable[[Rows], None],
-    message: str,
+    exported: Exported, other: Database, protocol: str, change: Callable[[Rows], None], message: str
 ) -> None:
-    folder = exported(database, tmp_path / "out", "csv", protocol)
+    folder = exported("csv", protocol)
     change_csv(folder, change)
     assert re.search(message, refused(other, folder, "csv"))
 
@@ -234,9 +249,9 @@ def test_an_empty_csv(folder: Path, other: Database) -> None:
     ],
 )
 def test_damaged_json(
-    database: Database, other: Database, tmp_path: Path, file: str, old: str, new: str, message: str
+    exported: Exported, other: Database, file: str, old: str, new: str, message: str
 ) -> None:
-    folder = exported(database, tmp_path / "out", "jsonl")
+    folder = exported("jsonl")
     path = folder / file
     text = path.read_text()
     assert old in text
@@ -281,10 +296,10 @@ def without(path: Path, *columns: str) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_an_export_of_the_first_format_has_no_payloads(
-    database: Database, other: Database, tmp_path: Path, kind: str
+    exported: Exported, other: Database, kind: str
 ) -> None:
     """As version 0.1.0 wrote it."""
-    folder = exported(database, tmp_path / "out", kind)
+    folder = exported(kind)
     path = folder / f"ratings.{kind}"
     if kind == "csv":
         rows = list(csv.reader(io.StringIO(path.read_bytes().decode(), newline="")))
