@@ -20,6 +20,7 @@ import pytest
 from filled_study import ANALYSED, HOSTILE, fill_study, lines
 from limits import ANSWER, MILLISECONDS, START, wait_until
 from sqlalchemy import select
+from table_rows import one_of
 from watched import installed_browser, launch_browser, new_context
 
 from creamtea.access import audit, sessions
@@ -153,8 +154,7 @@ def serving(filled_template: Path, folder: Path, settings: dict[str, str]) -> It
     shutil.copyfile(filled_template, path)
     url = f"sqlite:///{path}"
     database = open_database(url)
-    with database.session() as session:
-        study = session.scalars(select(StudyRow.id)).one()
+    study = one_of(database, select(StudyRow.id))
     environment = {**os.environ, "CREAMTEA_DATABASE_URL": url, "CREAMTEA_HOME": str(folder)} | settings
     log = folder / "server.log"
     process = start(log, environment)

@@ -36,6 +36,8 @@ SPEC: dict[str, Any] = {
     "metrics": [{"kind": "bleu"}, {"kind": "chrf"}, {"kind": "comet"}],
     "latency": {"test_set": "narwhal"},
 }
+# of a campaign of two of its systems
+QUAGGA: dict[str, Any] = {"study": "quagga", "test_set": "narwhal", "systems": ["tapir-greedy", "tapir-nvs"]}
 # a study with analyses, two lexica and two baselines of its latency
 ANALYSED: dict[str, Any] = SPEC | {
     "name": "quokka",

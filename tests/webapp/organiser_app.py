@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filled_study import QUAGGA
 from limits import ANSWER
 from ready_campaigns import launched_campaign
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
+from table_rows import one_of
 
 import creamtea_webapp
 from creamtea.access.sessions import Identity
@@ -87,11 +89,9 @@ def rated_campaign(database: Database) -> tuple[campaigns.CampaignSummary, list[
     made = launched_campaign(
         database,
         "tasting",
-        study="quagga",
-        test_set="narwhal",
-        systems=["tapir-greedy", "tapir-nvs"],
         ratings_per_item=2,
         settings=CampaignSettings(items=10, bad_references=2, repeats=0),
+        **QUAGGA,
     )
     people = [raters.add(database, "tasting", "test", pseudonym=name) for name in ("anna", HOSTILE_NAME)]
     draw = random.Random(1)
@@ -106,8 +106,7 @@ def rated_campaign(database: Database) -> tuple[campaigns.CampaignSummary, list[
 
 
 def campaign_row(database: Database, name: str) -> Campaign:
-    with database.session() as reading:
-        return reading.scalars(select(Campaign).where(Campaign.name == name)).one()
+    return one_of(database, select(Campaign).where(Campaign.name == name))
 
 
 def actions(database: Database) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from accessibility import violations
 from limits import wait_until
 from playwright.sync_api import expect
 from sqlalchemy import select
-from table_rows import campaign_row, item_row
+from table_rows import all_of, campaign_row, item_row
 from watched import at_rest
 
 from creamtea.store.database import Database
@@ -88,6 +88,18 @@ def items_on(page: Any, first: int, last: int, total: int) -> None:
     expect(page.locator(".board")).to_have_count(1)
 
 
+def all_done(page: Any) -> None:
+    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+
+
+def item_or_end(page: Any, number: int, total: int) -> None:
+    """Wait for an item, or, behind the last one, for the end."""
+    if number <= total:
+        item_on(page, number, total)
+    else:
+        all_done(page)
+
+
 def wait_for_size(drawn: Any, *, width: float, height: float) -> None:
     """Wait until an element is larger than so many pixels."""
     drawn.scroll_into_view_if_needed()
@@ -131,6 +143,12 @@ def press_at(page: Any, row: int, step: int, steps: int = 26) -> None:
     track.click(position=_place(track, step, steps))
 
 
+def press_all(page: Any, chosen: Sequence[int], steps: int = 26) -> None:
+    """Give each output of the page its step."""
+    for row, step in enumerate(chosen):
+        press_at(page, row, step, steps)
+
+
 def tap_at(page: Any, row: int, step: int, steps: int = 26) -> None:
     track = page.locator(".board .track").nth(row)
     track.tap(position=_place(track, step, steps))
@@ -157,8 +175,7 @@ def draft_is(database: Database, rater_id: int, page: Any, wanted: dict[str, Any
     shows at its end it reads from the database, too."""
     draft_on(page, "saved")
     at_rest(page)
-    with database.session() as session:
-        drafts = session.scalars(select(Assignment.draft).where(Assignment.rater_id == rater_id)).all()
+    drafts = all_of(database, select(Assignment.draft).where(Assignment.rater_id == rater_id))
     assert any(draft is not None and wanted.items() <= draft.items() for draft in drafts), drafts
 
 

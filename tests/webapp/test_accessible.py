@@ -15,7 +15,7 @@ pytest.importorskip("playwright.sync_api")
 from accessibility import violations
 from keyboard import walk
 from playwright.sync_api import expect
-from rating_board import FOUR, at_rest, item_on, own_campaign, save
+from rating_board import FOUR, all_done, at_rest, item_on, own_campaign, save
 from sqlalchemy import select
 from table_rows import item_row
 
@@ -344,7 +344,7 @@ def test_the_boards_on_which_errors_are_marked(site: Any, sweep: Sweep) -> None:
 def save_preference(page: Any) -> None:
     page.get_by_role("radio", name="A is better").click()
     save(page)
-    expect(page.get_by_role("heading", name="All done")).to_be_visible()
+    all_done(page)
 
 
 def teach(site: Any, campaign: str) -> None:

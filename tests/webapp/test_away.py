@@ -4,19 +4,18 @@ import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from limits import ANSWER
+from organiser_app import SCRIPT
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
-import creamtea_webapp
 from creamtea.access import audit, sessions
 from creamtea.human.rating import raters
 from creamtea.store.database import Database
@@ -27,7 +26,6 @@ from creamtea_webapp.gate.middleware import Gate
 AWAY = OperationalError("SELECT 1", {}, sqlite3.OperationalError("database is locked"))
 FULL = OperationalError("INSERT", {}, sqlite3.OperationalError("database or disk is full"))
 MISTAKE = OperationalError("SELECT 1", {}, sqlite3.OperationalError("no such table: step"))
-SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
 
 
 def failing(error: Exception, times: int = 1000) -> Any:
@@ -173,7 +171,16 @@ def test_a_rating_is_saved_when_the_database_is_back(
 ) -> None:
     pytest.importorskip("playwright.sync_api")
     from playwright.sync_api import expect
-    from rating_board import FOUR, item_on, own_campaign, press_at, save, shown_source, shown_texts, stored
+    from rating_board import (
+        FOUR,
+        item_on,
+        own_campaign,
+        press_all,
+        save,
+        shown_source,
+        shown_texts,
+        stored,
+    )
 
     database, url = served_on_postgres
     own_campaign(database, "pangolin", [(f"source {n}", [f"{text} {n}" for text in FOUR]) for n in (1, 2)])
@@ -182,8 +189,7 @@ def test_a_rating_is_saved_when_the_database_is_back(
     page = open_page(f"{url}/enter#{sessions.create_link(database, 'rater', rater_id=rater_id)}")
     item_on(page, 1, 2)
     source, texts, steps = shown_source(page), shown_texts(page), [0, 12, 7, 25]
-    for row, step in enumerate(steps):
-        press_at(page, row, step)
+    press_all(page, steps)
     with away(postgres_server, database):
         save(page)
         other = page.context.new_page()

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from rating_board import draft_on, item_on, own_campaign, save
+from rating_board import all_done, draft_on, item_on, own_campaign, save
 from sqlalchemy import select
 
 from creamtea.store.tables import Assignment, Rating
@@ -36,7 +36,7 @@ def test_an_answer_of_several_parts_is_given_kept_and_saved(site, open_page, plu
     expect(page.get_by_text("0 errors")).to_be_visible()
     page.get_by_label("Fluency").fill("100")
     save(page)
-    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    all_done(page)
     with site.database.session() as session:
         query = select(Rating.step, Rating.payload).join(Assignment).where(Assignment.rater_id == rater_id)
         rows = session.execute(query.order_by(Rating.id)).all()

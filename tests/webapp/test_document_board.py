@@ -9,10 +9,12 @@ pytest.importorskip("playwright.sync_api")
 from marked_text import payloads, span, tap_on
 from playwright.sync_api import expect
 from rating_board import (
+    all_done,
     draft_is,
     item_on,
     items_on,
     own_campaign,
+    press_all,
     press_at,
     save,
     serious,
@@ -22,6 +24,7 @@ from rating_board import (
     wait_for_width,
 )
 from sqlalchemy import select
+from table_rows import all_of
 
 from creamtea.store.tables import Assignment, Item, Rating
 
@@ -33,10 +36,6 @@ OTHER = ["Regen fiel.", "Wir blieben daheim.", "Da schien die Sonne."]
 DA = [(source, [text]) for source, text in zip(TEXT, DE, strict=True)]
 PAIRS = [(source, [one, two]) for source, one, two in zip(TEXT, DE, OTHER, strict=True)]
 DOCUMENTS = {"item_document": "d", "settings": {"unit": "document"}}
-
-
-def all_done(page: Any) -> None:
-    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
 
 
 def current(page: Any) -> Any:
@@ -67,21 +66,19 @@ def test_a_document_by_keyboard_only(site, open_page) -> None:
     page.keyboard.press("k")
     page.keyboard.press("Enter")  # nothing is left: it saves
     items_on(page, 4, 6, 6)
-    assert [stored_of(site, rater_id, place) for place in range(6)] == [75, 0, 100, None, None, None]
+    assert given(site, rater_id, Rating.step) == [(0, 75), (1, 0), (2, 100)]
     for key in ("5", "Enter", "6", "Enter", "7", "Enter"):
         page.keyboard.press(key)
     all_done(page)
-    assert [stored_of(site, rater_id, place) for place in range(3, 6)] == [5, 6, 7]
+    assert given(site, rater_id, Rating.step)[3:] == [(3, 5), (4, 6), (5, 7)]
 
 
-def stored_of(site: Any, rater_id: int, position: int) -> int | None:
+def given(site: Any, rater_id: int, *columns: Any) -> list[tuple[Any, ...]]:
+    """The position and these columns of each of the rater's ratings, in the order of the page."""
+    query = select(Item.position, *columns).join_from(Rating, Assignment).join(Item)
     with site.database.session() as session:
-        return session.scalar(
-            select(Rating.step)
-            .join(Assignment, Assignment.id == Rating.assignment_id)
-            .join(Item, Item.id == Assignment.item_id)
-            .where(Assignment.rater_id == rater_id, Item.position == position)
-        )
+        rows = session.execute(query.where(Assignment.rater_id == rater_id).order_by(Item.position))
+        return [tuple(row) for row in rows]
 
 
 def test_letters_stay_and_equal_outputs_share_a_place(site, open_page) -> None:
@@ -96,8 +93,7 @@ def test_letters_stay_and_equal_outputs_share_a_place(site, open_page) -> None:
     page.get_by_role("button", name="Show differences").click()
     expect(page.locator(".board .segment").nth(0).locator("mark")).not_to_have_count(0)
     expect(page.locator(".board .segment").nth(1).locator("mark")).to_have_count(0)
-    for row, step in enumerate([1, 2, 3, 4, 5]):
-        press_at(page, row, step)
+    press_all(page, [1, 2, 3, 4, 5])
     save(page)
     all_done(page)
     assert stored(site.database, rater_id, TEXT[0]) == {texts[0]: 1, texts[1]: 2}
@@ -115,7 +111,7 @@ def test_choices_of_a_document(site, open_page) -> None:
         page.keyboard.press(key)
     all_done(page)
     assert stored(site.database, rater_id, TEXT[0])[left] == 2
-    assert stored_of(site, rater_id, 1) == 1
+    assert (1, 1) in given(site, rater_id, Rating.step)
 
 
 def test_drafts_of_all_segments_survive(site, open_page) -> None:
@@ -144,7 +140,7 @@ def test_drafts_of_all_segments_survive(site, open_page) -> None:
     all_done(page)
     second.reload()
     all_done(second)
-    assert [stored_of(site, rater_id, place) for place in range(3)] == [40, 100, 60]
+    assert given(site, rater_id, Rating.step) == [(0, 40), (1, 100), (2, 60)]
 
 
 def test_a_saved_page_is_changed_as_a_whole(site, open_page) -> None:
@@ -152,8 +148,7 @@ def test_a_saved_page_is_changed_as_a_whole(site, open_page) -> None:
     link, rater_id = site.rater_link("pangolin-again", "again")
     page = open_page(link)
     items_on(page, 1, 3, 6)
-    for row in range(3):
-        press_at(page, row, 50, steps=101)
+    press_all(page, [50] * 3, steps=101)
     save(page)
     items_on(page, 4, 6, 6)
     page.keyboard.press("b")
@@ -168,8 +163,7 @@ def test_a_saved_page_is_changed_as_a_whole(site, open_page) -> None:
     page.get_by_role("radio", name="I do not want to read this text").check()
     page.get_by_role("button", name="Skip", exact=True).click()
     all_done(page)
-    with site.database.session() as session:
-        rows = session.scalars(select(Assignment).where(Assignment.rater_id == rater_id)).all()
+    rows = all_of(site.database, select(Assignment).where(Assignment.rater_id == rater_id))
     assert [row.skipped_at is not None for row in sorted(rows, key=lambda row: row.item_id)] == [
         False
     ] * 3 + [True] * 3
@@ -201,14 +195,7 @@ def test_a_score_of_the_whole_and_a_reference_that_is_shown(site, open_page) -> 
     page.get_by_role("slider", name="Score of the text as a whole, translation B").press("End")
     page.keyboard.press("Enter")
     all_done(page)
-    with site.database.session() as session:
-        rows = session.execute(
-            select(Item.position, Rating.document_step)
-            .join_from(Rating, Assignment)
-            .join(Item)
-            .where(Assignment.rater_id == rater_id)
-        )
-        assert sorted(map(tuple, rows), key=str) == [(0, 25), (0, 25), (1, None), (1, None)]
+    assert given(site, rater_id, Rating.document_step) == [(0, 25), (0, 25), (1, None), (1, None)]
 
 
 def test_the_end_of_a_document_is_scored_with_what_came_before_at_hand(site, open_page) -> None:
@@ -257,15 +244,8 @@ def test_the_end_of_a_document_is_scored_with_what_came_before_at_hand(site, ope
         page.keyboard.press(key)
     page.keyboard.press("Enter")
     all_done(page)
-    with site.database.session() as session:
-        rows = session.execute(
-            select(Item.position, Rating.document_step)
-            .join_from(Rating, Assignment)
-            .join(Item)
-            .where(Assignment.rater_id == rater_id)
-        )
-        given = [(position, step) for position, step in rows if step is not None]
-    assert sorted(position for position, _ in given) == [2, 2]
+    rows = given(site, rater_id, Rating.document_step)
+    assert [position for position, step in rows if step is not None] == [2, 2]
 
 
 def test_errors_of_a_document_by_keyboard(site, open_page) -> None:
@@ -284,14 +264,7 @@ def test_errors_of_a_document_by_keyboard(site, open_page) -> None:
     wait_for_scores(page, ["5", "90"])
     save(page)
     all_done(page)
-    with site.database.session() as session:
-        rows = session.execute(
-            select(Item.position, Rating.step, Rating.payload)
-            .join_from(Rating, Assignment)
-            .join(Item)
-            .where(Assignment.rater_id == rater_id)
-            .order_by(Item.position)
-        ).all()
+    rows = given(site, rater_id, Rating.step, Rating.payload)
     assert [(place, step) for place, step, _ in rows] == [(0, 5), (1, 90)]
     assert [len(payload["spans"]) for _, _, payload in rows] == [0, 1]
     assert rows[1][2]["spans"][0]["severity"] == "major"

@@ -3,8 +3,10 @@
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filled_study import QUAGGA
 from organiser_app import Visit, order, place_of_error, ran, visits
 from ready_campaigns import draft_campaign
 from streamlit.testing.v1 import AppTest
@@ -21,8 +23,7 @@ from creamtea_webapp.pages.organise.shared import LABELS
 
 @pytest.fixture
 def database(ready: Database) -> Database:
-    request = CampaignRequest(study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"])
-    draft_campaign(ready, "tasting", request)
+    draft_campaign(ready, "tasting", CampaignRequest(**QUAGGA))
     return ready
 
 
@@ -68,44 +69,28 @@ def test_of_raters(visit: Visit, database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    "key, value, words, after",
+    ("widget", "key", "value", "words"),
     [
-        ("campaign-raters.questions", "ask | one", "line 1", "campaign-raters.questions"),
-        ("campaign-raters.completion_url", "nowhere", "not an address", "campaign-raters.completion_url"),
-        ("campaign-name", "tasting", "already exists", "campaign-name"),
+        ("text_input", "name", "", "Enter a campaign name"),
+        ("text_input", "name", "tasting", "already exists"),
+        ("text_area", "raters.questions", "ask | one", "line 1"),
+        ("text_input", "raters.completion_url", "nowhere", "not an address"),
+        ("number_input", "controls.bad_references", 1.5, "found 1.5"),  # from 1 on it is a number of items
+        ("file_uploader", "documents", [("d.tsv", b"a\tb\tc\n", "text/plain")], "d.tsv, line 1: found"),
     ],
 )
-def test_of_a_draft(visit: Visit, key: str, value: str, words: str, after: str) -> None:
+def test_of_a_draft(visit: Visit, widget: str, key: str, value: Any, words: str) -> None:
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("other")
-    kind = app.text_area if key == "campaign-raters.questions" else app.text_input
-    kind(key=key).set_value(value)
+    getattr(app, widget)(key=f"campaign-{key}").set_value(value)
     app = pressed(app, "make")
-    assert place_of_error(app, words) == after
+    assert place_of_error(app, words) == f"campaign-{key}"
     assert sum("<" in one and words in one for one in order(app)) == 2  # and above the button
-
-
-def test_one_and_a_half_controls_are_refused(visit: Visit) -> None:
-    """From 1 on the field has a number of items: 1.5 is not one of them."""
-    app = visit(campaigns="new")
-    app.text_input(key="campaign-name").set_value("other")
-    app.number_input(key="campaign-controls.bad_references").set_value(1.5)
-    app = pressed(app, "make")
-    assert place_of_error(app, "found 1.5") == "campaign-controls.bad_references"
-
-
-def test_of_a_drafts_documents(visit: Visit) -> None:
-    app = visit(campaigns="new")
-    app.text_input(key="campaign-name").set_value("other")
-    app.file_uploader(key="campaign-documents").set_value([("d.tsv", b"a\tb\tc\n", "text/plain")])
-    app = pressed(app, "make")
-    assert place_of_error(app, "d.tsv, line 1: found") == "campaign-documents"
 
 
 def test_names_that_look_like_options_stay_as_they_are(visit: Visit, database: Database) -> None:
     """Neither is rewritten, nor does it say which field is wrong."""
-    request = CampaignRequest(study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"])
-    draft_campaign(database, "nvs--pairs", request)
+    draft_campaign(database, "nvs--pairs", CampaignRequest(**QUAGGA))
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("nvs--pairs")
     app = pressed(app, "make")

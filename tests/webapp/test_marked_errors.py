@@ -10,6 +10,7 @@ from limits import wait_until
 from marked_text import click_on, drag_over, errors_are, passage, payloads, point_of, span, tap_on
 from playwright.sync_api import expect
 from rating_board import (
+    all_done,
     draft_on,
     item_on,
     own_campaign,
@@ -110,7 +111,7 @@ def test_esa_by_mouse_and_by_keyboard(site, open_page, language: str) -> None:
     page.keyboard.type("33")
     wait_for_scores(page, ["33"])
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    all_done(page)
     assert payloads(site.database, rater_id, sources[1]) == {
         text: wanted(language, 33, {"severity": "major"})
     }
@@ -147,7 +148,7 @@ def test_esa_by_touch(site, open_page) -> None:
     assert small == []
     score = int(page.locator(".board output.value").text_content())
     page.get_by_role("button", name="Save").tap()
-    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    all_done(page)
     stored_now = payloads(site.database, rater_id, "tap")
     behind: list[dict[str, Any]] = [{"severity": "major"}, {"severity": "minor", "special_mark": FAULT}]
     assert stored_now == {text: wanted(language, score, *behind)}
@@ -173,7 +174,7 @@ def test_contrastive_esa_of_two_outputs(site, open_page) -> None:
     page.keyboard.type("100")
     wait_for_scores(page, ["60", "100"] if at == 0 else ["100", "60"])
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    all_done(page)
     assert payloads(site.database, rater_id, "cup") == {
         one: {"score": 60, "spans": [span(one, "roter Becher", "minor")]},
         other: {"score": 100, "spans": []},
@@ -221,7 +222,7 @@ def test_mqm_has_categories_and_overlapping_errors(site, open_page) -> None:
     (other,) = {"first", "second"} - {source}
     page.keyboard.press("e")  # no errors
     save(page)
-    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    all_done(page)
     assert stored(site.database, rater_id, other) == {text: 10_000}
 
 
@@ -256,7 +257,7 @@ def test_errors_side_by_side_by_characters_and_taken_away(site, open_page) -> No
     page.get_by_role("button", name="No errors").click()
     page.keyboard.type("100")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    all_done(page)
     assert payloads(site.database, rater_id, "door") == {text: {"score": 100, "spans": []}}
 
 
@@ -316,7 +317,7 @@ def test_errors_marked_beforehand_are_kept_changed_deleted_and_added(site, open_
     errors_are(page, ["Tasse: major", "Topf: minor", "[missing]: minor"])
     press_at(page, 0, 50, steps=101)
     save(page)
-    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    all_done(page)
     spans = payloads(site.database, rater_id, source)[text]["spans"]
     assert spans == [span(text, "Tasse", "major"), {**kept[1], "severity": "minor"}, kept[2]]
 

@@ -13,6 +13,7 @@ from limits import ANSWER
 from oidc_provider import ID, LIES, NAMES, SECRET, FakeProvider, running_provider
 from rating_board import own_campaign
 from sqlalchemy import select
+from table_rows import one_of
 
 from creamtea.access import audit, rights, sessions, sign_in
 from creamtea.access.sessions import Identity
@@ -73,8 +74,7 @@ def browser(site) -> Browser:
 def campaign(site: Any, **fields: Any) -> tuple[str, int]:
     name = f"signed-{next(NUMBERS)}"
     own_campaign(site.database, name, ONE, **fields)
-    with site.database.session() as session:
-        return name, session.scalars(select(Campaign.id).where(Campaign.name == name)).one()
+    return name, one_of(site.database, select(Campaign.id).where(Campaign.name == name))
 
 
 def register(site: Any, subject: str, **fields: Any) -> tuple[int, int]:

@@ -9,11 +9,12 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 
-from filled_study import HOSTILE, SPEC, fill_study, lines
+from filled_study import HOSTILE, QUAGGA, SPEC, fill_study, lines
 from playwright.sync_api import expect
 from rating_board import draft_on, item_on, own_campaign, save
 from ready_campaigns import PLAIN, draft_campaign
 from sqlalchemy import select
+from table_rows import all_of, one_of
 from watched import at_rest, press
 
 from creamtea.contract.step import LiveExample, LiveView, PointRow
@@ -28,16 +29,13 @@ pytestmark = pytest.mark.browser
 
 def _address(site, campaign: str, view: str) -> str:
     """An organiser's link to a page of the campaign."""
-    with site.database.session() as reading:
-        (campaign_id,) = reading.scalars(select(Campaign.id).where(Campaign.name == campaign))
+    (campaign_id,) = all_of(site.database, select(Campaign.id).where(Campaign.name == campaign))
     return site.new_link("organiser").replace("/enter#", f"/enter?campaign={campaign_id}&view={view}#")
 
 
 def test_a_draft_is_tried_launched_and_rated(site, open_page) -> None:
     """By double clicks, too: Streamlit begins with the second press before it has ended the first."""
-    systems = ["tapir-greedy", "tapir-nvs"]
-    draft = CampaignRequest(study="quagga", test_set="narwhal", systems=systems, settings=PLAIN)
-    made = draft_campaign(site.database, "ibis", draft)
+    made = draft_campaign(site.database, "ibis", CampaignRequest(**QUAGGA, settings=PLAIN))
     page = open_page(site.new_link("organiser"))
     page.get_by_role("link", name="Campaigns").click()
     page.get_by_role("link", name="ibis").click()
@@ -49,8 +47,7 @@ def test_a_draft_is_tried_launched_and_rated(site, open_page) -> None:
     draft_on(page, "saved")
     save(page)
     item_on(page, 2, made.items)
-    with site.database.session() as reading:
-        assert reading.scalars(select(Rater.id).where(Rater.campaign_id == made.id)).all() == []
+    assert all_of(site.database, select(Rater.id).where(Rater.campaign_id == made.id)) == []
 
     page.goto(f"{site.url}/?campaign={made.id}")
     page.get_by_role("button", name="Launch").dblclick()
@@ -78,8 +75,7 @@ def test_a_draft_is_tried_launched_and_rated(site, open_page) -> None:
 
     page.get_by_role("link", name="Overview").click()
     expect(page.get_by_text(f"0 of {made.wanted} item ratings")).to_be_visible()
-    with site.database.session() as reading:
-        (rater_id,) = reading.scalars(select(Rater.id).where(Rater.campaign_id == made.id))
+    (rater_id,) = all_of(site.database, select(Rater.id).where(Rater.campaign_id == made.id))
     raters.consent(site.database, rater_id)
     work = assignment.next_item(site.database, rater_id)
     assignment.submit(site.database, rater_id, work.assignment_id, [3] * len(work.outputs))
@@ -113,8 +109,7 @@ def test_a_draft_is_made_with_a_file_that_is_uploaded(site, open_page, tmp_path:
     expect(field.get_by_text(taxonomy.name)).to_be_visible()
     press(page.get_by_role("button", name="Create a draft"))
     expect(page.get_by_role("heading", name="okapi-uploaded")).to_be_visible()
-    with site.database.session() as session:
-        made = session.scalars(select(Campaign).where(Campaign.name == "okapi-uploaded")).one()
+    made = one_of(site.database, select(Campaign).where(Campaign.name == "okapi-uploaded"))
     assert [level["name"] for level in made.settings["taxonomy"]["severities"]] == ["critical"]
 
 

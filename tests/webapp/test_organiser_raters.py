@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import streamlit as st
+from filled_study import QUAGGA
 from organiser_app import HOSTILE_NAME, Visit, actions, campaign_row, press, ran, rated_campaign, shown
 from ready_campaigns import launched_campaign
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
+from table_rows import all_of
 
 from creamtea.access import audit, sessions
 from creamtea.human import rating as assignment
@@ -28,9 +30,7 @@ from creamtea_webapp.pages.organise.raters import score_axis
 
 
 def test_many_raters_get_a_file_of_links_and_participants_one_link(ready: Database, visit: Visit) -> None:
-    made = launched_campaign(
-        ready, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
-    )
+    made = launched_campaign(ready, "tasting", **QUAGGA)
     app = visit(campaign=made.id, view="raters")
     app.text_area(key="many-pseudonyms").set_value("anna\nben\u2028two")
     ran(next(one for one in app.button if one.label.startswith("Make links")).click().run())
@@ -44,9 +44,7 @@ def test_many_raters_get_a_file_of_links_and_participants_one_link(ready: Databa
 def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(
     ready: Database, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = launched_campaign(
-        ready, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
-    )
+    made = launched_campaign(ready, "tasting", **QUAGGA)
     app = visit(campaign=made.id, view="raters")
     app.text_input(key="add-name").set_value("Anna Example")
     ran(app.button[0].click().run())
@@ -54,8 +52,7 @@ def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(
     assert "/enter#" in link
     assert sessions.exchange(ready, link.split("#")[1]).role == "rater"
     assert "Anna Example" in shown(app)
-    with ready.session() as reading:
-        secrets = " ".join(reading.scalars(select(AccessToken.digest)))
+    secrets = " ".join(all_of(ready, select(AccessToken.digest)))
     assert link.split("#")[1] not in secrets + str(actions(ready))
     monkeypatch.setattr(pressing, "DOUBLE_CLICK", 3600)
     ran(app.button[0].click().run())
@@ -68,9 +65,7 @@ def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(
 def test_a_rater_who_signs_in_gets_an_address_and_no_link(
     ready: Database, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = launched_campaign(
-        ready, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
-    )
+    made = launched_campaign(ready, "tasting", **QUAGGA)
     for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET"):
         monkeypatch.setenv(f"CREAMTEA_OIDC_{name}", "https://id.example.org")
     app = visit(campaign=made.id, view="raters")
@@ -121,9 +116,7 @@ def test_reports_and_decisions_about_a_rater(ready: Database, visit: Visit) -> N
 
 
 def test_a_rater_gets_skipped_items_again(ready: Database, visit: Visit) -> None:
-    made = launched_campaign(
-        ready, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
-    )
+    made = launched_campaign(ready, "tasting", **QUAGGA)
     rater = raters.add(ready, "tasting", "test")
     raters.consent(ready, rater)
     app = visit(campaign=made.id, view="raters", rater=rater)
@@ -152,11 +145,7 @@ def test_an_export_is_downloaded_and_imported_again(ready: Database, visit: Visi
         assert archive.testzip() is None
     assert audit.EXPORTED in [action for _, action in actions(ready)]
 
-    app = visit(campaigns="import")
-    app.text_input(key="import-name").set_value("again")
-    app.file_uploader(key="import-file").set_value([(name.upper(), data, "application/zip")])
-    ran(app.button[0].click().run())
-    assert "Campaign again: " in shown(app)
+    assert "Campaign again: " in shown(imported(visit, {"file": [(name.upper(), data)]}))
     again = campaign_row(ready, "again")
     assert (again.study_id, again.state) == (None, "closed")
     assert "no study" in shown(visit(campaign=again.id))
@@ -165,33 +154,52 @@ def test_an_export_is_downloaded_and_imported_again(ready: Database, visit: Visi
     assert "tasting" in listing
 
 
-SCORES = b"""anna,ONLINE-A,1,TGT,eng,ces,60,news.1,False,1.0,2.5
-anna,ONLINE-B,1,TGT,eng,ces,70,news.1,False,3.0,4.0
-anna,ONLINE-A,1,TGT,eng,ces,80,news.2,False,5.0,6.0
-"""
-TEXTS = {
-    "sources": ("source.txt", b"one\n<b>two</b>\nthree\n"),
-    "documents": ("docs.tsv", b"news\tnews.1\n-\nnews\tnews.2\n"),
+Files = dict[str, list[tuple[str, bytes]]]
+WMT: Files = {
+    "file": [
+        (
+            "scores.csv",
+            b"anna,ONLINE-A,1,TGT,eng,ces,60,news.1,False,1.0,2.5\n"
+            b"anna,ONLINE-B,1,TGT,eng,ces,70,news.1,False,3.0,4.0\n"
+            b"anna,ONLINE-A,1,TGT,eng,ces,80,news.2,False,5.0,6.0\n",
+        )
+    ],
+    "sources": [("source.txt", b"one\n<b>two</b>\nthree\n")],
+    "documents": [("docs.tsv", b"news\tnews.1\n-\nnews\tnews.2\n")],
+    "output_of": [("ONLINE-A.txt", b"a1\na2\na3\n"), ("ONLINE-B.txt", b"b1\nb2\nb3\n")],
 }
-OUTPUTS = [("ONLINE-A.txt", b"a1\na2\na3\n"), ("ONLINE-B.txt", b"b1\nb2\nb3\n")]
+MARKED = (
+    b"system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
+    b"A\tnews\t1\t1\tanna\tone\t<v>eins</v> zwei\tother\tminor\n"
+)
+TAXONOMY = b"severities: [{name: minor, weight: 3}, {name: major, weight: 7}]\ncategories: [{name: other}]\n"
+PEARMUT = Path(__file__).parents[1] / "human/formats/pearmut/1.1.6-esa"
 
 
-def import_page(visit: Visit, kind: str, outputs: list[tuple[str, bytes]]) -> AppTest:
-    """The page with scores of Appraise and their texts, sent off."""
+def imported(visit: Visit, files: Files, **chosen: str) -> AppTest:
+    """The page of imports after files and choices of these fields were sent off."""
     app = visit(campaigns="import")
-    app.text_input(key="import-name").set_value("wmt")
-    app.selectbox(key="import-kind").set_value(kind)
-    app.file_uploader(key="import-file").set_value([("scores.csv", SCORES, "text/csv")])
-    for name, (file, text) in TEXTS.items():
-        app.file_uploader(key=f"import-{name}").set_value([(file, text, "text/plain")])
-    app.file_uploader(key="import-output_of").set_value([(*one, "text/plain") for one in outputs])
+    app.text_input(key="import-name").set_value("again")
+    for field, choice in chosen.items():
+        app.selectbox(key=f"import-{field}").set_value(choice)
+    for field, given in files.items():
+        app.file_uploader(key=f"import-{field}").set_value([(*one, "text/plain") for one in given])
     return ran(app.button[0].click().run())
 
 
+def packed(files: dict[str, str]) -> bytes:
+    """A zip of these texts."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return content.getvalue()
+
+
 def test_scores_of_appraise_are_imported_with_their_texts(ready: Database, visit: Visit) -> None:
-    app = import_page(visit, "appraise", OUTPUTS)
-    assert "Campaign wmt: 3 ratings by 1 rater, 3 items, 2 systems" in shown(app)
-    row = campaign_row(ready, "wmt")
+    app = imported(visit, WMT, kind="appraise")
+    assert "Campaign again: 3 ratings by 1 rater, 3 items, 2 systems" in shown(app)
+    row = campaign_row(ready, "again")
     with ready.session() as reading:
         items = reading.scalars(select(Item).where(Item.campaign_id == row.id).order_by(Item.position))
         found = [(one.segment_index, one.source, one.outputs) for one in items]
@@ -199,85 +207,70 @@ def test_scores_of_appraise_are_imported_with_their_texts(ready: Database, visit
     assert "English (eng) → Czech (ces)" in shown(visit(campaign=row.id))
 
 
-TAXONOMY = b"severities: [{name: minor, weight: 3}, {name: major, weight: 7}]\ncategories: [{name: other}]\n"
-MARKED = (
-    b"system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
-    b"A\tnews\t1\t1\tanna\tone\t<v>eins</v> zwei\tother\tminor\n"
-)
-
-
 def test_errors_count_by_the_taxonomy_that_is_given(ready: Database, visit: Visit) -> None:
-    app = visit(campaigns="import")
-    app.text_input(key="import-name").set_value("own")
-    app.selectbox(key="import-kind").set_value("mqm")
-    app.selectbox(key="import-protocol").set_value("mqm")
-    app.file_uploader(key="import-file").set_value([("marked.tsv", MARKED, "text/plain")])
-    app.file_uploader(key="import-taxonomy").set_value([("own.yaml", TAXONOMY, "text/plain")])
-    app = ran(app.button[0].click().run())
-    assert "Campaign own: 1 rating by 1 rater" in shown(app)
-    with ready.session() as reading:
-        (step,) = reading.scalars(select(Rating.step))
-    protocol = find_protocol("mqm")
-    assert float(protocol.scale.value(step)) == -3
-
-
-@pytest.mark.parametrize(
-    ("kind", "outputs", "told"),
-    [
-        ("csv", OUTPUTS, "“Sources” is only for “Kind of file” appraise"),
-        ("appraise", [("ONLINE-Z.txt", b"z\n")], "“Outputs” ONLINE-Z: the file has no such system"),
-        ("appraise", [OUTPUTS[0]] * 2, "“Outputs”: two files for the system"),
-        (
-            "appraise",
-            [("ONLINE-A.txt", b"a1\n")],
-            "“Outputs” ONLINE-A: ONLINE-A.txt has 1 line, and “Documents” has 3",
-        ),
-    ],
-)
-def test_texts_that_do_not_fit_store_nothing(
-    ready: Database, visit: Visit, kind: str, outputs: list[tuple[str, bytes]], told: str
-) -> None:
-    assert told in shown(import_page(visit, kind, outputs))
-    assert campaigns.summaries(ready) == []
-
-
-def test_a_zip_that_leads_elsewhere_or_no_zip_is_refused(ready: Database, visit: Visit) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("../campaign.json", "{}")
-    for data, told in ((packed.getvalue(), "is not a plain file"), (b"PK nonsense", "not a zip file")):
-        app = visit(campaigns="import")
-        app.text_input(key="import-name").set_value("again")
-        app.file_uploader(key="import-file").set_value([("x.zip", data, "application/zip")])
-        ran(app.button[0].click().run())
-        assert told in shown(app)
-    assert campaigns.summaries(ready) == []
-
-
-PEARMUT = Path(__file__).parents[1] / "human/formats/pearmut/1.1.6-esa"
+    files = {"file": [("marked.tsv", MARKED)], "taxonomy": [("own.yaml", TAXONOMY)]}
+    assert "Campaign again: 1 rating by 1 rater" in shown(imported(visit, files, kind="mqm", protocol="mqm"))
+    (step,) = all_of(ready, select(Rating.step))
+    assert float(find_protocol("mqm").scale.value(step)) == -3
 
 
 def test_pearmuts_download_is_imported_with_its_campaign(ready: Database, visit: Visit) -> None:
-    app = visit(campaigns="import")
-    app.text_input(key="import-name").set_value("fox")
-    app.selectbox(key="import-kind").set_value("pearmut")
-    app.selectbox(key="import-protocol").set_value("esa")
-    for key, name in (("file", "annotations.json"), ("campaign_file", "campaign.json")):
-        content = (PEARMUT / name).read_bytes()
-        app.file_uploader(key=f"import-{key}").set_value([(name, content, "application/json")])
-    ran(app.button[0].click().run())
-    assert "Campaign fox: " in shown(app)
-    assert [campaign.name for campaign in campaigns.summaries(ready)] == ["fox"]
+    names = {"file": "annotations.json", "campaign_file": "campaign.json"}
+    files = {field: [(name, (PEARMUT / name).read_bytes())] for field, name in names.items()}
+    assert "Campaign again: " in shown(imported(visit, files, kind="pearmut", protocol="esa"))
+    assert [campaign.name for campaign in campaigns.summaries(ready)] == ["again"]
 
 
-def test_a_file_of_statistics_goes_with_the_crowds_scores(ready: Database, visit: Visit) -> None:
-    app = visit(campaigns="import")
-    app.text_input(key="import-name").set_value("crowd")
-    app.file_uploader(key="import-file").set_value([("x.csv", b"rater,segment,system,value\n", "text/csv")])
-    app.file_uploader(key="import-rater_statistics").set_value([("trk.txt", b'[1] "M03"\n', "text/plain")])
-    ran(app.button[0].click().run())
-    assert "“Means and deviations of raters” is only for “Kind of file” appraise" in shown(app)
+@pytest.mark.parametrize(
+    ("kind", "files", "told"),
+    [
+        ({"kind": "csv"}, WMT, "“Sources” is only for “Kind of file” appraise"),
+        (
+            {"kind": "appraise"},
+            WMT | {"output_of": [("ONLINE-Z.txt", b"z\n")]},
+            "“Outputs” ONLINE-Z: the file has no such system",
+        ),
+        (
+            {"kind": "appraise"},
+            WMT | {"output_of": WMT["output_of"][:1] * 2},
+            "“Outputs”: two files for the system",
+        ),
+        (
+            {"kind": "appraise"},
+            WMT | {"output_of": [("ONLINE-A.txt", b"a1\n")]},
+            "“Outputs” ONLINE-A: ONLINE-A.txt has 1 line, and “Documents” has 3",
+        ),
+        (
+            {},
+            {"file": [("x.csv", b"rater,segment,system,value\n")], "rater_statistics": [("trk.txt", b"[1]")]},
+            "“Means and deviations of raters” is only for “Kind of file” appraise",
+        ),
+        ({}, {"file": [("x.zip", packed({"../campaign.json": "{}"}))]}, "is not a plain file"),
+        ({}, {"file": [("x.zip", b"PK nonsense")]}, "not a zip file"),
+    ],
+)
+def test_files_that_do_not_fit_store_nothing(
+    ready: Database, visit: Visit, kind: dict[str, str], files: Files, told: str
+) -> None:
+    assert told in shown(imported(visit, files, **kind))
     assert campaigns.summaries(ready) == []
+
+
+def test_a_zip_of_a_folder_of_mt_metrics_eval_is_imported(ready: Database, visit: Visit) -> None:
+    files = {
+        "wmt/sources/en-de.txt": "one\ntwo\n",
+        "wmt/documents/en-de.docs": "news\td1\nnews\td1\n",
+        "wmt/system-outputs/en-de/A.txt": "eins\nzwei\n",
+        "wmt/human-scores/en-de.mine.seg.score": "A\t70\nA\tNone\n",
+        "wmt/human-scores/en-de.other.seg.score": "A\t1\nA\t2\n",
+    }
+    app = imported(visit, {"file": [("wmt.zip", packed(files))]}, kind="mt-metrics-eval")
+    assert "“Human scores”" in shown(app)
+    assert campaigns.summaries(ready) == []
+    app.text_input(key="import-scores").set_value("mine")
+    app.file_uploader(key="import-file").set_value([("wmt.zip", packed(files), "application/zip")])
+    ran(app.button[0].click().run())
+    assert "Campaign again: 1 rating by 1 rater, 2 items, 1 system" in shown(app)
 
 
 @pytest.mark.slow
@@ -301,9 +294,7 @@ def test_reports_are_kept_until_a_rating_comes(
     raters.exclude(ready, people[0], "test", "too fast")
     visit(campaign=campaign.id, view="raters", rater=people[0])
     assert computed == [campaign.id] * 2
-    other = launched_campaign(
-        ready, "other", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
-    )
+    other = launched_campaign(ready, "other", **QUAGGA)
     assert "no answers yet" not in shown(visit(campaign=other.id, view="raters"))  # it has no raters
     raters.add(ready, "other", "test", pseudonym="carl")
     assert "no answers yet" in shown(visit(campaign=other.id, view="raters"))
@@ -325,31 +316,6 @@ def test_an_axis_spans_the_scale_or_what_was_given(
     protocol: str, values: list[float], width: float, domain: tuple[float, float]
 ) -> None:
     assert score_axis(find_protocol(protocol), values) == (width, pytest.approx(domain))
-
-
-def test_a_zip_of_a_folder_of_mt_metrics_eval_is_imported(ready: Database, visit: Visit) -> None:
-    files = {
-        "sources/en-de.txt": "one\ntwo\n",
-        "documents/en-de.docs": "news\td1\nnews\td1\n",
-        "system-outputs/en-de/A.txt": "eins\nzwei\n",
-        "human-scores/en-de.mine.seg.score": "A\t70\nA\tNone\n",
-        "human-scores/en-de.other.seg.score": "A\t1\nA\t2\n",
-    }
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(f"wmt/{name}", text)
-    app = visit(campaigns="import")
-    app.text_input(key="import-name").set_value("mtme")
-    app.selectbox(key="import-kind").set_value("mt-metrics-eval")
-    app.file_uploader(key="import-file").set_value([("wmt.zip", packed.getvalue(), "application/zip")])
-    app = ran(app.button[0].click().run())
-    assert "“Human scores”" in shown(app)
-    assert campaigns.summaries(ready) == []
-    app.text_input(key="import-scores").set_value("mine")
-    app.file_uploader(key="import-file").set_value([("wmt.zip", packed.getvalue(), "application/zip")])
-    ran(app.button[0].click().run())
-    assert "Campaign mtme: 1 rating by 1 rater, 2 items, 1 system" in shown(app)
 
 
 def test_a_third_rating_is_asked_for_on_the_page(ready: Database, visit: Visit) -> None:

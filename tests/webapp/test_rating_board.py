@@ -10,10 +10,13 @@ from marked_text import click_on, errors_are
 from playwright.sync_api import expect
 from rating_board import (
     FOUR,
+    all_done,
     at_rest,
     draft_on,
     item_on,
+    item_or_end,
     own_campaign,
+    press_all,
     press_at,
     save,
     serious,
@@ -25,6 +28,7 @@ from rating_board import (
     wait_for_width,
 )
 from sqlalchemy import select
+from table_rows import all_of
 
 from creamtea.store.tables import Assignment, Item, Rating
 
@@ -55,10 +59,7 @@ def test_items_by_keyboard_only(site, open_page) -> None:
         wait_for_scores(page, ["–"] * 4)
         for key in keys.split():
             page.keyboard.press(key)
-        if number < 2:
-            item_on(page, number + 2, 3)
-        else:
-            expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+        item_or_end(page, number + 2, 3)
         assert stored(site.database, rater_id, source) == dict(zip(texts, steps, strict=True))
 
 
@@ -79,10 +80,7 @@ def test_items_by_touch_on_a_phone(site, open_page) -> None:
         if number == 0:
             wait_for_width(page, 390)
         page.get_by_role("button", name="Save").tap()
-        if number == 0:
-            item_on(page, 2, 2)
-        else:
-            expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+        item_or_end(page, number + 2, 2)
         assert stored(site.database, rater_id, source) == dict(zip(texts, steps, strict=True))
 
 
@@ -134,10 +132,9 @@ def test_texts_are_shown_as_they_are(site, open_page) -> None:
             assert empty.locator(".text").text_content() == ""
             assert page.get_by_text(LONG, exact=True).evaluate("one => one.scrollWidth <= one.clientWidth")
             wait_for_width(page, 1280)
-        for row in range(4):
-            press_at(page, row, 5)
+        press_all(page, [5] * 4)
         save(page)
-    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    all_done(page)
     assert page.title() == "Rating"
 
 
@@ -198,22 +195,22 @@ def test_one_output_on_a_scale_to_a_hundred(site, open_page) -> None:
     item_on(page, 3, 3)
     for key in ("1", "0", "0", "ArrowDown", "Enter"):
         page.keyboard.press(key)
-    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    all_done(page)
     kept = [stored_systems(site, rater_id, source) for source, _ in items]
     assert kept == [[75], [67, 67], [99]]
 
 
 def stored_systems(site: Any, rater_id: int, source: str) -> list[int]:
-    with site.database.session() as session:
-        return list(
-            session.scalars(
-                select(Rating.step)
-                .join(Assignment, Assignment.id == Rating.assignment_id)
-                .join(Item, Item.id == Assignment.item_id)
-                .where(Assignment.rater_id == rater_id, Item.source == source)
-                .order_by(Rating.system)
-            )
+    return list(
+        all_of(
+            site.database,
+            select(Rating.step)
+            .join(Assignment, Assignment.id == Rating.assignment_id)
+            .join(Item, Item.id == Assignment.item_id)
+            .where(Assignment.rater_id == rater_id, Item.source == source)
+            .order_by(Rating.system),
         )
+    )
 
 
 def test_a_preference_by_keys_and_by_buttons(site, open_page) -> None:
@@ -233,10 +230,7 @@ def test_a_preference_by_keys_and_by_buttons(site, open_page) -> None:
         else:
             page.get_by_role("radio", name=way).click()
             save(page)
-        if number < 3:
-            item_on(page, number + 2, 4)
-        else:
-            expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+        item_or_end(page, number + 2, 4)
         assert stored(site.database, rater_id, source) == dict(zip(texts, steps, strict=True))
 
 
@@ -294,8 +288,7 @@ def test_the_time_of_an_item_goes_on_after_the_earlier_ones_and_a_reload(site, o
     link, rater = site.rater_link("quokka-time", "one")
     page = open_page(link)
     item_on(page, 1)
-    for row in range(2):
-        press_at(page, row, 8)
+    press_all(page, [8] * 2)
     save(page)
     item_on(page, 2)
     press_at(page, 0, 8)
@@ -383,7 +376,7 @@ def test_by_mouse_with_a_reload_between(site, open_page) -> None:
     item_on(page, 3, 3)
     page.keyboard.press("=")  # the same by keys
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="All done")).to_be_visible()
+    all_done(page)
     assert texts(site, rater_id) == {
         "He gave up.": ("Er gab <b>auf</b>.", 333),  # two edits, three words
         "He lost his temper.": ("Er verlor seine Geduld.", 1000),
@@ -403,5 +396,5 @@ def test_by_keyboard_alone_from_right_to_left(site, open_page) -> None:
     page.keyboard.insert_text("صباح الخير")
     assert field(page).evaluate("(area) => getComputedStyle(area).direction") == "rtl"
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_role("heading", name="All done")).to_be_visible()
+    all_done(page)
     assert texts(site, rater_id) == {"Good morning": ("صباح الخير", 500)}

@@ -9,11 +9,13 @@ pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect
 from rating_board import (
     FOUR,
+    all_done,
     at_rest,
     draft_is,
     draft_on,
     item_on,
     own_campaign,
+    press_all,
     press_at,
     save,
     shown_source,
@@ -22,7 +24,7 @@ from rating_board import (
     wait_for_scores,
 )
 from sqlalchemy import select, update
-from table_rows import item_row
+from table_rows import item_row, one_of, row_of
 from watched import press
 
 from creamtea.access import sessions
@@ -43,10 +45,10 @@ def heading(page: Any, text: str) -> None:
 
 
 def assignment_of(site: Any, rater_id: int, source: str) -> Assignment:
-    with site.database.session() as session:
-        return session.scalars(
-            select(Assignment).join(Item).where(Assignment.rater_id == rater_id, Item.source == source)
-        ).one()
+    return one_of(
+        site.database,
+        select(Assignment).join(Item).where(Assignment.rater_id == rater_id, Item.source == source),
+    )
 
 
 def test_consent_comes_first_and_instructions_stay_at_hand(site, open_page) -> None:
@@ -71,8 +73,7 @@ def test_consent_comes_first_and_instructions_stay_at_hand(site, open_page) -> N
     page.get_by_test_id("stApp").evaluate(state, "notRunning")
     begin.click()
     item_on(page, 1, 3)
-    with site.database.session() as session:
-        assert session.get_one(Rater, rater_id).consented_at is not None
+    assert row_of(site.database, Rater, rater_id).consented_at is not None
     page.get_by_text("Instructions", exact=True).click()
     expect(page.get_by_role("link", name="More")).to_be_visible()
 
@@ -105,15 +106,13 @@ def test_a_participant_is_asked_rates_and_goes_back(site, open_page) -> None:
     page.get_by_label("Years").fill("3.5")
     begin.click(delay=1000)  # a slow press, which leaves the field at its beginning
     item_on(page, 1, 1)
-    for row in range(2):
-        press_at(page, row, 5)
+    press_all(page, [5] * 2)
     save(page)
-    heading(page, "All done")
+    all_done(page)
     expect(page.get_by_text("C0DE", exact=True)).to_be_visible()
     back = page.get_by_role("link", name="Finish")
     expect(back).to_have_attribute("href", settings["completion_url"])
-    with site.database.session() as session:
-        rater = session.scalars(select(Rater).where(Rater.participant == "p-17")).one()
+    rater = one_of(site.database, select(Rater).where(Rater.participant == "p-17"))
     assert rater.answers == {"Which *language*?": "English", "Years": 3.5}
     assert rater.arrival == {"SESSION_ID": "s-4"}
     page.get_by_role("link", name="Sign out").click()
@@ -181,7 +180,7 @@ def test_a_loud_attention_check_warns_and_may_be_answered_again(site, open_page)
     press_at(page, good, 25)
     press_at(page, bad, 0)
     save(page)
-    heading(page, "All done")
+    all_done(page)
     expect(page.locator(".code")).to_have_text("FAIL")
     assert stored(site.database, rater_id, "practice") == {"gut": 25, "schlecht": 0}
 
@@ -255,17 +254,16 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
     assert stored(site.database, rater_id, first, revision=2) == dict(zip(texts, [20, 15], strict=True))
 
     # the end, from which earlier items can still be opened, and left as they were
-    for row in range(2):
-        press_at(page, row, 3)
+    press_all(page, [3] * 2)
     save(page)
-    heading(page, "All done")
+    all_done(page)
     press(page.get_by_role("button", name="Look at earlier items"))
     expect(page.locator(".earlier li")).to_have_text([f"2{third}1.6 · 1.6", f"1{first}5.0 · 4.0, changed"])
     page.get_by_role("button", name=third).click()
     expect(page.get_by_text("Saved before", exact=True)).to_have_count(1)
     press_at(page, 0, 18)
     page.get_by_role("button", name="Leave it as it was").click()
-    heading(page, "All done")
+    all_done(page)
     # the focus leaves nobody's place, and comes to the list as soon as what had it is gone
     page.evaluate("document.body.append(document.createElement('button')); document.body.lastChild.focus()")
     page.get_by_role("button", name="Look at earlier items").dispatch_event("click")
@@ -309,13 +307,12 @@ def test_who_has_rated_nothing_gets_no_completion_code(site, open_page) -> None:
     late = open_page(second)
     heading(late, "Nothing to rate at the moment")
     expect(late.get_by_text("try again in two hours")).to_be_visible()
-    for row in range(2):
-        press_at(rating, row, 5)
+    press_all(rating, [5] * 2)
     save(rating)
-    heading(rating, "All done")
+    all_done(rating)
     expect(rating.get_by_text("C0DE", exact=True)).to_be_visible()
     late.reload()
-    heading(late, "All done")
+    all_done(late)
     expect(late.get_by_text("Nothing is left to rate.")).to_be_visible()
     expect(late.get_by_text("C0DE")).to_have_count(0)
 
@@ -327,8 +324,7 @@ def test_a_closed_campaign_an_excluded_and_a_withdrawn_rater(site, open_page) ->
         link, rater_id = site.rater_link("pangolin-ends", name)
         pages[name] = page, rater_id = open_page(link), rater_id
         item_on(page, 1, 3)
-        for row in range(2):
-            press_at(page, row, 3)
+        press_all(page, [3] * 2)
         draft_on(page, "saved")  # what is sent later would show the end before anything is saved
         at_rest(page)
     database = site.database

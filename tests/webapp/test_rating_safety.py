@@ -16,6 +16,7 @@ from rating_board import (
     draft_on,
     item_on,
     own_campaign,
+    press_all,
     press_at,
     save,
     shown_source,
@@ -52,8 +53,7 @@ def test_nothing_that_comes_or_goes_names_a_system(site, open_page) -> None:
     assert page.url == f"{site.url}/"  # the secret has left the address bar
     texts = shown_texts(page)
     page.keyboard.press("d")
-    for row in range(len(texts)):
-        press_at(page, row, 9)
+    press_all(page, [9] * len(texts))
     save(page)
     item_on(page, 2, 3)
     page.keyboard.press("b")
@@ -78,8 +78,7 @@ def test_a_double_click_stores_one_rating(site, open_page) -> None:
     item_on(page, 1, 5)
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
     source, texts, steps = shown_source(page), shown_texts(page), [0, 12, 7, 25]
-    for row, step in enumerate(steps):
-        press_at(page, row, step)
+    press_all(page, steps)
     # both clicks in one task, quicker than any hand
     page.evaluate(
         """() => {
@@ -157,11 +156,9 @@ def test_a_second_tab_that_saves_other_values_is_told(site, open_page) -> None:
     other = page.context.new_page()
     other.goto(site.url)
     item_on(other, 1, 5)
-    for row in range(4):
-        press_at(other, row, 20)
+    press_all(other, [20] * 4)
     draft_is(site.database, rater_id, other, {"answers": [20] * 4})
-    for row in range(4):
-        press_at(page, row, 5)
+    press_all(page, [5] * 4)
     save(page)
     item_on(page, 2, 5)
     save(other)
@@ -176,8 +173,7 @@ def test_a_refused_save_is_told_and_the_next_item_comes(site, open_page) -> None
     page = open_page(link)
     item_on(page, 1)
     source = shown_source(page)
-    for row in range(4):
-        press_at(page, row, 8)
+    press_all(page, [8] * 4)
     draft_is(site.database, late, page, {"answers": [8] * 4})
     with site.database.transaction() as session:  # the lease runs out, and somebody else is quicker
         (mine,) = session.scalars(select(Assignment).where(Assignment.rater_id == late))

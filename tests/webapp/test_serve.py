@@ -7,12 +7,13 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from limits import ANSWER, START, wait_until
-from test_gate import handshake
+from test_gate import cookie_of, exchange, handshake
 from typer.testing import CliRunner
 
 from creamtea.cli.main import app
@@ -53,8 +54,9 @@ def test_ctrl_c_stops_the_server_cleanly_even_with_an_open_websocket(
         wait_until(lambda: "/enter#" in log.read_text() or process.poll() is not None, START, log.read_text)
         link = re.search(r"http://\S+/enter#\S+", log.read_text())
         place = urlsplit(link[0])
-        cookie = exchange(place.port, place.fragment)
-        with open_websocket(place.port, cookie) as connection:
+        cookie = cookie_of(exchange(SimpleNamespace(url=link[0]), link[0]))
+        with socket.create_connection((place.hostname, place.port), timeout=ANSWER) as connection:
+            connection.sendall(handshake(place.netloc, cookie))
             assert connection.recv(100).startswith(b"HTTP/1.1 101")
             process.send_signal(signal.SIGINT)
             assert process.wait(ANSWER) == 0
@@ -63,30 +65,12 @@ def test_ctrl_c_stops_the_server_cleanly_even_with_an_open_websocket(
             process.kill()
             process.wait()
     written = log.read_text()
-    served = link[0].partition("/enter")[0]
-    assert written.startswith(f"creamtea is served at {served}; open this link, it works once:\n")
+    assert written.startswith(
+        f"creamtea is served at http://{place.netloc}; open this link, it works once:\n"
+    )
     assert re.findall(r"#(\S+)", written) == [place.fragment]  # the only secret
     assert written.endswith("\nstopped\n")
     assert "Traceback" not in written
-
-
-def exchange(port: int | None, secret: str) -> str:
-    answer = ask(port, f"POST /enter HTTP/1.1\r\nHost: x\r\nContent-Length: {len(secret)}\r\n\r\n{secret}")
-    found = re.search(r"set-cookie: ([^;]+)", answer)
-    assert found is not None, answer
-    return found[1]
-
-
-def ask(port: int | None, request: str) -> str:
-    with socket.create_connection(("127.0.0.1", port or 0), timeout=ANSWER) as connection:
-        connection.sendall(request.encode())
-        return connection.recv(65536).decode()
-
-
-def open_websocket(port: int | None, cookie: str) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", port or 0), timeout=ANSWER)
-    connection.sendall(handshake(f"127.0.0.1:{port}", cookie))
-    return connection
 
 
 def test_more_links_for_readers(site) -> None:

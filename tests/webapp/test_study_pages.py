@@ -11,6 +11,7 @@ from organiser_app import READER, visits
 from organiser_app import shown as html
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
+from table_rows import all_of, row_of
 
 from creamtea.access import sessions
 from creamtea.access.sessions import Identity
@@ -52,8 +53,7 @@ def test_a_study_is_listed_once_with_its_runs(visit: Any, database: Database) ->
 
 def test_failed_steps_are_not_done(visit: Any, database: Database) -> None:
     fill_study(database, HOSTILE)
-    with database.session() as reading:
-        states = reading.scalars(select(StepRow.state)).all()
+    states = all_of(database, select(StepRow.state))
     failed = states.count("failed")
     assert failed
     wanted = f"{len(states) - failed} of {len(states)} steps, 1 without a result, {failed - 1} unavailable"
@@ -162,8 +162,7 @@ def test_only_organisers_see_logs(visit: Any, database: Database, role: str) -> 
 
 
 def state(database: Database, study: int) -> str:
-    with database.session() as reading:
-        return reading.get_one(StudyRow, study).state
+    return row_of(database, StudyRow, study).state
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import yaml
 from organiser_app import READER, visits
 from organiser_app import shown as html
 from sqlalchemy import select
+from table_rows import all_of
 
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
@@ -83,8 +84,7 @@ def visit(database: Database, data: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def studies(database: Database) -> list[tuple[str, str]]:
-    with database.session() as reading:
-        return [(row.name, row.state) for row in reading.scalars(select(StudyRow).order_by(StudyRow.id))]
+    return [(row.name, row.state) for row in all_of(database, select(StudyRow).order_by(StudyRow.id))]
 
 
 def test_an_organiser_corrects_and_submits(visit: Any, database: Database) -> None:
