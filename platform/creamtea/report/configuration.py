@@ -168,17 +168,17 @@ def spec_table(specs: Mapping[str, Mapping[str, Any]], title: str) -> Table | No
     columns = tuple(Column(name, name, 0) for name in specs)
     rows = tuple(
         Row(path, {name: Cell("ok", words=_shown(value)) for name, value in zip(specs, values, strict=True)})
-        for path, values in _differing(compared, "")
+        for path, values in differing(compared, "")
     )
     return Table("specs", title, "setting", columns, rows) if rows else None
 
 
-def _differing(values: Sequence[Any], path: str) -> Iterator[tuple[str, Sequence[Any]]]:
+def differing(values: Sequence[Any], path: str) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield the places in which nested dictionaries differ; what one of them lacks is one place."""
     if all(isinstance(value, dict) for value in values):
         for key in dict.fromkeys(key for value in values for key in value):
             inner = [value.get(key, _MISSING) for value in values]
-            yield from _differing(inner, f"{path}.{key}" if path else key)
+            yield from differing(inner, f"{path}.{key}" if path else key)
     elif any(value != values[0] for value in values):
         yield path, values
 

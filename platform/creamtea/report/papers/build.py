@@ -37,6 +37,7 @@ from creamtea.papers.catalogue import (
 from creamtea.papers.catalogue import Column as PaperColumn
 from creamtea.papers.catalogue import Row as PaperRow
 from creamtea.report import text, vega
+from creamtea.report.configuration import differing
 from creamtea.report.model import Cell, Document, Fact, Facts, Figure, Notes, Row, Section, Table, Warnings
 from creamtea.report.papers.claims import (
     RULE,
@@ -137,18 +138,9 @@ def settings_apart(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str
     for section in _ENTRIES:
         mine, theirs = own.get(section) or {}, other.get(section) or {}
         for entry in [name for name in theirs if name in mine]:
-            values, others = (dict(_leaves(of[entry], f"{section}.{entry}.")) for of in (mine, theirs))
-            places = dict.fromkeys((*others, *values))
-            apart += [place for place in places if values.get(place) != others.get(place)]
+            places = differing([theirs[entry], mine[entry]], f"{section}.{entry}")
+            apart += [place for place, _ in places]
     return apart
-
-
-def _leaves(values: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{place}{name}.")
-        else:
-            yield f"{place}{name}", value
 
 
 def trained(document: Document) -> str:
