@@ -9,9 +9,9 @@ from whole_campaign import answer, everything
 
 from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts, NotKept
-from creamtea.human.formats.exchange import import_campaign, without_systems
+from creamtea.human.formats.exchange import Imported, import_campaign, without_systems
 from creamtea.human.formats.rating_rows import RatingRow, rows_of
-from creamtea.human.formats.storing import Imported, collect
+from creamtea.human.formats.storing import collect
 from creamtea.human.making.campaigns import progress_by_kind
 from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human

@@ -24,8 +24,6 @@ from creamtea.human.formats.mt_metrics_eval import MtMetricsEval
 from creamtea.human.formats.pearmut import Pearmut
 from creamtea.human.formats.rating_rows import error_notices
 from creamtea.human.formats.storing import (
-    Imported,
-    amounts,
     check_free,
     check_kept,
     collect,
@@ -151,6 +149,19 @@ def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
 # ---------------------------------------------------------------- imports
 
 
+@dataclass(frozen=True)
+class Imported:
+    """How much was stored, or would be, and how much of what was not."""
+
+    campaign: str
+    systems: int
+    items: int
+    raters: int
+    ratings: int  # scores in every revision
+    not_kept: tuple[NotKept, ...]
+    notices: tuple[NotKept, ...]  # what was read otherwise than its reader may expect
+
+
 def import_campaign(
     database: Database,
     path: Path,
@@ -186,11 +197,19 @@ def import_campaign(
     if media_types(content):
         beside = facts.campaign_file.parent if facts.campaign_file and not path.is_dir() else path
         media = read_media_folder(content, beside / MEDIA_FOLDER, content.files)
-    if dry_run:
-        return amounts(content, not_kept, notices)
-    keep_media(media, store)
-    sizes = {digest: file.size for digest, file in media.items()}
-    return store_import(database, content, actor, path.resolve().name, not_kept, notices, sizes)
+    if not dry_run:
+        keep_media(media, store)
+        sizes = {digest: file.size for digest, file in media.items()}
+        store_import(database, content, actor, path.resolve().name, not_kept, notices, sizes)
+    return Imported(
+        campaign=content.name,
+        systems=len(content.systems),
+        items=len(content.items),
+        raters=len(content.raters),
+        ratings=content.ratings,
+        not_kept=not_kept,
+        notices=notices,
+    )
 
 
 def _check_lengths(content: Content) -> None:

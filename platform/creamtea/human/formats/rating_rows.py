@@ -343,49 +343,34 @@ def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: 
         shown = given.shown or number
         places[shown, outputs[system]].append(system)
     order = [sorted(places[place], key=content.numbers.__getitem__) for place in sorted(places)]
-    scores = [
-        score
-        for number, revision in enumerate(revisions, start=1)
-        for score in _scores(number, revision, order, protocol)
-    ]
+    scores: list[ScoreContent] = []
+    for number, revision in enumerate(revisions, start=1):
+        # systems that share a place share the first one's answer; a skipped item has none
+        answers = [answer for group in order if (answer := revision[group[0]].answer) is not None]
+        place, column = revision[order[0][0]].place, "step"
+        try:
+            if answers:
+                protocol.check_together([answer.step for answer in answers])
+            for group, answer in zip(order, answers, strict=False):
+                for rating in (revision[system] for system in group):
+                    place, column = rating.place, "document_step"
+                    document_step = rating.document_step and protocol.scale.check(rating.document_step)
+                    assert rating.rated_at is not None  # as `_revisions` has checked
+                    scores.append(
+                        ScoreContent(
+                            system=rating.system,
+                            revision=number,
+                            step=answer.step,
+                            at=rating.rated_at,
+                            payload=answer.payload,
+                            document_step=document_step,
+                        )
+                    )
+        except ValueError as error:
+            raise InputError(f"{place.column(column)}: {error}") from None
     scores.sort(key=lambda score: (score.revision, content.numbers[score.system]))
     first = next(iter(revisions[0].values()))
     return from_row(AnswerContent, first, order=tuple(tuple(group) for group in order), scores=tuple(scores))
-
-
-def _scores(
-    number: int, revision: dict[str, GivenRating], order: Sequence[Sequence[str]], protocol: Protocol
-) -> list[ScoreContent]:
-    """Return the scores of a revision; systems that share a place share the first one's."""
-    answers = [revision[group[0]].answer for group in order]
-    given = [answer for answer in answers if answer is not None]
-    if not given:
-        return []
-    try:
-        protocol.check_together([answer.step for answer in given])
-    except ValueError as error:
-        place = revision[order[0][0]].place.column("step")
-        raise InputError(f"{place}: {error}") from None
-    scores = []
-    for group, answer in zip(order, given, strict=True):
-        for system in group:
-            rating = revision[system]
-            assert rating.rated_at is not None  # as `_revisions` has checked
-            try:
-                document_step = rating.document_step and protocol.scale.check(rating.document_step)
-            except ValueError as error:
-                raise InputError(f"{rating.place.column('document_step')}: {error}") from None
-            scores.append(
-                ScoreContent(
-                    system=system,
-                    revision=number,
-                    step=answer.step,
-                    at=rating.rated_at,
-                    payload=answer.payload,
-                    document_step=document_step,
-                )
-            )
-    return scores
 
 
 def _check_same(given: GivenRating, row: RatingRow, protocol: Protocol) -> None:

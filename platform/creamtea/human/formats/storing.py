@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -148,34 +147,6 @@ def _answers(
 
 
 # ---------------------------------------------------------------- into the database
-@dataclass(frozen=True)
-class Imported:
-    """How much was stored, or would be, and how much of what was not."""
-
-    campaign: str
-    systems: int
-    items: int
-    raters: int
-    ratings: int  # scores in every revision
-    not_kept: tuple[NotKept, ...] = ()
-    notices: tuple[NotKept, ...] = ()  # what was read otherwise than its reader may expect
-
-
-def amounts(
-    content: Content, not_kept: tuple[NotKept, ...] = (), notices: tuple[NotKept, ...] = ()
-) -> Imported:
-    """Count what storing the campaign would store."""
-    return Imported(
-        campaign=content.name,
-        systems=len(content.systems),
-        items=len(content.items),
-        raters=len(content.raters),
-        ratings=content.ratings,
-        not_kept=not_kept,
-        notices=notices,
-    )
-
-
 def check_free(session: Session, name: str) -> None:
     """Raise InputError if a campaign of this name exists."""
     if session.scalar(select(Campaign.id).where(Campaign.name == name)) is not None:
@@ -187,10 +158,10 @@ def store_import(
     content: Content,
     actor: str,
     origin: str,
-    not_kept: tuple[NotKept, ...] = (),
-    notices: tuple[NotKept, ...] = (),
+    not_kept: Sequence[NotKept] = (),
+    notices: Sequence[NotKept] = (),
     media_sizes: Mapping[str, int] | None = None,
-) -> Imported:
+) -> None:
     """Write a campaign that belongs to no study and is closed: it can be analysed, not rated.
 
     One transaction, all of it or nothing. `actor` and `origin` (a file's name) go into the audit log;
@@ -212,22 +183,20 @@ def store_import(
         items = store_items(session, campaign, content.items)
         shown = (entry for item in content.items for entry in item.media)
         store_media(session, campaign.id, shown, media_sizes or {})
-        ratings = _store_answers(session, content, raters, items)
+        _store_answers(session, content, raters, items)
         detail = {
             "file": origin,
             "items": len(items),
-            "ratings": ratings,
+            "ratings": content.ratings,
             "left_out": [str(part) for part in not_kept],
             "notices": [str(part) for part in notices],
         }
         audit.record(session, campaign.id, actor, audit.IMPORTED, detail=detail)
-    return amounts(content, not_kept, notices)
 
 
 def _store_answers(
     session: Session, content: Content, raters: dict[str, Rater], items: dict[int, Item]
-) -> int:
-    """Store the answers; return how many scores there were."""
+) -> None:
     numbers = content.numbers
     assignments = [
         Assignment(
@@ -248,11 +217,8 @@ def _store_answers(
         for assignment, answer in zip(assignments, content.answers, strict=True)
         for score in answer.scores
     )
-    stored = 0
     while batch := list(islice(scores, BATCH)):
         session.execute(insert(Rating), batch)
-        stored += len(batch)
-    return stored
 
 
 def whole_test_set(database: Database, content: Content) -> WholeTestSet:
