@@ -28,7 +28,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -535,23 +535,21 @@ def _cut(error: dict[str, Any], text: str | None, notes: Counter[str]) -> None:
         notes[BEGINS_BEHIND] += 1
 
 
-Rating = tuple[Place, Cell, str, dict[str, Any]]  # of a rater: a value of the scale, or a payload
-
-
 def _ratings(
     found: Protocol,
     name: str,
     scores: Mapping[Cell, _Score],
     marked: Mapping[Cell, Sequence[_Marked]],
-) -> tuple[list[Rating], dict[str, int]]:
-    """Return the ratings, and counts of what is not kept."""
-    ratings: list[Rating] = []
+    rated: Callable[..., GivenRating],
+) -> tuple[list[GivenRating], dict[str, int]]:
+    """Return the ratings, as `rated` makes them, and counts of what is not kept."""
+    ratings: list[GivenRating] = []
     if not found.marks_errors:
         for cell, score in scores.items():
             score.exact()  # a number
             whole = isinstance(found, SegmentScores)
             given = {"payload": {"score": score.written}} if whole else {"value": score.written}
-            ratings.append((score.place, cell, name, given))
+            ratings.append(rated(score.place, cell, name, **given))
         errors = sum(len(rating.errors) for each in marked.values() for rating in each)
         return ratings, {
             f"segment scores with their raters: one rater, {name!r}, has them all": len(ratings),
@@ -583,8 +581,8 @@ def _ratings(
                 raise InputError(f"{found_score}; allowed: a whole number")
             own = {"score": int(number)}
         for rating in each:
-            given = {"payload": {**own, "spans": rating.errors}}
-            ratings.append((rating.place, cell, rating.rater, given))
+            payload = {**own, "spans": rating.errors}
+            ratings.append(rated(rating.place, cell, rating.rater, payload=payload))
     left = {"segment scores without marked errors": len(set(scores) - set(marked))}
     if isinstance(found, Mqm):
         left["segment scores that are not what their errors cost"] = _differing(found, scores, marked)
@@ -712,22 +710,14 @@ class MtMetricsEval(Format):
             )
             for segment, system in cells
         ]
-        given, left = _ratings(facts.find_protocol(protocol), name, scores, marked)
-        if not given:
+
+        def rated(place: Place, cell: Cell, rater: str, **answer: Any) -> GivenRating:
+            answer |= dict.fromkeys(("assigned_at", "submitted_at", "rated_at"), now)
+            return GivenRating(place=place, rater=rater, item=positions[cell], system=cell[1], **answer)
+
+        ratings, left = _ratings(facts.find_protocol(protocol), name, scores, marked, rated)
+        if not ratings:
             raise InputError(f"human-scores/{folder.pair}.{name}{SCORES}: only None in it: no ratings")
-        ratings = [
-            GivenRating(
-                place=place,
-                rater=rater,
-                item=positions[cell],
-                system=cell[1],
-                assigned_at=now,
-                submitted_at=now,
-                rated_at=now,
-                **answer,
-            )
-            for place, cell, rater, answer in given
-        ]
         test_set = facts.test_set or (domains[0] if len(domains) == 1 else facts.name)
         facts = replace(facts, test_set=test_set)
         settings = domain_settings(documents.domains, test_set)
