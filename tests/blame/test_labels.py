@@ -260,7 +260,7 @@ def step(key: str) -> Any:
 
 def key(own: str = "own", **others: str) -> str:
     models = {name: step(model) for name, model in others.items()}
-    work = _Work(0, "greedy", step(own), {KEYED: "a dog"}, {KEYED: {"reference": "ein Hund"}}, models)
+    work = _Work("greedy", step(own), {KEYED: "a dog"}, {KEYED: {"reference": "ein Hund"}}, models)
     return _key(work, KEYED, Settings())
 
 

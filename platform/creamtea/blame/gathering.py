@@ -10,9 +10,8 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.blame.labels import (
@@ -73,7 +72,6 @@ class Gathered:
 class _Work:
     """The outputs of one system to examine, with their sources and other translations."""
 
-    position: int
     system: str
     step: TranslatingStep
     sources: dict[Output, str]
@@ -141,8 +139,16 @@ def gather(
             examined = investigation.examine(
                 system.sources[output], inputs.marked.texts[output], texts[output]
             )
-            evidence = {**examined, "settings": asdict(settings)}
-            _store(database, inputs.campaign, system, output, _key(system, output, settings), evidence)
+            row = Blame(
+                campaign_id=inputs.campaign,
+                segment_index=output[0],
+                system=output[1],
+                step_key=system.step.node.key,
+                key=_key(system, output, settings),
+                evidence={**examined, "settings": asdict(settings)},
+            )
+            with database.transaction() as session:
+                session.merge(row)  # it replaces earlier evidence on the output
             gathered.now += 1
             progress(gathered.now, total, system.system)
     return gathered
@@ -231,7 +237,7 @@ def _plan(
             texts = {output: _texts(inputs, output) for output in ours}
             sources = {output: inputs.sources[output[0]] for output in ours}
             others = _others(database, store, inputs, system)
-            work.append(_Work(position, system, step, sources, texts, others))
+            work.append(_Work(system, step, sources, texts, others))
     if not work and gathered.others:
         raise InputError(
             "none of the outputs with marked errors is a translation by this study: "
@@ -305,28 +311,6 @@ def _key(work: _Work, output: Output, settings: Settings) -> str:
     models = {name: step.task.key for name, step in work.others.items()}
     texts = [work.sources[output], work.texts[output]]
     return digest([VERSION, work.step.task.key, *texts, asdict(settings), *output, models])
-
-
-def _store(
-    database: Database, campaign: int, work: _Work, output: Output, key: str, evidence: dict[str, Any]
-) -> None:
-    segment, system = output
-    with database.transaction() as session:
-        session.execute(
-            delete(Blame).where(
-                Blame.campaign_id == campaign, Blame.segment_index == segment, Blame.system == system
-            )
-        )
-        session.add(
-            Blame(
-                campaign_id=campaign,
-                system=system,
-                segment_index=segment,
-                step_key=work.step.node.key,
-                key=key,
-                evidence=evidence,
-            )
-        )
 
 
 FILE = "segments.jsonl"  # of a step `test_set`; only the first references are rows
