@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import Session
 
 from creamtea.contract.step import RUNNING_LOSS, LiveView, Resources
 from creamtea.orders.controllers import live_controller
@@ -23,8 +23,8 @@ from creamtea.report.model import Figure, Spec
 from creamtea.report.text import one_line
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.queries import CurvePoint, Node, batches, find_study, points_of, steps_of, study_nodes
-from creamtea.store.tables import Controller, StepInput, StepRow
+from creamtea.store.queries import CurvePoint, Node, find_study, inputs_of, points_of, steps_of, study_nodes
+from creamtea.store.tables import Controller, StepRow
 from creamtea.study.spec import Study
 from creamtea.wording import counted, describe_progress, duration
 
@@ -150,20 +150,15 @@ def _waiting(
 ) -> tuple[WaitingSteps, ...]:
     """Group waiting steps by what they wait for in the end: a step that runs or could run."""
     waiting: dict[str, list[str]] = defaultdict(list)
-    inputs = _unfinished_inputs(session, [key for key, node in nodes.items() if node.state == "pending"])
-    rows = session.execute(
-        select(StepRow.key, StepRow.not_before, StepRow.resources, StepRow.error).where(
-            StepRow.key.in_([key for key, node in nodes.items() if node.state == "ready"])
-        )
-    )
-    ready = {key: (not_before, resources, error) for key, not_before, resources, error in rows}
+    queued = [key for key, node in nodes.items() if node.state == "ready"]
+    ready = {row.key: row for row in session.scalars(select(StepRow).where(StepRow.key.in_(queued)))}
     busy = sum(node.state == "running" for node in nodes.values())
-    roots = _roots(nodes, inputs)
+    roots = _roots(session, nodes)
     position = {key: place for place, key in enumerate(nodes)}
     for key, node in nodes.items():
         if key in ready:
             reason_of_controller = reasons.get(key) or reasons.get(EVERY_STEP, "")
-            why = _why_ready(study_id, *ready[key], controller, reason_of_controller, busy, now)
+            why = _why_ready(study_id, ready[key], controller, reason_of_controller, busy, now)
             waiting[why].append(step_title(node))
         elif node.state == "pending" and roots[key] == {key}:  # no controller has looked at it yet
             why = "queued" if controller is not None else NO_CONTROLLER
@@ -175,23 +170,23 @@ def _waiting(
     return tuple(WaitingSteps(reason, tuple(titles)) for reason, titles in waiting.items())
 
 
-def _roots(nodes: dict[str, Node], inputs: dict[str, list[str]]) -> dict[str, set[str]]:
+def _roots(session: Session, nodes: dict[str, Node]) -> dict[str, set[str]]:
     """Return, for each unfinished step, the earlier steps that it waits for and that wait for no step.
 
     A step that waits for no other is its own root.
     """
+    inputs = inputs_of(session, [key for key, node in nodes.items() if node.state == "pending"])
+    unfinished = {key for key, node in nodes.items() if node.state in UNFINISHED}
     roots: dict[str, set[str]] = {}
     for key in nodes:  # inputs come first
-        before = [earlier for earlier in inputs.get(key, ()) if earlier in nodes]
+        before = unfinished.intersection(row.input_key for row in inputs.get(key, ()))
         roots[key] = set().union(*(roots.get(earlier, {earlier}) for earlier in before)) if before else {key}
     return roots
 
 
 def _why_ready(
     study_id: int,
-    not_before: datetime | None,
-    resources: dict[str, Any],
-    error: str | None,
+    step: StepRow,
     controller: Controller | None,
     reason: str,
     busy: int,
@@ -201,32 +196,16 @@ def _why_ready(
         return NO_CONTROLLER
     if controller.study_id not in (None, study_id):
         return "the controller that is running has another study to finish first"
-    if seconds := pause_left(not_before, now):
-        return f"tried again in {seconds:.0f} s, after: {one_line(error or 'a failure', 200)}"
+    if seconds := pause_left(step.not_before, now):
+        return f"tried again in {seconds:.0f} s, after: {one_line(step.error or 'a failure', 200)}"
     if reason:
         return reason
-    needs = Resources.model_validate(resources)
+    needs = Resources.model_validate(step.resources)
     size = f"{counted(needs.cpus, 'processor')}"
     size += f" and {counted(needs.gpus, 'GPU')}" if needs.gpus else ""
     if busy:
         return f"needs {size} while other steps are running"
     return f"needs a machine with {size} free"
-
-
-def _unfinished_inputs(session: Session, keys: Sequence[str]) -> dict[str, list[str]]:
-    before = aliased(StepRow)
-    inputs: dict[str, list[str]] = defaultdict(list)
-    for batch in batches(keys):
-        edges = session.execute(
-            select(StepInput.step_key, StepInput.input_key)
-            .join(before, before.key == StepInput.input_key)
-            .where(StepInput.step_key.in_(batch), before.state.in_(UNFINISHED))
-            .distinct()
-            .order_by(StepInput.step_key, StepInput.input_key)
-        )
-        for key, input_key in edges:
-            inputs[key].append(input_key)
-    return inputs
 
 
 # ---------------------------------------------------------------- when and where steps ran
