@@ -1,5 +1,6 @@
 """The server's limits on sockets, requests and messages, on a real server."""
 
+import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
-from websockets.exceptions import ConnectionClosedError
+from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.sync.client import connect
 
 from creamtea_webapp.gate import connections
@@ -26,14 +27,19 @@ MAX_SOCKETS = 5
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     monkeypatch.setattr(connections, "REQUEST_SECONDS", PATIENCE)
-    app = Starlette(routes=[Route("/", length, methods=["POST"]), WebSocketRoute("/", echo)])
+    routes = [
+        Route("/", length, methods=["POST"]),
+        WebSocketRoute("/", echo),
+        WebSocketRoute("/refused", refuse),
+    ]
+    app = Starlette(routes=routes)
     settings = uvicorn.Config(
         app,
         port=0,
         http=connections.bounded(MAX_SOCKETS),
-        ws="websockets-sansio",
+        ws=connections.RefusingProtocol,
         ws_max_size=connections.MAX_MESSAGE,
-        log_level="critical",
+        log_config=None,
     )
     server = uvicorn.Server(settings)
     thread = threading.Thread(target=server.run)
@@ -51,6 +57,10 @@ async def length(request: Request) -> PlainTextResponse:
 async def echo(websocket: WebSocket) -> None:
     await websocket.accept()
     await websocket.send_bytes(await websocket.receive_bytes())
+
+
+async def refuse(websocket: WebSocket) -> None:
+    await websocket.send_denial_response(PlainTextResponse("", status_code=401))
 
 
 def open_socket(port: int, begin: bytes) -> socket.socket:
@@ -102,6 +112,35 @@ def test_sockets_beyond_the_limit_are_closed_at_once_and_later_ones_served(port:
         with open_socket(port, b"") as refused:
             assert received(refused) == b""
     wait_until(lambda: received(open_socket(port, HEADERS % 2 + b"ab")).endswith(b"2"), ANSWER)
+
+
+def test_idle_connections_keep_nobody_out(port: int) -> None:
+    with ExitStack() as flood:
+        idle = [flood.enter_context(open_socket(port, b"")) for _ in range(3 * MAX_SOCKETS)]
+        with open_socket(port, HEADERS % 2 + b"ab") as opened:
+            opened.settimeout(PATIENCE / 2)  # the flood is still there
+            assert received(opened).endswith(b"2")
+        assert received(idle[0]) == b""
+
+
+def test_a_refused_page_gets_its_status_and_logs_nothing(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[logging.LogRecord] = []
+    monkeypatch.setattr(logging.getLogger("uvicorn.error"), "handle", logged.append)
+    with pytest.raises(InvalidStatus) as refused:
+        connect(f"ws://127.0.0.1:{port}/refused")
+    assert refused.value.response.status_code == 401
+    wait_until(lambda: received(open_socket(port, HEADERS % 2 + b"ab")).endswith(b"2"), ANSWER)
+    assert [line for line in logged if line.levelno >= logging.WARNING] == []
+
+
+def test_lines_that_strangers_cause_are_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, limit = [0.0], connections.OncePerMinute()
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    invalid = logging.makeLogRecord({"msg": "Invalid HTTP request received."})
+    assert [bool(limit.filter(invalid)) for _ in range(3)] == [True, False, False]
+    assert limit.filter(logging.makeLogRecord({"msg": "started"}))
+    now[0] = limit.SECONDS
+    assert limit.filter(invalid)
 
 
 def test_a_message_longer_than_a_page_sends_is_refused(port: int) -> None:

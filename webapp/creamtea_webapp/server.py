@@ -134,12 +134,14 @@ def _max_pages(wanted: int) -> int:
     def bounded_settings() -> dict[str, Any]:
         return uvicorn_settings() | {
             "http": connections.bounded(open_files - connections.RESERVED),
+            "ws": connections.RefusingProtocol,
             "backlog": connections.BACKLOG,
             "ws_max_size": connections.MAX_MESSAGE,
         }
 
     # Streamlit, which starts uvicorn, has no settings for these
     starlette_server._get_uvicorn_config_kwargs = bounded_settings
+    logging.getLogger("uvicorn.error").addFilter(connections.OncePerMinute())
     return min(wanted, possible)
 
 

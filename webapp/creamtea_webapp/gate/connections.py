@@ -6,13 +6,17 @@ Every page that is open in a browser holds a WebSocket, and with it memory and a
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 MAX_OF_SESSION = 20
 # Descriptors of a page: its socket, and three of the event loop that Streamlit gives its script's thread
@@ -76,25 +80,26 @@ def max_pages(open_files: int) -> int:
 
 def bounded(max_sockets: int) -> type[H11Protocol]:
     """Return a protocol with at most this many connections, those of pages included."""
-    return type("Bounded", (BoundedProtocol,), {"max_sockets": max_sockets})
+    return type("Bounded", (BoundedProtocol,), {"max_sockets": max_sockets, "waiting": {}})
 
 
 class BoundedProtocol(H11Protocol):
     """HTTP/1.1 with a bounded number of connections, each with a time limit for its requests.
 
     asyncio itself accepts connections until no descriptor is left, and then logs a traceback for each further
-    one. uvicorn waits for a request for ever.
+    one. uvicorn waits for a request for ever. At the limit a new connection takes the place of the one that
+    has waited longest for a request, so that a flood of idle connections keeps nobody out.
     """
 
     max_sockets: int
+    waiting: dict[BoundedProtocol, None]  # connections whose request has not arrived, the oldest first
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._expect_request()
         if len(self.connections) > self.max_sockets:
-            transport.abort()
-        else:
-            self._expect_request()
+            next(iter(self.waiting))._end()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -112,9 +117,11 @@ class BoundedProtocol(H11Protocol):
 
     def _expect_request(self) -> None:
         self._expect_nothing()
+        self.waiting[self] = None
         self._deadline = self.loop.call_later(REQUEST_SECONDS, self._end_slow_request)
 
     def _expect_nothing(self) -> None:
+        self.waiting.pop(self, None)
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -123,4 +130,36 @@ class BoundedProtocol(H11Protocol):
         if self.flow.read_paused:  # the app has not read what has arrived
             self._expect_request()
         else:
-            self.transport.abort()
+            self._end()
+
+    def _end(self) -> None:
+        self._expect_nothing()
+        self.transport.abort()
+
+
+class RefusingProtocol(WebSocketsSansIOProtocol):
+    """WebSockets that the app may refuse by an answer of its own, without a line in the log for each."""
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if self.initial_response is not None and self.close_sent:
+            self.handshake_complete = True  # uvicorn logs an error and sends a second answer otherwise
+
+
+class OncePerMinute(logging.Filter):
+    """Let a line of the log pass at most once a minute: strangers can cause "Invalid HTTP request"."""
+
+    SECONDS = 60.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info or record.args:
+            return True
+        now = time.monotonic()
+        if now - self._passed.get(str(record.msg), -self.SECONDS) < self.SECONDS:
+            return False
+        self._passed[str(record.msg)] = now
+        return True
