@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
-from creamtea.human.making.choosing import choose, disagreement, make_items, proportional
+from creamtea.human.making.choosing import choose, disagreement, make_pages, proportional
 from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.making.texts import Line
 from creamtea.human.protocols import find_protocol
@@ -234,7 +234,8 @@ def items(protocol: str, pairs: str = "all", seed: int = 1) -> list[ItemContent]
     texts = [line(0, "u", "v", "u"), line(1, "x", "y", "z"), line(2, "w", "w", "w")]
     wanted = complete(protocol, select="all" if protocol != "preference" else None, pairs=pairs)
     choices, _ = choose(texts, wanted, 1)
-    return make_items(choices, find_protocol(protocol), wanted, SYSTEMS, seed)
+    pages = make_pages(choices, find_protocol(protocol), wanted, SYSTEMS, seed)
+    return [item for page in pages for item in page]
 
 
 def shown(found: list[ItemContent]) -> set[tuple[int, tuple[int, ...], tuple[str, ...]]]:

@@ -19,7 +19,7 @@ from creamtea.access import audit
 from creamtea.document.mistakes import one_of
 from creamtea.document.mistakes import shown as shown_value
 from creamtea.errors import InputError, about, wrong
-from creamtea.human.making.choosing import PART_CONTEXT, choose, draw_blocks, make_items, make_pages
+from creamtea.human.making.choosing import PART_CONTEXT, choose, draw_blocks, make_pages
 from creamtea.human.making.controls import with_controls
 from creamtea.human.making.known_answers import written_items
 from creamtea.human.making.proposals import FIELD, Proposal, add_proposals
@@ -278,10 +278,7 @@ def _draw(
     between = [systems.index(system) for system in settings.differ_between]
     choices, drawn = choose(lines, settings, seed, metrics, between)
     blocks = draw_blocks(choices, settings, systems, seed)
-    if settings.by_documents:
-        rated = make_pages(choices, protocol, settings, systems, seed, blocks)
-    else:
-        rated = [[item] for item in make_items(choices, protocol, settings, systems, seed, blocks)]
+    rated = make_pages(choices, protocol, settings, systems, seed, blocks)
     if not rated and blocks is not None:
         alike = "the outputs that were drawn for a page differ nowhere: show more"
         raise wrong("sample.systems_per_page", alike)

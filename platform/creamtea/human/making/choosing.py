@@ -291,29 +291,6 @@ def _shown_together(
     return [tuple(block[at] for at in group) for group in protocol.shown_together(own, settings.pairs, place)]
 
 
-def make_items(
-    lines: Sequence[Line],
-    protocol: Protocol,
-    settings: CampaignSettings,
-    systems: Sequence[str],
-    seed: int,
-    blocks: Blocks | None = None,
-) -> list[ItemContent]:
-    """Make an item for everything that is rated, in an order drawn from the seed.
-
-    The protocol says which systems of a segment share an item; the settings `pairs` and `baseline` matter to
-    those that show pairs.
-    """
-    items = [
-        new_item(line, systems, shown, block)
-        for line in lines
-        for block in [None if blocks is None else blocks[line.index]]
-        for shown in _shown_together(protocol, line.outputs, settings, systems, block)
-    ]
-    _shuffle(items, seed)
-    return items
-
-
 def new_item(
     line: Line, systems: Sequence[str], shown: Sequence[int], block: Sequence[int] | None
 ) -> ItemContent:
@@ -354,12 +331,23 @@ def make_pages(
     seed: int,
     blocks: Blocks | None = None,
 ) -> list[list[ItemContent]]:
-    """Make the items of every page.
+    """Make the items of every page; the protocol says which systems of a segment share an item.
+
+    Segments that are no documents' have a page for each item, in an order drawn from the seed.
 
     The pages of a document follow one another, by systems in an order drawn for the document, then by
     parts; documents come in an order drawn from the seed. `lines` hold whole documents in the test set's
     order, each line with its context.
     """
+    if not settings.by_documents:
+        items = [
+            new_item(line, systems, shown, block)
+            for line in lines
+            for block in [None if blocks is None else blocks[line.index]]
+            for shown in _shown_together(protocol, line.outputs, settings, systems, block)
+        ]
+        _shuffle(items, seed)
+        return [[item] for item in items]
     documents = [list(part) for _, part in groupby(lines, key=lambda line: line.document)]
     _shuffle(documents, seed)
     ordered: list[list[ItemContent]] = []

@@ -29,7 +29,7 @@ from creamtea.store.tables import Campaign, Item, ItemKind, StudyRow
 from creamtea.wording import key_name
 
 
-def planned_analysis(in_blocks: bool = False, adaptive: bool = False) -> dict[str, Any]:
+def planned_analysis(in_blocks: bool, adaptive: bool) -> dict[str, Any]:
     """Return the analysis that is registered; docs and report explain each part.
 
     `in_blocks`: whether pages show some of the systems; `adaptive`: whether those with open ranks come more
