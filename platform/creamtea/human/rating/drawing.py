@@ -223,19 +223,17 @@ def as_work(
     document: list[int | None] | None = None,
     comment: str | None = None,
     revision: int = 1,
-    in_work: int = 0,
 ) -> Work:
-    """Show the page to its rater; without `draft`, `document` and `comment` with what was drafted.
-
-    `in_work`: items of another page that the rater is on.
-    """
+    """Show the page to its rater; without `draft`, `document` and `comment` with what was drafted."""
     whole = document_score or DocumentScore([], [], [])
     settings = settings_of(campaign.settings)
     domain = settings.domains.get(page.first_item.document, "")
     tutorial = page.first_item.kind == ItemKind.TUTORIAL
     done = outlook.done(tutorial=tutorial)
-    left = len(outlook.tutorial) if tutorial else outlook.at_most + in_work
-    if page.first_assignment.submitted_at is None:  # what was drawn before is not among those to come
+    left = len(outlook.tutorial) if tutorial else outlook.at_most
+    if page.first_assignment.submitted_at is not None:
+        left += 0 if tutorial else outlook.in_work()  # on another page
+    else:  # what was drawn before is not among those to come
         drawn = any(past.id == page.first_assignment.id for past in outlook.past)
         left += len(page.items) if drawn else 0
     return Work(

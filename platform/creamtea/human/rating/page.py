@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from itertools import accumulate, pairwise
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 from sqlalchemy import ColumnElement, Select, bindparam, or_, select
@@ -173,9 +173,6 @@ class Earlier:
     items: int = 1
 
 
-Answer = TypeVar("Answer")
-
-
 @dataclass(frozen=True)
 class RaterPage:
     """A page as its rater sees it: its items in their order, each with the rater's assignment.
@@ -226,13 +223,14 @@ class RaterPage:
             for answer in (assignment.draft or {}).get("answers", [None] * len(assignment.order))
         ]
 
-    def split(self, answers: Sequence[Answer]) -> list[list[Answer]]:
-        """Split answers about the shown outputs by item. RatingRefused where their number is wrong."""
+    def with_answers(self, answers: Sequence[Any]) -> list[tuple[Assignment, Item, list[Any]]]:
+        """Return each item with the answers about its outputs. RatingRefused where their number is wrong."""
         sizes = [len(assignment.order) for assignment in self.assignments]
         ends = list(accumulate(sizes, initial=0))
         if len(answers) != ends[-1]:
             raise RatingRefused(f"{counted(len(answers), 'score')} for {counted(ends[-1], 'output')}")
-        return [list(answers[start:end]) for start, end in pairwise(ends)]
+        parts = (list(answers[start:end]) for start, end in pairwise(ends))
+        return list(zip(self.assignments, self.items, parts, strict=True))
 
 
 def to_show(item: Item) -> Order:

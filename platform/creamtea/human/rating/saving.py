@@ -77,7 +77,7 @@ def save_draft(
             raise RatingRefused("this item is already saved")
         protocol = protocol_of(campaign)
         _check_text(comment, "comment")
-        for assignment, item, drafted in _by_item(page, answers):
+        for assignment, item, drafted in page.with_answers(answers):
             check_draft(protocol, drafted, shown_outputs(item, assignment.order))
             _check_proposed(drafted, item, assignment)
             kept = comment if assignment is page.first_assignment else ""
@@ -135,7 +135,7 @@ def submit(
             raise RatingRefused(f"revision {revision} does not follow {newest_revision(stored)}")
         protocol = protocol_of(campaign)
         scored = []
-        for assignment, item, given in _by_item(page, answers):
+        for assignment, item, given in page.with_answers(answers):
             scored.append(read_answers(protocol, given, shown_outputs(item, assignment.order)))
             _check_proposed(given, item, assignment)
         document_score = document_score_of(session, campaign, page)
@@ -174,7 +174,7 @@ def _answers_differ(
         return any(
             read_answers(protocol, given, shown_outputs(item, assignment.order))
             != [of_item[revision][group[0]] for group in assignment.order]
-            for (assignment, item, given), of_item in zip(_by_item(page, answers), stored, strict=True)
+            for (assignment, item, given), of_item in zip(page.with_answers(answers), stored, strict=True)
         )
     except RatingRefused:
         return True
@@ -224,10 +224,6 @@ _RATINGS_OF = select(Rating.assignment_id, Rating.revision, Rating.system, Ratin
 def newest_revision(stored: list[Stored]) -> int:
     """Return the page's newest revision, which all of its items have; 0 before the first."""
     return max(stored[0], default=0)
-
-
-def _by_item(page: RaterPage, answers: Sequence[Any]) -> list[tuple[Assignment, Item, list[Any]]]:
-    return list(zip(page.assignments, page.items, page.split(answers), strict=True))
 
 
 def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
@@ -468,7 +464,6 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
         document=document,
         comment=comment,
         revision=revision + 1,
-        in_work=outlook.in_work(),
     )
 
 
