@@ -3,8 +3,7 @@
 from small_campaigns import add_rater, make_campaign, work_for
 
 from creamtea.human import rating as assignment
-from creamtea.human.results.ratings import load_ratings
-from creamtea.human.results.standings import standings
+from creamtea.human.results.ratings import load_ratings, standings
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 

@@ -311,22 +311,19 @@ def _against_others(
 
     An output is a distinct text among those of a segment, on one item or on several.
     """
-    shown: dict[tuple[int, ...], int] = {}  # segment and systems
-    numbers: dict[tuple[int, int], int] = {}  # of these, the first system of the text
-    segments: list[int] = []  # of what is shown
+    # what is shown (segment and systems), and the first system of a text → number of the output
+    numbers: dict[tuple[tuple[int, ...], int], int] = {}
     starts = np.searchsorted(answers.answer, np.arange(len(answers.rater) + 1)).tolist()
     outputs = []
     for answer, system in zip(answers.answer[texts].tolist(), answers.system[texts].tolist(), strict=True):
-        systems = answers.system[starts[answer] : starts[answer + 1]]
-        segment = int(answers.segment[answer])
-        where = shown.setdefault((segment, *sorted(systems.tolist())), len(shown))
-        if where == len(segments):
-            segments.append(segment)
-        outputs.append(numbers.setdefault((where, system), len(numbers)))
+        systems = answers.system[starts[answer] : starts[answer + 1]].tolist()
+        shown = int(answers.segment[answer]), *sorted(systems)
+        outputs.append(numbers.setdefault((shown, system), len(numbers)))
     raters = answers.rater[answers.answer[texts]]
     (who, what), points = one_rating_each(raters, outputs, value=size * answers.step[texts])
-    owners = [where for where, _ in numbers]
-    of_segment = [segments[where] for where in owners]
+    places = {shown: number for number, shown in enumerate(dict.fromkeys(shown for shown, _ in numbers))}
+    owners = [places[shown] for shown, _ in numbers]
+    of_segment = [shown[0] for shown, _ in numbers]
     agreements = rater_agreement(who, what, points, owners, asked, counting, of_segment)
     return {agreement.rater: agreement for agreement in agreements}
 

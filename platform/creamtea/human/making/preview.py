@@ -17,8 +17,7 @@ from creamtea.human.making.settings import CampaignSettings, DrawnFrom, settings
 from creamtea.human.media import Amount, amount_of_media
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.rating.places import item_kinds
-from creamtea.human.results.ratings import load_ratings
-from creamtea.human.results.standings import planned_units
+from creamtea.human.results.ratings import load_ratings, planned_units
 from creamtea.stats.estimate import ROUNDING, USUAL_INTRACLASS
 from creamtea.stats.power import (
     POWER,

@@ -55,18 +55,18 @@ def read_questions(text: str) -> list[Question]:
         ask, *rest = (part.strip() for part in line.split("|"))
         marks = [part for part in rest if part in (NUMBER, OPTIONAL)]
         options = [part for part in rest if part not in (NUMBER, OPTIONAL)]
+        mistake = ""
         if not ask or "" in options or len(set(options)) != len(options) or len(options) == 1:
-            raise wrong(
-                "raters.questions",
-                f"line {number}: write the question, then after bars (|) two or "
-                "more different answers, `number`, or nothing",
-            )
-        if NUMBER in marks and options:
-            raise wrong("raters.questions", f"line {number}: a number has no answers to choose from")
-        if max(len(part) for part in (ask, *options)) > 300:
-            raise wrong("raters.questions", f"line {number}: more than 300 characters in one part")
-        if ask in [question.ask for question in questions]:
-            raise wrong("raters.questions", f"line {number}: {ask!r} is asked twice")
+            mistake = "write the question, then after bars (|) two or more different answers, "
+            mistake += "`number`, or nothing"
+        elif NUMBER in marks and options:
+            mistake = "a number has no answers to choose from"
+        elif max(len(part) for part in (ask, *options)) > 300:
+            mistake = "more than 300 characters in one part"
+        elif ask in [question.ask for question in questions]:
+            mistake = f"{ask!r} is asked twice"
+        if mistake:
+            raise wrong("raters.questions", f"line {number}: {mistake}")
         questions.append(
             Question(ask=ask, options=options, number=NUMBER in marks, optional=OPTIONAL in marks)
         )

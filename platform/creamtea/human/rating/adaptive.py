@@ -113,33 +113,27 @@ def store_part(session: Session, campaign: Campaign, part: NextPart) -> None:
         return
     settings = settings_of(campaign.settings)
     protocol = find_protocol(campaign.protocol, campaign.settings)
-    parts: dict[str | int, list[Item]] = {name: [] for name in part.blocks}
+    pages: dict[int, list[Item]] = defaultdict(list)
     controls: list[Item] = []
     of_part = Item.campaign_id == campaign.id, _unit_of(campaign).in_(part.blocks)
     for item in session.scalars(select(Item).where(*of_part).order_by(Item.position)):
         if ItemKind(item.kind).rates_systems:
-            parts[item.document if settings.by_documents else item.segment_index].append(item)
+            pages[item.position if item.page is None else item.page].append(item)
         elif item.kind in CONTROL_KINDS:
             controls.append(item)
-    for items, block in zip(parts.values(), part.blocks.values(), strict=True):
+    for page in pages.values():
+        block = part.blocks[page[0].document if settings.by_documents else page[0].segment_index]
         drawn = set(block["systems"])
-        for item in items:
-            item.block = block
+        # systems with the same texts on the whole page count once
+        texts = {
+            tuple(dict(zip(item.systems, item.outputs, strict=True)).get(system) for item in page)
+            for system in drawn
+            if system in page[0].systems
+        }
+        for item in page:
+            item.block, item.drawn = block, len(texts) >= protocol.min_outputs
             item.output_drawn = [system in drawn for system in item.systems]
-        pages: dict[int, list[Item]] = defaultdict(list)
-        for item in items:
-            pages[item.position if item.page is None else item.page].append(item)
-        for page in pages.values():
-            # systems with the same texts on the whole page count once
-            texts = {
-                tuple(dict(zip(item.systems, item.outputs, strict=True)).get(system) for item in page)
-                for system in drawn
-                if system in page[0].systems
-            }
-            enough = len(texts) >= protocol.min_outputs
-            for item in page:
-                item.drawn = enough
-    _show_the_same(campaign.seed, controls, {item.id: item for items in parts.values() for item in items})
+    _show_the_same(campaign.seed, controls, {item.id: item for page in pages.values() for item in page})
 
 
 def _show_the_same(seed: int, controls: Sequence[Item], originals: Mapping[int, Item]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from creamtea.human.protocols import Protocol, Scale, find_protocol
 from creamtea.stats.agreement import one_rating_each
 from creamtea.stats.incomplete import SystemEstimates, estimate_systems
 from creamtea.stats.paired import SIGNIFICANT
-from creamtea.stats.sequential import weights_at_the_end
+from creamtea.stats.sequential import Look, course, look, weights_at_the_end
 from creamtea.store.rows import from_row
 from creamtea.store.tables import (
     CONTROL_KINDS,
@@ -448,15 +449,6 @@ def document_numbers(names: Sequence[str], segments: Sequence[int]) -> Integers:
     )
 
 
-def documents_apart(names: Sequence[str], segments: Sequence[int]) -> Integers:
-    """Number items' documents as `document_numbers` does, unless all items are of one document.
-
-    Then each segment is apart: nothing can be said of a single document but by its segments.
-    """
-    numbers = document_numbers(names, segments)
-    return numbers if len(np.unique(numbers)) > 1 else -1 - np.array(segments, dtype=np.int64)
-
-
 def repeated_scores(session: Session, ratings: Ratings) -> Booleans:
     """Return (units, systems): True where a system's output repeats an earlier system's text on the unit.
 
@@ -525,3 +517,98 @@ def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
         session.scalar(newest),
         digest(evidence.all()),
     )
+
+
+# ---------------------------------------------------------------- standings
+#
+# How every comparison with the baseline stands before the end of a campaign.
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A comparison with the baseline so far, over the `complete` units of the `planned`."""
+
+    system: int
+    look: Look
+    complete: int
+    planned: int
+
+
+@dataclass(frozen=True)
+class PlannedUnit:
+    """A segment (a pair, if scores are relative) as the campaign's items have it."""
+
+    document: int
+    weight: float
+    systems: set[int]
+
+
+def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -> list[Standing]:
+    """Compare every system with the baseline, over documents of which all ratings are in.
+
+    Segments that stand alone are their own documents.
+    """
+    planned = planned_units(session, ratings.campaign.id, ratings.campaign.protocol)
+    matrix, complete = ratings.matrix(), _complete(ratings)
+    others = [system for system in range(len(ratings.campaign.systems)) if system != baseline]
+    courses, many = [], []
+    for system in others:
+        units = _documents(planned, {system, baseline})
+        tested = []
+        for unit in units:
+            rated = [complete[key] for key in unit if key in complete]
+            if len(rated) == len(unit) and all(enough[[system, baseline]].all() for _, enough in rated):
+                weights = [planned[key].weight for key in unit]
+                differences = [matrix[row, system] - matrix[row, baseline] for row, _ in rated]
+                tested.append((sum(map(mul, weights, differences)), sum(weights)))
+        sums, sizes = np.array(tested, dtype=np.float64).reshape(-1, 2).T
+        courses.append(course(sums, sizes, len(units)))
+        many.append((len(tested), len(units)))
+    looks = look(courses, delta)
+    return [Standing(system, seen, *each) for system, seen, each in zip(others, looks, many, strict=True)]
+
+
+def _documents(planned: dict[int, PlannedUnit], systems: set[int]) -> list[list[int]]:
+    """Return the segments (pairs) that show all of the systems, by document in order of first items.
+
+    Segments of weight 0 tell nothing and are left out.
+    """
+    found: dict[int, list[int]] = {}
+    for key, unit in planned.items():  # in the order of their first items
+        of_document = found.setdefault(unit.document, [])
+        if unit.weight > 0 and systems <= unit.systems:
+            of_document.append(key)
+    return [units for units in found.values() if units]
+
+
+def planned_units(session: Session, campaign_id: int, protocol: Protocol) -> dict[int, PlannedUnit]:
+    """Load the units in the order of their first items, by segment; by item id, if scores are relative."""
+    rows = session.execute(
+        select(Item.id, Item.segment_index, Item.document, Item.position, Item.weight, Item.systems)
+        .where(Item.campaign_id == campaign_id, Item.kind.in_(SYSTEM_KINDS))
+        .order_by(Item.position)
+    ).all()
+    segments = [row.segment_index for row in rows]
+    documents = document_numbers([row.document for row in rows], segments)
+    if len(np.unique(documents)) == 1:  # nothing can be said of a single document but by its segments
+        documents = -1 - np.array(segments, dtype=np.int64)
+    found: dict[int, PlannedUnit] = {}
+    for row, document in zip(rows, documents.tolist(), strict=True):
+        unit = PlannedUnit(document, row.weight, set())
+        found.setdefault(row.id if protocol.relative else row.segment_index, unit).systems.update(row.systems)
+    return found
+
+
+def _complete(ratings: Ratings) -> dict[int, tuple[int, Array]]:
+    """Return, by segment (item, if scores are relative), its unit and whether each system is complete.
+
+    A system is complete with all the ratings that were asked for (systems,).
+    """
+    shape = len(ratings.segment_index), len(ratings.campaign.systems)
+    many = np.zeros(shape, dtype=np.int64)
+    np.add.at(many, (ratings.unit, ratings.system), 1)
+    enough = many >= ratings.campaign.ratings_per_item
+    keys = ratings.segment_index
+    if ratings.campaign.protocol.relative:
+        keys = ratings.item[np.unique(ratings.unit, return_index=True)[1]]
+    return {int(key): (unit, enough[unit]) for unit, key in enumerate(keys)}

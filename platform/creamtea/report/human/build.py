@@ -12,8 +12,7 @@ from sqlalchemy.orm import Session
 from creamtea.errors import InputError
 from creamtea.human.making.texts import campaigns_of
 from creamtea.human.protocols import find_protocol
-from creamtea.human.results.ratings import by_rater, load_ratings, payloads, repeated_scores
-from creamtea.human.results.standings import standings
+from creamtea.human.results.ratings import by_rater, load_ratings, payloads, repeated_scores, standings
 from creamtea.orders.submission import spec_of
 from creamtea.report import vega
 from creamtea.report.answer import campaign_answer

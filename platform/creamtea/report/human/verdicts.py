@@ -10,7 +10,7 @@ import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
 from creamtea.contract.step import Column
-from creamtea.human.results.standings import Standing
+from creamtea.human.results.ratings import Standing
 from creamtea.report.human.tables import RatedCampaign, count, estimate, p_value, table
 from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.estimate import (
