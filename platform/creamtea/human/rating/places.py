@@ -12,7 +12,7 @@ rated.
 Items of one page are given out together, so that what is said of an item here holds for pages: the first
 item of a page stands for it (`page.is_first_of_page`).
 
-Each statement is written once, with names for what differs (`rater`, `campaign`, `now`, `k` ...): writing
+Each statement is written once, with names for what differs (`rater`, `campaign`, `now` ...): writing
 one takes SQLAlchemy longer than most of them take the database.
 """
 
@@ -166,18 +166,18 @@ def load_outlook(session: Session, campaign: Campaign, rater: Rater, now: dateti
         outputs_had = _outputs_had(session, campaign, rater.id).get(rater.id, set())
         thirds = [page for page in thirds if not page.outputs & outputs_had]
     to_come = open_items + their_items + sum(page.items for page in thirds)
-    checks = session.scalars(_ATTENTION_CHECKS, {"campaign": campaign.id}).all()
-    begin, had = rater.id % max(1, len(checks)), {each.item_id for each in past}
-    # raters begin at different checks
+    had = {each.item_id for each in past}
+    written = session.execute(_WRITTEN, {"campaign": campaign.id}).all()
+    checks = [item for item, kind in written if kind == ItemKind.ATTENTION]
+    begin = rater.id % max(1, len(checks))  # raters begin at different checks
     attention = [check for check in (*checks[begin:], *checks[:begin]) if check not in had]
     every = attention_every(campaign)
     answers = sum(each.submitted and each.kind not in WRITTEN_KINDS for each in past)
     if attention and answers // every > sum(each.kind == ItemKind.ATTENTION for each in past):
         due = [attention[0], *due]
-    tutorial = session.scalars(_TUTORIAL, {"campaign": campaign.id, "rater": rater.id})
     return Outlook(
         past=past,
-        tutorial=list(tutorial),
+        tutorial=[item for item, kind in written if kind == ItemKind.TUTORIAL and item not in had],
         due=due,
         shortlist=shortlist,
         third=[page.id for page in thirds],
@@ -284,7 +284,6 @@ def _open_items(
     adaptive, as_documents = settings.design == "adaptive", settings.by_documents
     values = {
         "campaign": campaign.id,
-        "k": campaign.ratings_per_item,
         "rater": rater.id,
         "now": now,
         "document": document if as_documents or settings.context else "",
@@ -438,13 +437,9 @@ _ASSIGNMENTS = (
 _MINE = select(Assignment.item_id).where(Assignment.rater_id == bindparam("rater"))
 
 
-_TUTORIAL = (
-    select(Item.id)
-    .where(
-        Item.campaign_id == bindparam("campaign"),
-        Item.kind == ItemKind.TUTORIAL,
-        Item.id.not_in(_MINE),
-    )
+_WRITTEN = (
+    select(Item.id, Item.kind)
+    .where(Item.campaign_id == bindparam("campaign"), Item.kind.in_(WRITTEN_KINDS))
     .order_by(Item.position)
 )
 
@@ -585,13 +580,6 @@ _THIRDS = (
         Item.kind == ItemKind.THIRD,
         ~select(Assignment.id).where(Assignment.item_id == Item.id, takes_place()).exists(),
     )
-    .order_by(Item.position)
-)
-
-
-_ATTENTION_CHECKS = (
-    select(Item.id)
-    .where(Item.campaign_id == bindparam("campaign"), Item.kind == ItemKind.ATTENTION)
     .order_by(Item.position)
 )
 
