@@ -382,35 +382,30 @@ def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
     done = Assignment.submitted_at.is_not(None)
     tutorial, written = Item.kind == ItemKind.TUTORIAL, Item.kind.in_(WRITTEN_KINDS)
     counts = (
-        select(
-            Assignment.rater_id,
-            func.count().filter(done, ~written).label("submitted"),
-            func.count().filter(Assignment.skipped_at.is_not(None)).label("skipped"),
-            func.count().filter(done, tutorial).label("tutorial"),
-            func.max(Assignment.submitted_at).label("last"),
-        )
-        .join(Item, Item.id == Assignment.item_id)
-        .where(Item.campaign_id == campaign_id)
-        .group_by(Assignment.rater_id)
-        .subquery()
+        func.count().filter(done, ~written),
+        func.count().filter(Assignment.skipped_at.is_not(None)),
+        func.count().filter(done, tutorial),
+        func.max(Assignment.submitted_at),
     )
     with database.session() as session:
         attention = attention_of(session, campaign_id)
         campaign, now = session.get_one(Campaign, campaign_id), database.now(session)
         finished = finished_raters(session, campaign, now) if campaign.state == "launched" else set()
         rows = session.execute(
-            select(Rater, counts.c.submitted, counts.c.skipped, counts.c.tutorial, counts.c.last)
-            .outerjoin(counts, counts.c.rater_id == Rater.id)
+            select(Rater, *counts)
+            .outerjoin(Assignment, Assignment.rater_id == Rater.id)
+            .outerjoin(Item, Item.id == Assignment.item_id)
             .where(Rater.campaign_id == campaign_id)
+            .group_by(Rater.id)
             .order_by(Rater.id)
         )
         return [
             from_row(
                 RaterProgress,
                 rater,
-                submitted=submitted or 0,
-                skipped=skipped or 0,
-                tutorial=examples or 0,
+                submitted=submitted,
+                skipped=skipped,
+                tutorial=examples,
                 attention=attention.get(rater.id, Attention()),
                 last_submit=last,
                 finished=rater.id in finished and rater.excluded_at is None,
