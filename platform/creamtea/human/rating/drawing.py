@@ -217,7 +217,7 @@ def as_work(
     campaign: Campaign,
     page: RaterPage,
     outlook: Outlook,
-    document_score: DocumentScore | None,
+    document_score: DocumentScore,
     *,
     draft: list[Any] | None = None,
     document: list[int | None] | None = None,
@@ -225,7 +225,6 @@ def as_work(
     revision: int = 1,
 ) -> Work:
     """Show the page to its rater; without `draft`, `document` and `comment` with what was drafted."""
-    whole = document_score or DocumentScore([], [], [])
     settings = settings_of(campaign.settings)
     domain = settings.domains.get(page.first_item.document, "")
     tutorial = page.first_item.kind == ItemKind.TUTORIAL
@@ -243,9 +242,9 @@ def as_work(
         document=page.first_item.page is not None,
         segments=page.segments(),
         draft=page.drafted() if draft is None else draft,
-        document_letters=whole.letters,
-        document_draft=whole.drafted(page) if document is None else document,
-        document_before=whole.before,
+        document_letters=document_score.letters,
+        document_draft=document_score.drafted(page) if document is None else document,
+        document_before=document_score.before,
         comment=(page.first_assignment.draft or {}).get("comment", "") if comment is None else comment,
         revision=revision,
         done=done,

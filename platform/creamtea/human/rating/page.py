@@ -369,15 +369,15 @@ def active_rater(session: Session, campaign: Campaign, rater_id: int) -> Rater:
 
 @dataclass(frozen=True)
 class DocumentScore:
-    """The scores of the whole document that a page asks for, one per distinct text.
+    """The scores of a whole document that a page asks for, one per distinct text; empty if it asks for none.
 
     `groups`: the systems with each text; `letters`: each text's letter on the page, "" if there is one text;
     `before`: the document's segments on earlier pages, with an output of each text.
     """
 
-    groups: Order
-    letters: list[str]
-    before: list[ReadBefore]
+    groups: Order = field(default_factory=list)
+    letters: list[str] = field(default_factory=list)
+    before: list[ReadBefore] = field(default_factory=list)
 
     def drafted(self, page: RaterPage) -> list[int | None]:
         """Return the draft's scores, one per text."""
@@ -386,6 +386,8 @@ class DocumentScore:
 
     def stored(self, session: Session, page: RaterPage, revision: int) -> list[int | None]:
         """Load the scores of a revision, one per text."""
+        if not self.groups:
+            return []
         rows = session.execute(
             select(Rating.system, Rating.document_step).where(
                 Rating.assignment_id == page.first_assignment.id, Rating.revision == revision
@@ -395,18 +397,18 @@ class DocumentScore:
         return [steps.get(group[0]) for group in self.groups]
 
 
-def document_score_of(session: Session, campaign: Campaign, page: RaterPage) -> DocumentScore | None:
-    """Return the document's score that this page asks for; None if it asks for none."""
+def document_score_of(session: Session, campaign: Campaign, page: RaterPage) -> DocumentScore:
+    """Return the scores of the document that this page asks for."""
     lead = page.first_item
     if lead.page is None or not settings_of(campaign.settings).document_score:
-        return None
+        return DocumentScore()
     rows = session.execute(
         select(Item.segment_index, Item.source, Item.systems, Item.outputs)
         .where(Item.campaign_id == campaign.id, Item.document == lead.document, Item.kind.in_(SYSTEM_KINDS))
         .order_by(Item.segment_index, Item.position)
     ).all()
     if any(segment > page.items[-1].segment_index for segment, *_ in rows):
-        return None  # a later page has the end
+        return DocumentScore()  # a later page has the end
     sources: dict[int, str] = {}
     texts: dict[tuple[int, int], str] = {}  # segment, system
     for segment, source, systems, outputs in rows:

@@ -125,8 +125,7 @@ def submit(
             differs = _answers_differ(page, protocol_of(campaign), stored, revision, answers)
             if revision == newest_revision(stored):  # older revisions have no comment
                 differs |= comment != (page.first_assignment.comment or "")
-            if document_score is not None:
-                differs |= list(document) != document_score.stored(session, page, revision)
+            differs |= list(document) != document_score.stored(session, page, revision)
             submitted = _submitted(session, page, revision, stored, document_score)
             return replace(submitted, differs=bool(answers) and differs)
         active_rater(session, campaign, rater_id)
@@ -159,8 +158,8 @@ def submit(
         for assignment, of_item, answered in zip(page.assignments, stored, scored, strict=True):
             each = zip(assignment.order, answered, strict=True)
             of_item[revision] = {system: answer for group, answer in each for system in group}
-        groups = [] if document_score is None else document_score.groups
-        of_texts = zip(groups, document, strict=True)  # `_check_document` has compared the lengths
+        # `_check_document` has compared the lengths
+        of_texts = zip(document_score.groups, document, strict=True)
         document_steps = {system: step for group, step in of_texts for system in group}
         _insert_ratings(session, page, stored, revision, document_steps, now)
         return _submitted(session, page, revision, stored, document_score)
@@ -257,10 +256,10 @@ def _check_proposed(answers: Sequence[Any], item: Item, assignment: Assignment) 
 
 
 def _check_document(
-    protocol: Protocol, given: Sequence[Any], document_score: DocumentScore | None, *, drafted: bool
+    protocol: Protocol, given: Sequence[Any], document_score: DocumentScore, *, drafted: bool
 ) -> None:
     """Raise RatingRefused if document scores are too many, too few, or not on the scale."""
-    texts = 0 if document_score is None else len(document_score.groups)
+    texts = len(document_score.groups)
     if len(given) != texts and not (drafted and not given):
         raise RatingRefused(f"{counted(len(given), 'score')} of the whole document instead of {texts}")
     try:
@@ -352,17 +351,9 @@ def _insert(dialect: str) -> Insert:
 
 
 def _submitted(
-    session: Session,
-    page: RaterPage,
-    revision: int,
-    stored: list[Stored],
-    document_score: DocumentScore | None,
+    session: Session, page: RaterPage, revision: int, stored: list[Stored], document_score: DocumentScore
 ) -> Submitted:
-    of_texts = (
-        []
-        if document_score is None
-        else zip(document_score.groups, document_score.stored(session, page, revision), strict=True)
-    )
+    of_texts = zip(document_score.groups, document_score.stored(session, page, revision), strict=True)
     document = {system: step for group, step in of_texts if step is not None for system in group}
     steps = [{system: answer.step for system, answer in of_item[revision].items()} for of_item in stored]
     return Submitted(
@@ -451,7 +442,7 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
                 for assignment, of_item in zip(page.assignments, stored, strict=True)
                 for group in assignment.order
             ]
-            document = None if document_score is None else document_score.stored(session, page, revision)
+            document = document_score.stored(session, page, revision)
             comment = page.first_assignment.comment
         now = database.now(session)
         outlook = load_outlook(session, campaign, rater, now)
