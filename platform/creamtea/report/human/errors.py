@@ -351,16 +351,15 @@ def _share(counts: Sequence[int], sizes: Sequence[int]) -> Cell:
 
 
 def _repairs(judged: RatedCampaign, by_system: dict[int, list[_Case]]) -> Table:
-    names: dict[str, None] = {}
-    for cases in by_system.values():
-        for case in cases:
-            # other decodings in the order of trial; not the output, other systems', post-edits or references
-            names |= {
-                name: None
-                for candidate in case.evidence.candidates
-                for name in candidate.names
-                if name != OUTPUT and not name.startswith((of_system(""), POST_EDIT, REFERENCE))
-            }
+    # other decodings in the order of trial; not the output, other systems', post-edits or references
+    names = dict.fromkeys(
+        name
+        for cases in by_system.values()
+        for case in cases
+        for candidate in case.evidence.candidates
+        for name in candidate.names
+        if name != OUTPUT and not name.startswith((of_system(""), POST_EDIT, REFERENCE))
+    )
     columns: list[Column] = []
     for place, name in enumerate(names):
         columns += [

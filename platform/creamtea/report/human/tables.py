@@ -85,11 +85,6 @@ class RatedCampaign:
             return f"the first of {len(LOOKS)} looks comes once {first:,} of {turns:,} are rated"
         return "no chain of pages connects all systems yet"
 
-    @property
-    def others(self) -> list[int]:
-        """Every system except the baseline, in the campaign's order."""
-        return [index for index in range(len(self.systems)) if index != self.baseline]
-
     def points(self, key: str, title: str, note: str = "", better: str = "") -> Column:
         """Return a column of points of the scale, as the protocol shows them."""
         points = self.protocol.points

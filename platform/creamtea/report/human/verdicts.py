@@ -196,7 +196,8 @@ def _compare(judged: RatedCampaign, baseline: int, system: int, flips: bool) -> 
 
 
 def against_baseline(judged: RatedCampaign, flips: bool) -> list[Pair]:
-    return compared(judged, [(judged.baseline, other) for other in judged.others], flips)
+    others = (system for system in range(len(judged.systems)) if system != judged.baseline)
+    return compared(judged, [(judged.baseline, other) for other in others], flips)
 
 
 def other_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> list[Pair]:
@@ -208,10 +209,9 @@ def other_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> list[Pair]:
 def better_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> set[tuple[int, int]]:
     """Return the pairs in which a system is better than the other, the better one first."""
     pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips=False, known=known)
-    found = {(pair.system, pair.baseline): pair.verdict.outcome for pair in pairs}
-    return {pair for pair, outcome in found.items() if outcome is Outcome.BETTER} | {
-        (other, one) for (one, other), outcome in found.items() if outcome is Outcome.WORSE
-    }
+    better = {(pair.system, pair.baseline) for pair in pairs if pair.verdict.outcome is Outcome.BETTER}
+    worse = {(pair.baseline, pair.system) for pair in pairs if pair.verdict.outcome is Outcome.WORSE}
+    return better | worse
 
 
 def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: str, about: str) -> Table:
