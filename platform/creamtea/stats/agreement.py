@@ -14,7 +14,7 @@ import numpy as np
 import scipy  # its Student's t in scipy.special; scipy.stats takes a second to import
 from numpy.typing import ArrayLike, NDArray
 
-from creamtea.stats.estimate import ROUNDING, Array, Estimate, MeanEstimate, mean_estimate
+from creamtea.stats.estimate import ROUNDING, Array, Estimate, MeanEstimate, mean_estimate, rows_of
 from creamtea.wording import counted
 
 MIN_GROUPS_ALPHA = 10  # groups for an interval of α: with fewer it covers less than 90 %
@@ -262,7 +262,8 @@ def rater_agreement(
     others are only these raters, so that excluded raters are compared with those who count. ValueError for
     vectors of other lengths.
     """
-    who, outputs, owner = np.asarray(rater), np.asarray(output, dtype=np.int64), np.asarray(items)
+    who, outputs = np.asarray(rater, dtype=np.int64), np.asarray(output, dtype=np.int64)
+    owner = np.asarray(items)
     together = owner if groups is None else np.asarray(groups)
     if together.shape != owner.shape:
         raise ValueError(f"{together.shape} groups for {owner.shape} outputs")
@@ -272,12 +273,8 @@ def rater_agreement(
     counts = np.ones(who.shape, bool) if counting is None else np.isin(who, list(counting))
     totals = np.bincount(outputs[counts], points[counts], minlength=len(owner))
     many = np.bincount(outputs[counts], minlength=len(owner))
-    by_rater = np.argsort(who, kind="stable")
-    asked = np.asarray(raters, dtype=who.dtype)
-    bounds = [np.searchsorted(who[by_rater], asked, side) for side in ("left", "right")]
     agreements = []
-    for each, first, last in zip(raters, *bounds, strict=True):
-        of_rater = by_rater[first:last]
+    for each, of_rater in rows_of(who, raters):
         here, mine, itself = outputs[of_rater], points[of_rater], counts[of_rater]
         # a rater's own score is left out
         theirs = many[here] - itself

@@ -7,7 +7,7 @@ is the one place that turns it into an interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import variance
 
@@ -191,6 +191,15 @@ def numbered(labels: ArrayLike) -> NDArray[np.int64]:
     """Number the labels (m,) from 0, in ascending order: equal numbers for equal labels."""
     numbers: NDArray[np.int64] = np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64)
     return numbers
+
+
+def rows_of(owner: NDArray[np.int64], wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield each of the wanted owners of rows (n,), with its rows in their order."""
+    order = np.argsort(owner, kind="stable")
+    asked = np.asarray(wanted, dtype=np.int64)
+    bounds = [np.searchsorted(owner[order], asked, side) for side in ("left", "right")]
+    for number, first, last in zip(wanted, *bounds, strict=True):
+        yield number, order[first:last]
 
 
 def aligned(*vectors: ArrayLike) -> list[Array]:

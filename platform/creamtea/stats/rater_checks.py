@@ -15,7 +15,7 @@ import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 from numpy.typing import ArrayLike, NDArray
 
-from creamtea.stats.estimate import ROUNDING, Array
+from creamtea.stats.estimate import ROUNDING, Array, rows_of
 from creamtea.stats.resampling import SEED
 
 OWN_OUTPUT = 3.0  # weight of a rating of the same output, in ratings of the segment's other outputs
@@ -53,12 +53,8 @@ def expected_scores(
         np.bincount(system_of[counts], minlength=systems),
         _sums(system_of[counts], z[counts], systems),
     )
-    by_rater = np.argsort(rater_of, kind="stable")
-    asked = np.asarray(raters, dtype=np.int64)
-    bounds = [np.searchsorted(rater_of[by_rater], asked, side) for side in ("left", "right")]
     predictions = {}
-    for number, start, end in zip(raters, *bounds, strict=True):
-        rows = by_rater[start:end]
+    for number, rows in rows_of(rater_of, raters):
         counted = rows[counts[rows]]  # the rater's share of the sums, subtracted to leave the others'
         ratings_of_system = system_totals[0] - np.bincount(system_of[counted], minlength=systems)
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -85,9 +85,6 @@ class ArtefactStore:
         protocols = {self.fs.protocol} if isinstance(self.fs.protocol, str) else set(self.fs.protocol)
         self._whole_uploads = bool(protocols & OBJECT_STORES)
 
-    def __repr__(self) -> str:
-        return f"ArtefactStore({self.root!r})"
-
     # ------------------------------------------------------------ objects
 
     def put_folder(self, folder: Path) -> list[StoredFile]:
@@ -183,7 +180,7 @@ class ArtefactStore:
         """Return an object's content; DamagedArtefact if it does not match the digest."""
         with self.open(digest, verify=False) as file:
             content = file.read()
-        if hash_of(io.BytesIO(content)) != digest:
+        if hashlib.sha256(content).hexdigest() != digest:
             raise self._damaged(digest)
         return content
 

@@ -426,9 +426,7 @@ class StudyPlanner:
             self.subwords_of(name)  # looks at the folder
         params = TrainParams(
             objective=variant.objective,
-            architecture=variant.architecture
-            if imported is None
-            else self.files.architecture(imported.marian),
+            architecture=self.files.architecture(imported.marian) if imported else variant.architecture,
             nvs=variant.nvs,
             training=variant.training,
             seed=seed,
@@ -582,11 +580,9 @@ class StudyPlanner:
             **self.lexicon_input(system),
         }
         params = RecallParams(selection=system.selection, sweep=self.study.recall, precision=system.precision)
-        if not system.selection.needs_model:
+        if not system.selection.needs_model:  # all precisions share the step
             del inputs["train"]
-            params = params.model_copy(
-                update={"precision": "fp32"}
-            )  # no model runs: all precisions share the step
+            params = params.model_copy(update={"precision": "fp32"})
         self.add(RECALL, place, params, inputs, labels)
 
     # ------------------------------------------------------------ across systems
