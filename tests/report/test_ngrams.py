@@ -8,7 +8,7 @@ from filled_study import fill_study, lines
 from creamtea.report.build import build_report
 from creamtea.report.cells import Measured, StudyResults
 from creamtea.report.model import Section, Table
-from creamtea.report.outputs import build_ngrams, ngrams_on_test_set
+from creamtea.report.outputs import build_ngrams
 from creamtea.store.database import Database
 from creamtea.words import joined, words_of_language
 
@@ -26,7 +26,9 @@ def test_a_system_that_always_says_more_is_told_by_its_words(database: Database)
         block.key for _, block in report.walk() if isinstance(block, Table) and block.heading == "n-gram"
     ] == ["tapir-lexicon"]
     assert "ngrams" not in {section.key for section in build_report(database, study, complete=False).sections}
-    (own,) = ngrams_on_test_set(build_ngrams(database, study), "narwhal").blocks
+    ngrams = build_ngrams(database, study).only("narwhal")
+    assert ngrams is not None
+    (own,) = ngrams.blocks
     assert isinstance(own, Section)
     assert own == report.section("ngrams/narwhal")
 

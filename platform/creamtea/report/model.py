@@ -281,6 +281,15 @@ class Section:
     test_set: str = ""  # the test set that all of it is about
     folded: bool = False
 
+    def only(self, test_set: str) -> Section | None:
+        """Return the section without other test sets' sections; None if nothing is left."""
+        if self.test_set not in ("", test_set):
+            return None
+        blocks = (block.only(test_set) if isinstance(block, Section) else block for block in self.blocks)
+        kept = tuple(block for block in blocks if block is not None)
+        before, after = (any(isinstance(block, Section) for block in each) for each in (self.blocks, kept))
+        return None if before and not after else replace(self, blocks=kept)
+
 
 Block = Section | Table | Figure | Choice | Texts | Notes | Warnings | Facts
 Kind = TypeVar("Kind", Section, Table)
@@ -350,7 +359,7 @@ class Document:
             sections=tuple(
                 kept
                 for section in self.sections
-                if (kept := section if keep(section) else _of_test_set(section, test_set)) is not None
+                if (kept := section if keep(section) else section.only(test_set)) is not None
             ),
         )
 
@@ -375,18 +384,6 @@ def _headings(blocks: Iterable[Block], above: str, level: int) -> Iterator[Headi
             yield Heading(level, block.title, path)
         if isinstance(block, Section):
             yield from _headings(block.blocks, path, level + bool(block.title))
-
-
-def _of_test_set(section: Section, test_set: str) -> Section | None:
-    """Return a section without other test sets' sections; None if nothing is left."""
-    if section.test_set not in ("", test_set):
-        return None
-    blocks = (
-        _of_test_set(block, test_set) if isinstance(block, Section) else block for block in section.blocks
-    )
-    kept = tuple(block for block in blocks if block is not None)
-    before, after = (any(isinstance(block, Section) for block in each) for each in (section.blocks, kept))
-    return None if before and not after else replace(section, blocks=kept)
 
 
 def column_meanings(columns: Iterable[Column]) -> tuple[Facts, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -299,13 +299,3 @@ def _ngrams_table(system: str, baseline: str, found: Sequence[CharacteristicNGra
     about = "Numbers of segments that have the n-gram."
     about += f" {left_out:,} more n-grams are significant." if left_out else ""
     return Table(system, f"{system} against {baseline}", "n-gram", columns, rows, about, folded=True)
-
-
-def ngrams_on_test_set(section: Section, test_set: str) -> Section:
-    """Keep the n-grams of one test set."""
-    return replace(
-        section,
-        blocks=tuple(
-            block for block in section.blocks if isinstance(block, Section) and block.test_set == test_set
-        ),
-    )

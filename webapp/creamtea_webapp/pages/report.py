@@ -21,7 +21,7 @@ from creamtea.orders.rows import LIVE
 from creamtea.orders.submission import UnreadableStudy, cancel, requeue
 from creamtea.report.build import build_report
 from creamtea.report.model import Document, Fact, Heading, Section
-from creamtea.report.outputs import build_ngrams, ngrams_on_test_set
+from creamtea.report.outputs import build_ngrams
 from creamtea.report.vega import vega_lite
 from creamtea.report.watching import Watched, watch
 from creamtea.store.database import Database
@@ -236,8 +236,8 @@ def page() -> None:
     if campaigns is not None:  # resampling takes longest: everything else is there to read before it
         with campaigns[0]:
             _campaigns(report, campaigns[1], place)
-    ngrams = ngrams_on_test_set(_ngrams(database, report.number, report.facts), test_set)
-    if ngrams.blocks:
+    ngrams = _ngrams(database, report.number, report.facts).only(test_set)
+    if ngrams is not None and ngrams.blocks:
         with characteristic:
             blocks.show_section(ngrams, place)
 
