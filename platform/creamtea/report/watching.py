@@ -238,7 +238,7 @@ def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
         took = duration((end - start).total_seconds())
         rows.append(
             {
-                "lane": _lane(*lane),
+                "lane": f"{lane[0]} ({lane[1]})",
                 "kind": kind,
                 "step": step_title(node),
                 "from": begun,
@@ -247,7 +247,7 @@ def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
             }
         )
     minutes = vega.quantity("from", "minutes since the study was submitted", zero=True, padding=0)
-    lanes = [_lane(*lane) for lane in sorted(free)]
+    lanes = [f"{machine} ({number})" for machine, number in sorted(free)]
     styles = vega.styles(sorted((row["kind"] for row in rows), key="other".__eq__))
     encoding: Spec = {
         "x": minutes,
@@ -259,10 +259,6 @@ def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
     bars = {"mark": {"type": "bar", "stroke": vega.GREY, "strokeWidth": 0.5}, "encoding": encoding}
     left_out = (counted(len(runs) - len(longest), "shorter step"),) if len(runs) > len(longest) else ()
     return vega.figure("timeline", "When and where steps ran", rows, [bars], left_out, names=lanes)
-
-
-def _lane(machine: str, number: int) -> str:
-    return f"{machine} ({number})"
 
 
 # ---------------------------------------------------------------- how trainings develop

@@ -30,6 +30,7 @@ LETTER, SMALL, BETWEEN, NAME = 0.47, 0.4, 1.1, 9.0  # rem of letters, between co
 def to_html(report: Document, outputs: Sequence[Outputs] = ()) -> str:
     """Write every block, the outputs, and the notes of cells at the end."""
     notes, numbers = text.Footnotes(), count(1)
+    rules = (HERE / "report.css").read_text(encoding="utf-8")
 
     def draw(figure: Figure) -> Markup:
         return Markup(vega.inline_svg(figure, next(numbers)))  # noqa: S704 - `vega` keeps shapes and text only
@@ -38,7 +39,7 @@ def to_html(report: Document, outputs: Sequence[Outputs] = ()) -> str:
         _environment()
         .get_template("report.html")
         .render(
-            css=_css(),
+            css=Markup(f"{block_styles()}\n{table_styles()}\n{rules}"),  # noqa: S704 - files of this package
             report=report,
             mark=notes.mark,
             notes=lambda: notes.notes,
@@ -149,9 +150,3 @@ def _environment() -> Environment:
         "width_class": _width_class,
     }
     return environment
-
-
-@cache
-def _css() -> Markup:
-    rules = (HERE / "report.css").read_text(encoding="utf-8")
-    return Markup(f"{block_styles()}\n{table_styles()}\n{rules}")  # noqa: S704 - files of this package

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlalchemy import select
 
@@ -25,7 +26,6 @@ from creamtea.papers.catalogue import (
     Paper,
     Place,
     Size,
-    Wanted,
     wanted_cells,
 )
 from creamtea.papers.catalogue import Row as PaperRow
@@ -100,7 +100,6 @@ class Reports:
         self.paper = paper
         self._database = database
         self._read: dict[str, StudyReport | str | None] = {}
-        self._names: set[str] | None = None
 
     def read(self, collection: str, member: str) -> StudyReport | str | None:
         """Return the report, or why it cannot be read; None if the database has no such study."""
@@ -111,10 +110,12 @@ class Reports:
 
     def has(self, collection: str, member: str) -> bool:
         """Return whether the database has the study, without building its report."""
-        if self._names is None:
-            with self._database.session() as session:
-                self._names = set(session.scalars(select(StudyRow.name).distinct()))
         return self.paper.collections[collection].members[member].name in self._names
+
+    @cached_property
+    def _names(self) -> set[str]:
+        with self._database.session() as session:
+            return set(session.scalars(select(StudyRow.name).distinct()))
 
     def _find(self, name: str) -> StudyReport | str | None:
         finished_first = (StudyRow.state != "succeeded", StudyRow.id.desc())
@@ -144,10 +145,10 @@ def our_values(
     not_run: list[OurValue] = []
     for wanted in wanted_cells(reports.paper, exhibit, size, row, column):
         collection = reports.paper.collections[wanted.collection]
-        values = {
-            collection.members[member].name: _of_member(reports, wanted, member, column.factor)
-            for member in wanted.members
-        }
+        values: dict[str, OurValue | None] = {}
+        for member in wanted.members:
+            study, report = collection.members[member].name, reports.read(wanted.collection, member)
+            values[study] = None if report is None else _value(report, study, wanted.place, column.factor)
         found = [value for value in values.values() if value is not None]
         if len(found) == len(values):
             known.append(found[0] if len(found) == 1 else mean_of(found, collection.title))
@@ -158,16 +159,10 @@ def our_values(
     return sorted(known, key=lambda ours: ours.cell.state not in SHOWN) or not_run[:1]
 
 
-def _of_member(reports: Reports, wanted: Wanted, member: str, factor: float | None) -> OurValue | None:
-    """Return a study's value; None if the database has no such study."""
-    study = reports.paper.collections[wanted.collection].members[member].name
-    report = reports.read(wanted.collection, member)
+def _value(report: StudyReport | str, study: str, place: Place, factor: float | None) -> OurValue:
+    """Return a study's value; `report` may say why it cannot be read."""
     if isinstance(report, str):
         return OurValue(Cell("unavailable", report), study)
-    return None if report is None else _value(report, study, wanted.place, factor)
-
-
-def _value(report: StudyReport, study: str, place: Place, factor: float | None) -> OurValue:
     chosen_of = ""
     if isinstance(place, OfSelection):
         size = selection_size(report.spec, place.selection_of)
