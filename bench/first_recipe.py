@@ -3,8 +3,9 @@
     python bench/first_recipe.py train.en train.de [--pairs 5000] [--seconds 290] [--set KEY=VALUE ...]
 
 The pairs of all files are shuffled, always alike: 500 are for test, 300 for development, and the first of the
-rest that share no sentence with those are trained on. SOURCE TARGET may be repeated. --set changes the study
-that `creamtea init` writes, as it does for `creamtea run`.
+rest that share no sentence with those are trained on. --more takes a second test set, `more`, from the pairs
+that are left. SOURCE TARGET may be repeated. --set changes the study that `creamtea init` writes, as it does
+for `creamtea run`.
 
 Seconds of the processor count, so that other programs hardly matter: those of updates and of segmenting text
 anew, not those of validations. A linear schedule falls to 0 at their end.
@@ -36,6 +37,7 @@ SETTINGS = (
     "variants.softmax.training.autocast=none",
     "variants.softmax.training.checkpoint_every=1000000000",  # its time would count
 )
+MORE = "test_sets.more={kind: files, source: more.src, target: more.tgt}"
 
 
 class TimedTrainer(Trainer):
@@ -66,6 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path, metavar="SOURCE TARGET")
     parser.add_argument("--pairs", type=int, default=5000, help="to train on")
+    parser.add_argument("--more", type=int, default=0, metavar="PAIRS", help="of a second test set")
     parser.add_argument("--seconds", type=float, default=290.0, help="for each seed")
     parser.add_argument("--seeds", default="1, 2")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the study")
@@ -73,12 +76,13 @@ def main() -> None:
     TimedTrainer.seconds = options.seconds
     train.Trainer = TimedTrainer  # type: ignore[attr-defined, misc]
     with tempfile.TemporaryDirectory() as folder:
-        study = write_study(options.files, options.pairs, Path(folder))
-        run(study, [*options.set, *SETTINGS, f"variants.softmax.seeds=[{options.seeds}]"])
+        study = write_study(options.files, options.pairs, Path(folder), options.more)
+        settings = [*options.set, *SETTINGS, f"variants.softmax.seeds=[{options.seeds}]"]
+        run(study, [*settings, MORE] if options.more else settings)
 
 
-def write_study(files: list[Path], count: int, folder: Path) -> Path:
-    """Draw the three sets and let `creamtea init` write the study of them."""
+def write_study(files: list[Path], count: int, folder: Path, more: int = 0) -> Path:
+    """Draw the sets and let `creamtea init` write the study of them."""
     names = zip(files[::2], files[1::2], strict=True)
     rest = [pair for both in names for pair in zip(*map(lines_of, both), strict=True)]
     random.Random(1).shuffle(rest)
@@ -86,7 +90,11 @@ def write_study(files: list[Path], count: int, folder: Path) -> Path:
     for name, size in HELD_OUT.items():
         sets[name], rest = rest[:size], rest[size:]
         held_out.update(*sets[name])
-    sets["train"] = [pair for pair in rest if held_out.isdisjoint(pair)][:count]
+    kept = [pair for pair in rest if held_out.isdisjoint(pair)]
+    sets["train"], left = kept[:count], kept[count:]
+    if more:
+        trained_on = {sentence for pair in sets["train"] for sentence in pair}
+        sets["more"] = [pair for pair in left if trained_on.isdisjoint(pair)][:more]
     for name, drawn in sets.items():
         for side, lines in zip(("src", "tgt"), zip(*drawn, strict=True), strict=True):
             (folder / f"{name}.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
