@@ -341,7 +341,7 @@ def points(encoding: Spec, size: int) -> Spec:
 # anything of the page's reader. Inside a page, only shapes and text are kept.
 
 
-WIDTH = 520  # pixels
+EXPORT_WIDTH = 520  # pixels of a figure in a file of its own
 INLINE_WIDTH = 420  # pixels of a figure inside a page, which scales from a phone's width to 34rem
 PNG_SCALE = 2.0
 VEGA_LITE = "6.1"
@@ -401,7 +401,7 @@ def _drawn(spec: str) -> str:
 
 
 def _sized(figure: Figure) -> Spec:
-    return {**_clean(vega_lite(figure)), "width": WIDTH}
+    return {**_clean(vega_lite(figure)), "width": EXPORT_WIDTH}
 
 
 def _keep(element: ET.Element, prefix: str) -> None:
