@@ -54,6 +54,23 @@ def test_modules_that_tests_share_have_names_of_their_own() -> None:
     assert [path for path in files if CHANGES_PATH.search(path.read_text(encoding="utf-8"))] == []
 
 
+def test_no_module_gives_a_name_twice() -> None:
+    # the second WIDTH of a module, for exported figures, once replaced the one that labels are placed by
+    roots = ("platform/creamtea", "workers/creamtea_workers", "webapp/creamtea_webapp")
+    twice = []
+    for path in (file for root in roots for file in (ROOT / root).rglob("*.py")):
+        names = Counter[str]()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                names[node.name] += 1
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                parts = (part for target in targets for part in ast.walk(target))
+                names.update(part.id for part in parts if isinstance(part, ast.Name))
+        twice += [f"{path.name}: {name}" for name, count in names.items() if count > 1]
+    assert twice == []
+
+
 def test_the_slowest_files_are_there_once() -> None:
     assert [name for name in SLOWEST if not (ROOT / "tests" / name).is_file()] == []
     assert len(set(SLOWEST)) == len(SLOWEST)
