@@ -490,16 +490,3 @@ def test_coverage_is_that_of_the_page_within_chance(key: tuple[str, str]) -> Non
         stated, abs=3.5 * math.sqrt(stated * (1 - stated) / found.simulations)
     )
     assert f"| {' | '.join(key)} | {CASES[key].simulations:,} | {HOLDING[key]} |" in PAGE.read_text()
-
-
-def test_one_seed_against_several_and_few_repetitions_have_none() -> None:
-    seeds = "1 and 3 seeds the first varying five times as much; error over segments 0.7"
-    found = interval_coverage.simulate(CASES["difference over segments and seeds", seeds], quick=True)
-    assert (found.intervals, found.false_alarms) == (0, 0.0)
-    few = CASES["latency, median over repetitions", "3 repetitions, 0% disturbed"]
-    assert interval_coverage.simulate(few, quick=True).coverage is None
-
-
-def test_the_page_has_every_row() -> None:
-    rows = [line.strip(" |").split(" | ") for line in PAGE.read_text().splitlines() if " | " in line]
-    assert CASES.keys() <= {(row[0], row[1]) for row in rows}

@@ -194,7 +194,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-@pytest.mark.parametrize("part", ["0.02", LARGE])
+@pytest.mark.parametrize("part", ["0.05", LARGE])
 def test_a_training_begins_from_the_checkpoint_before_a_damaged_one_and_ends_the_same(
     part: str, damage: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
