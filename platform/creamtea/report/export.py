@@ -241,10 +241,7 @@ def to_latex(table: Table) -> str:
         lines += [r"\addlinespace"] if number else []
         columns = [[text.row_name(row), row.description]]
         for column in table.columns:
-            cell = text.shown(row.cells[column.key], column)
-            first, *rest = cell.change or [""]
-            change = [first + notes.mark(cell.change_note), *rest] if cell.change else []
-            columns.append([cell.value + notes.mark(cell.note), *cell.details, *change])
+            columns.append(text.shown(row.cells[column.key], column).lines(notes))
         for height, parts in enumerate(zip_longest(*columns, fillvalue="")):
             if any(parts):
                 lines.append(_line(list(parts), small=height > 0))

@@ -99,12 +99,7 @@ class _Printer:
         return "\n".join(lines)
 
     def _cell(self, cell: Cell, column: Column) -> str:
-        shown = text.shown(cell, column)
-        parts = [shown.value + self.notes.mark(shown.note), *shown.details]
-        if shown.change:
-            first, *rest = shown.change
-            parts += [first + self.notes.mark(shown.change_note), *rest]
-        return "<br>".join(map(plain, parts))
+        return "<br>".join(map(plain, text.shown(cell, column).lines(self.notes)))
 
 
 def _figure(figure: Figure) -> str:

@@ -110,6 +110,14 @@ class ShownCell:
     change_note: str
     change_state: str  # "better" or "worse" where it is significant, else what became of the comparison
 
+    def lines(self, notes: Footnotes) -> list[str]:
+        """Return value, details and difference; the marks of their notes follow value and difference."""
+        lines = [self.value + notes.mark(self.note), *self.details]
+        if self.change:
+            first, *rest = self.change
+            lines += [first + notes.mark(self.change_note), *rest]
+        return lines
+
 
 def shown(cell: Cell, column: Column) -> ShownCell:
     deviation = "" if cell.deviation is None else f"± {number(cell.deviation, column)}"
