@@ -440,7 +440,7 @@ _MINE = select(Assignment.item_id).where(Assignment.rater_id == bindparam("rater
 _WRITTEN = (
     select(Item.id, Item.kind)
     .where(Item.campaign_id == bindparam("campaign"), Item.kind.in_(WRITTEN_KINDS))
-    .order_by(Item.position)
+    .order_by(Item.kind, Item.position)  # as the index has them: by position alone, SQLite reads all items
 )
 
 
