@@ -221,6 +221,7 @@ def test_nothing_went_wrong_in_the_browser(reader) -> None:
 def test_the_address_of_a_section_opens_it_until_the_link_is_withdrawn(site, open_page) -> None:
     """The open page ends then, and saves nothing."""
     page = open_page(site.new_link("reader"))
+    page.get_by_role("link", name="quagga").wait_for()  # signed in
     page.goto(f"{site.url}/?study=quagga#provenance")  # as somebody who was sent it
     expect(page.get_by_role("heading", name="Provenance")).to_be_in_viewport()
     page.get_by_text("Versions, seeds, hardware").wait_for()
