@@ -37,7 +37,8 @@ BIAS = "final_logits_bias"
 POSITIONS = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
 TYPES = {"F32": 4, "F16": 2, "BF16": 2}  # bytes of a number
 MAX_CONFIG, MAX_VOCABULARY, MAX_SPM, MAX_HEADER = 1 << 20, 1 << 26, 1 << 26, 1 << 24  # bytes
-APART = "an output layer apart from embeddings that source and target share"  # of which we have none
+# creamtea has no such layer
+APART = "an output layer apart from embeddings that source and target share"
 KNOWN_SHARE = 0.5  # a vocabulary must hold this share of its SentencePiece model's pieces
 _PICKLES = ("pytorch_model.bin", "tf_model.h5", "flax_model.msgpack", "rust_model.ot")
 _CONVERT = (

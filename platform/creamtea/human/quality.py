@@ -46,13 +46,13 @@ from creamtea.words import KANA_OR_HAN, UNSPACED, WORDS_PER_CHARACTER, WORDS_PER
 
 RUN_BY_CHANCE = 0.001  # runs that chance makes more seldom are the rater's
 MIN_ITEMS = 10  # for times, equal scores and runs
-MIN_CLUES = 10  # pairs of controls, and scores of which others let expect something
+MIN_CLUES = 10  # pairs of controls; scores that other raters' scores predict
 NONE = -1  # in a column of numbers
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What raters answered last, in columns: answers in the order of submission, and their scores.
+    """The raters' last answers as columns: answers in the order of submission, and their scores.
 
     The scores of an answer are in the order in which its outputs were shown. Systems with the same text share
     a place.
@@ -150,7 +150,7 @@ def read_answers(session: Session, ratings: Ratings) -> Answers:
 
 @dataclass(frozen=True)
 class Measures:
-    """What the checks judge. None: there is nothing to measure it by."""
+    """The measures that the checks judge; None where no answer allows the measure."""
 
     answers: int
     bad_differences: Array  # (pairs,) original − bad reference of the same system by the same rater

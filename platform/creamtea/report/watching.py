@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, load_only
 
 from creamtea.contract.step import RUNNING_LOSS, LiveView, Resources
 from creamtea.orders.controllers import live_controller
@@ -151,7 +151,9 @@ def _waiting(
     """Group waiting steps by what they wait for in the end: a step that runs or could run."""
     waiting: dict[str, list[str]] = defaultdict(list)
     queued = [key for key, node in nodes.items() if node.state == "ready"]
-    ready = {row.key: row for row in session.scalars(select(StepRow).where(StepRow.key.in_(queued)))}
+    shown = load_only(StepRow.key, StepRow.not_before, StepRow.resources, StepRow.error)
+    rows = session.scalars(select(StepRow).where(StepRow.key.in_(queued)).options(shown))
+    ready = {row.key: row for row in rows}
     busy = sum(node.state == "running" for node in nodes.values())
     roots = _roots(session, nodes)
     position = {key: place for place, key in enumerate(nodes)}

@@ -70,7 +70,7 @@ def find_format(name: str) -> Format:
 
 
 def recognise(path: Path) -> str:
-    """Return the name of the format of what is at `path`; InputError if it has none."""
+    """Return the name of the format of a file or folder; InputError if no format recognises it."""
     text = "" if path.is_dir() else read_text(path)
     if not path.is_dir() and not first_line(text):
         raise InputError(f"{path.name}: an empty file; give a file with ratings")
@@ -151,7 +151,7 @@ def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Imported:
-    """How much was stored, or would be, and how much of what was not."""
+    """Counts of an import, or of a dry run: what is stored, and each kind of loss."""
 
     campaign: str
     systems: int

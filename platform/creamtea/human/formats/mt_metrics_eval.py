@@ -542,7 +542,7 @@ def _ratings(
     marked: Mapping[Cell, Sequence[_Marked]],
     rated: Callable[..., GivenRating],
 ) -> tuple[list[GivenRating], dict[str, int]]:
-    """Return the ratings, as `rated` makes them, and counts of what is not kept."""
+    """Make the ratings by `rated`; also count the scores and errors that are not kept, by their reasons."""
     ratings: list[GivenRating] = []
     if not found.marks_errors:
         for cell, score in scores.items():

@@ -150,7 +150,7 @@ def _check_says_enough(output: TutorialOutput, protocol: Protocol) -> None:
 
 
 def _expected_spans(spans: Sequence[ExpectedSpan], text: str, protocol: Protocol) -> list[StoredSpan]:
-    """Return the errors that must be marked, as they are stored. ValueError for one that nobody can mark."""
+    """Return the errors that must be marked, as they are stored; ValueError if nobody can mark one."""
     if not isinstance(protocol, MarksErrors):
         raise ValueError(f"raters mark no errors in {protocol.name}")
     for span in spans:

@@ -1,7 +1,7 @@
-"""What a campaign is made from: texts and documents, of a study's outputs or of files.
+"""Read the texts and documents that a campaign is made from, out of a study or out of files.
 
-Of a study only rows and their labels are read, never how a system came to its outputs. Where several training
-seeds have outputs of a system, its first ones in the order of the plan are taken.
+A study's settings are not read, only its rows and their labels. If several training seeds have outputs of a
+system, those of the first seed in the order of the plan are taken.
 
 Files hold the sources, outputs, references and documents of one direction. Two layouts are read:
 - text files with one line per segment, as mt-metrics-eval names them: `sources/PAIR.txt`,

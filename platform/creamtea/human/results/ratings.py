@@ -544,7 +544,7 @@ class PlannedUnit:
 
 
 def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -> list[Standing]:
-    """Compare every system with the baseline, over documents of which all ratings are in.
+    """Compare every system with the baseline, over the documents that have all their ratings.
 
     Segments that stand alone are their own documents.
     """
