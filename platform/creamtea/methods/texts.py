@@ -142,7 +142,8 @@ class Alignment(Strict):
     """
 
     aligner: Literal["em", "eflomal", "table"] = "em"  # where the lexicon comes from
-    iterations: Positive = 5  # [iterations] of em
+    # [iterations] of em; its likelihood hardly grows after ten
+    iterations: Annotated[int, Field(ge=1, le=1000)] = 5
     max_k: Positive = 1000  # [candidates] stored per source subword
     table: str | None = None  # of `aligner: table`: path, relative to --data
 

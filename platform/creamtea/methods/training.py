@@ -13,7 +13,8 @@ SelectBy = Literal["loss", "perplexity", "bleu", "per", "levenshtein"]
 
 
 class Training(Strict):
-    batch_tokens: Positive = 4096  # [target subwords] of a batch, padding included
+    # [target subwords] of a batch, padding and the end of a sentence included
+    batch_tokens: Annotated[int, Field(ge=2, le=10**9)] = 4096
     # [sentence pairs] of a batch, instead of `batch_tokens`
     batch_sentences: Positive | None = unstated(None)
     accumulate: Positive = 1  # [batches] per update

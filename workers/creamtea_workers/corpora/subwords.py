@@ -196,21 +196,22 @@ class SubwordModel:
     source_pieces = pieces
 
     def offsets(self, text: str) -> list[Offset]:
-        """Return the subwords of normalised text with their characters.
+        """Return the subwords of a text with their characters. ValueError if the text is not normalised."""
+        return [offset for _, offset in _located(self._processor, text)]
 
-        ValueError if `text` is not normalised: offsets into another text would be meaningless.
-        """
-        if text != normalise(text):
-            raise ValueError("offsets are only defined for normalised text")
-        pieces: list[str] = self._processor.encode(text, out_type=str)
-        if "".join(pieces) != (BLANK + text.replace(" ", BLANK) if text else ""):
-            raise ValueError(f"SentencePiece changed the text: {text!r} became {pieces}")
-        result, position = [], -1  # the mark before the first word stands before the text
-        for piece, id_ in zip(pieces, self._processor.encode(text), strict=True):
-            end = position + len(piece)
-            result.append(Offset(id_, position + piece.startswith(BLANK), end))
-            position = end
-        return result
+
+def _located(processor: sentencepiece.SentencePieceProcessor, text: str) -> Iterator[tuple[str, Offset]]:
+    """Yield the subwords of a text with their characters. ValueError if the text is not normalised.
+
+    The characters are those before SentencePiece normalises them (½ is one, 1⁄2 in the subword). Those of a
+    text that is not normalised would be no characters of the text that is encoded elsewhere.
+    """
+    if text != normalise(text):
+        raise ValueError("offsets are only defined for normalised text")
+    end = 0
+    for piece in processor.encode(text, return_type="proto").pieces:
+        start, end = end, end + len(piece.surface)
+        yield piece.piece, Offset(piece.id, start + piece.surface.startswith(" "), end)
 
 
 # Vocabularies of characters or tokens, one for each side of a word-level task.
@@ -432,19 +433,11 @@ class MarianSubwords:
         return [self._source_names[int(id_)] for id_ in ids]
 
     def offsets(self, text: str) -> list[Offset]:
-        """Return the target's subwords with the characters of `text`. ValueError if `text` is not normalised.
-
-        The characters are those before SentencePiece normalises them (½ is one of `text`, and 1⁄2 in the
-        subword).
-        """
-        if text != normalise(text):
-            raise ValueError("offsets are only defined for normalised text")
-        result, end = [], 0
-        for piece in self._processors[1].encode(text, return_type="proto").pieces:
-            start, end = end, end + len(piece.surface)
-            blank = piece.surface.startswith(" ")
-            result.append(Offset(self._ids[1].get(piece.piece, UNK), start + blank, end))
-        return result
+        """Return the target's subwords with their characters. ValueError if the text is not normalised."""
+        return [
+            offset._replace(id=self._ids[1].get(piece, UNK))
+            for piece, offset in _located(self._processors[1], text)
+        ]
 
     def _source_pieces(self, line: str) -> list[str]:
         text = normalise(line)

@@ -146,14 +146,14 @@ class RecallTask(NamedTuple):
 # of a test set, as "to pass on" is in IdiomTranslationDS, the micro-average is mostly about that idiom.
 
 
-_NO_IDIOM = "no segment of this test set has an annotated idiom"
+NO_IDIOM = "no segment of this test set has an annotated idiom"
 # why a scope may have nothing to count
 NOTHING = {
     "sentence": "the references of this test set are empty",
-    "idiom": _NO_IDIOM,
-    "idiom_macro": _NO_IDIOM,
-    "idiom_words": _NO_IDIOM,
-    "idiom_words_macro": _NO_IDIOM,
+    "idiom": NO_IDIOM,
+    "idiom_macro": NO_IDIOM,
+    "idiom_words": NO_IDIOM,
+    "idiom_words_macro": NO_IDIOM,
 }
 
 

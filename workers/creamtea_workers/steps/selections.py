@@ -31,6 +31,7 @@ from creamtea_workers.search.translator import TrainedModel
 from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.nvs import Logits, WordVotes, counts_above, logit, nvs_logits, wanted_of
 from creamtea_workers.selection.recall import (
+    NO_IDIOM,
     NOTHING,
     Counts,
     Ids,
@@ -277,7 +278,6 @@ def threshold_for(descending: Logits, budget: int) -> tuple[float, int]:
 CONTEXTS = ("sentence", "word")
 SHARES = (*CONTEXTS, "only_sentence", "only_word")
 WORDS = "all_words_selected"
-NO_IDIOMS = "no segment of this test set has an annotated idiom"
 # by context and sentence, (thresholds, wanted ids): whether each is selected
 Selected = list[list[NDArray[np.bool_]]]
 
@@ -357,7 +357,7 @@ class Wanted:
 def nothing(name: str, threshold: str) -> list[MetricRow]:
     names = [(name, share) for share in SHARES]
     names += [("selected_size", context) for context in CONTEXTS if name == "all_selected"]
-    return [MetricRow(name, None, subject=f"{threshold}/{kind}", note=NO_IDIOMS) for name, kind in names]
+    return [MetricRow(name, None, subject=f"{threshold}/{kind}", note=NO_IDIOM) for name, kind in names]
 
 
 def count(
