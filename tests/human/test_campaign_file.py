@@ -213,7 +213,9 @@ def test_a_list_of_questions_meets_what_their_text_does(folder: Path) -> None:
 
 
 def test_an_unknown_protocol_is_named_with_a_guess(folder: Path) -> None:
-    (said,) = mistakes(FULL.replace("kind: da", "kind: esaa"), folder)
+    unknown = FULL.replace("kind: da", "kind: esaa")
+    (said,) = mistakes(unknown, folder)
+    assert mistakes(unknown, folder, "raters.ratings_per_item=0")[0] == said  # beside another mistake, too
     assert said.startswith('12: protocol.kind: found "esaa", allowed one of contrastive-da, da, da-sqm')
     assert said.endswith("(did you mean esa?)")
 

@@ -39,6 +39,7 @@ from creamtea.human.making.known_answers import read_attention, read_tutorial
 from creamtea.human.making.proposals import FIELD, proposals_of_metric, read_proposals
 from creamtea.human.making.questions import read_questions, write_questions
 from creamtea.human.making.settings import (
+    USUAL_PROTOCOL,
     CampaignDocument,
     CampaignSettings,
     Declaration,
@@ -237,11 +238,14 @@ def check_campaign(
                 mistake = replace(mistake, allowed=" or ".join(elsewhere))
             if key_of(mistake.path) not in unread:
                 mistakes.append(mistake)
+    rating = document.data.get("protocol")
+    kind = rating.get("kind", USUAL_PROTOCOL) if isinstance(rating, dict) else USUAL_PROTOCOL
+    known = kind in protocol_names()
+    if isinstance(kind, str) and not known:
+        allowed = one_of(protocol_names(rated_here=True), kind)
+        mistakes.append(Mistake(("protocol", "kind"), shown(kind), allowed))
     if campaign is not None:
-        kind, known = campaign.protocol.kind, protocol_names(rated_here=True)
-        if kind not in protocol_names():
-            mistakes.append(Mistake(("protocol", "kind"), shown(kind), one_of(known, kind)))
-        else:
+        if known:
             protocol = find_protocol(kind)
             settings, systems = campaign.settings(), campaign.systems
             misfits = [*mistakes_of(campaign.name, protocol, systems)]
