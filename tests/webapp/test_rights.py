@@ -39,13 +39,17 @@ PAGES = {
     "studies.page()": READING,
     "report.page()": READING,
     "papers.page()": READING,
+    "compare.page()": READING,
     "rate.page()": {"rater"},
     "organise.listing.page()": ORGANISING,
     "organise.new.page()": ORGANISING,
     "organise.importing.page()": ORGANISING,
+    "organise.listing.programme()": ORGANISING,
     "organise.campaign.page(1)": CAMPAIGN,
     "organise.raters.page(1)": CAMPAIGN,
     "organise.raters.one_rater(1, 1)": CAMPAIGN,
+    "organise.raters.disputes(1)": CAMPAIGN,
+    "organise.campaign.ahead(1)": CAMPAIGN,
     "organise.campaign.results(1)": CAMPAIGN,
     "organise.campaign.log(1)": CAMPAIGN,
     "organise.page()": {*CAMPAIGN, "organiser of another campaign"},  # which campaign is asked further on
@@ -138,6 +142,8 @@ ACTIONS: dict[str, tuple[dict[str, str], Callable[[AppTest], Any]]] = {
     "launch": ({"campaign": "2"}, button("launch")),
     "close": ({"campaign": "1"}, button("close")),
     "export": ({"campaign": "1"}, button("export")),
+    "share": ({"campaign": "1"}, button("share")),
+    "recruit": ({"campaign": "1", "view": "raters"}, button("recruit")),
     "import": ({"campaigns": "import"}, submit),
     "add a rater": ({"campaign": "1", "view": "raters"}, submit),
     "new link": (RATER, button("new-link")),
@@ -174,6 +180,17 @@ def test_actions_ask_for_the_right_at_the_click(
         assert everything(prepared) == before, (action, name)
         assert "organise-link" not in app.session_state
         assert "organise-export" not in app.session_state
+
+
+def test_the_organiser_of_one_campaign_may_act_in_it(
+    prepared: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "database", lambda: prepared)
+    monkeypatch.setattr(session, "identity", lambda: OWN["organiser of campaign 1"])
+    app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
+    app.query_params["campaign"] = "1"
+    button("export")(app.run()).click().run()
+    assert told(app).startswith("Ready to download: 0 ratings")
 
 
 @pytest.mark.parametrize("role", ["reader", "organiser", "rater"])
