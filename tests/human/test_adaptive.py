@@ -323,7 +323,9 @@ def test_a_campaign_that_aimed_finishes_by_rating_what_is_left(many: Database) -
     assert seen == [3] * 24 + [2] * 6 + [3] * 30
     report = build_human(many, "c")
     assert {row.name: row.cells["rank_high"].value for row in report.table("ranks").rows}["s2"] == 1
-    about = report.table("comparisons").about
+    compared = report.table("comparisons")
+    assert {"difference", "p_family", "p_t", "p_signed_rank"} <= {*compared.rows[0].cells}
+    about = compared.about
     assert "by least squares" in about
     assert "names another test: “paired t-test" in about
 

@@ -39,8 +39,7 @@ def planned_analysis(in_blocks: bool, adaptive: bool) -> dict[str, Any]:
     looks = f"up to {LOOKS} looks from {BURN_IN} complete documents or segments on, by the power family of"
     looks += " error spending (all of alpha), these raters only"
     if in_blocks:
-        beside = [deciding_test(), *beside]
-        early_end = "none"
+        beside, early_end = [], "none"
         if adaptive:
             parts = ", ".join(f"{part:.0%}" for part in LOOKS_IN_BLOCKS)
             early_end = f"at looks after {parts} of the documents (segments, where they stand alone), by the "

@@ -165,17 +165,16 @@ def _verdicts(whole: RatedCampaign) -> str:
     campaign = whole.ratings.campaign
     decides = deciding_test(whole.in_blocks)
     if whole.in_blocks:
-        words = (
-            f"The verdict is by the {decides}: the tests here are of the items that both systems share, and "
-            "do not decide."
-        )
+        words = f"The verdict is by the {decides}."
         if campaign.registered_test not in (None, decides):  # of campaigns that earlier versions launched
             words += f" The registration made at the launch names another test: “{campaign.registered_test}”."
+            words += " Its p-value, and those beside it, are of the items that both systems share."
         return words
     return (
-        f"The verdict is by the {decides} (at 5 %), and by two one-sided t-tests against "
-        f"±{whole.shown_delta()}. A test that allows for raters as well as items must agree; with one rater "
-        "it never does."
+        "p-values are after Holm's correction over the comparisons with "
+        f"{whole.systems[whole.baseline]}. The verdict is by the {decides} (at 5 %), and by two one-sided "
+        f"t-tests against ±{whole.shown_delta()}. A test that allows for raters as well as items must agree; "
+        "with one rater it never does."
     )
 
 
@@ -187,12 +186,13 @@ def _comparisons(
     tables = [verdicts.means_table(whole, means, "means", "Systems", about)]
     if whole.in_blocks:
         tables.append(verdicts.ranks(whole))
-    about = f"Paired over items. p-values are after Holm's correction over the comparisons with {name}. "
-    about += _verdicts(whole)
     if pairs:
+        about = "" if whole.in_blocks else "Paired over items. "
+        about += _verdicts(whole)
         tables.append(verdicts.pair_table(whole, pairs, "comparisons", f"Against {name}", about))
     if complete and len(whole.systems) > 2:
-        about = "Not planned against a baseline: p-values after Holm's correction over all pairs."
+        about = "" if whole.in_blocks else "p-values are after Holm's correction over all pairs."
+        about = f"Not planned against a baseline. {about}".strip()
         others = verdicts.other_pairs(whole, pairs)
         tables.append(verdicts.pair_table(whole, others, "pairs", "The other pairs", about))
     if whole.ratings.random.any() and not whole.ratings.random.all():
@@ -200,7 +200,7 @@ def _comparisons(
         about = "The other items were chosen because metrics disagree on them; these represent the test set."
         drawn = verdicts.system_means(part)
         tables.append(verdicts.means_table(part, drawn, "random_means", title, about))
-        about = "By paired t-tests over these items alone; the campaign's verdicts are those of all items."
+        about = "Over these items alone; the campaign's verdicts are those of all items."
         pairs, title = verdicts.against_baseline(part, complete), f"{title}, against {name}"
         tables.append(verdicts.pair_table(part, pairs, "random_comparisons", title, about))
     return tables

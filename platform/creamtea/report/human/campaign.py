@@ -187,7 +187,7 @@ def figures(report: CampaignReport) -> list[Figure | Choice]:
     campaign = report.judged.ratings.campaign.name
     if any(mean.ratio is not None for mean in report.means):
         drawn.append(baseline_is_hundred(report))
-    if (ranking := tables.get("wmt")) is not None:
+    if (ranking := tables.get("ranks", tables.get("wmt"))) is not None:
         drawn.append(rank_ranges(ranking, campaign, report.styles))
     if (scores := tables.get("people_and_metrics")) is not None:
         metrics = [column for column in scores.columns if column.key != "people"]
@@ -322,7 +322,8 @@ def rank_ranges(ranking: Table, campaign: str, styles: vega.Styles) -> Figure:
     between = {"transform": [{"filter": "datum.begins"}], **between}
     point = {"y": y, **style, "tooltip": tooltip}
     ends = [vega.points({"x": x | {"field": end}, **point}, size=80) for end in ("low", "high")]
-    title, about = f"Rank ranges, WMT mode ({campaign})", "Dashed lines stand between clusters."
+    source = "from all pages" if ranking.key == "ranks" else "WMT mode"
+    title, about = f"Rank ranges, {source} ({campaign})", "Dashed lines stand between clusters."
     return vega.figure("ranks", title, rows, [between, bar, *ends], missing, names=names, about=about)
 
 
@@ -404,16 +405,17 @@ def _delta(judged: RatedCampaign, pair: Pair) -> Delta:
             return Delta("absent", pair.verdict.reason or "")
         size, half = (float(of[pair.system, pair.baseline]) for of in (found.difference, found.half))
         return Delta("ok", value=size, low=size - half, high=size + half, significant=decided)
-    difference, ranks = pair.comparison.estimate, pair.signed_rank
-    known = [p for p in (pair.t, ranks) if p is not None]  # no t where all differences are equal
+    assert pair.tests is not None
+    tests, difference, ranks = pair.tests, pair.tests.comparison.estimate, pair.tests.signed_rank
+    known = [p for p in (tests.t, ranks) if p is not None]  # no t where all differences are equal
     if difference.value is None or not known:
-        why = estimate(difference).note or p_value(None, pair.comparison.t_test.reason).note
+        why = estimate(difference).note or p_value(None, tests.comparison.t_test.reason).note
         return Delta("absent", why)
     return Delta(
         "ok",
         value=difference.value,
         low=difference.low,
         high=difference.high,
-        p_values={"t": PValue(corrected=pair.t), "signed_rank": PValue(corrected=ranks)},
+        p_values={"t": PValue(corrected=tests.t), "signed_rank": PValue(corrected=ranks)},
         significant=max(known) < SIGNIFICANT and pair.verdict.outcome in (Outcome.BETTER, Outcome.WORSE),
     )

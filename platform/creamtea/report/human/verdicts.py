@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
@@ -136,18 +136,29 @@ def means_table(
 
 
 @dataclass(frozen=True)
-class Pair:
-    """A system against another, with p-values that Holm has corrected over the table's pairs."""
+class PairTests:
+    """Tests of the items that two systems share; Holm has corrected the p-values over the table's pairs."""
 
-    baseline: int
-    system: int
     comparison: PairedComparison
-    t: float | None
+    decisive: float | None  # of the t-test, or of the sign flips where all differences are equal
     signed_rank: float | None
     sign_flip: float | None
     crossed: CrossedComparison
     crossed_p: float | None
+
+    @property
+    def t(self) -> float | None:
+        return None if self.comparison.t_test.p_value is None else self.decisive
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A system against another. `tests`: None in blocks, where few items have both systems."""
+
+    baseline: int
+    system: int
     verdict: Verdict
+    tests: PairTests | None
 
 
 def compared(
@@ -160,27 +171,42 @@ def compared(
 
     Without `flips` there is no p-value of the permutation test. Tests of `known` pairs are not done again.
     """
-    done = {(pair.baseline, pair.system): pair.comparison for pair in known}
+    tests: Sequence[PairTests | None] = [None] * len(positions)
+    if not judged.in_blocks or judged.ratings.campaign.settings.aim:  # which registered these tests
+        tests = _tested(judged, positions, flips, known)
+    return [
+        Pair(*place, _verdict(judged, *place, found, len(positions)), found)
+        for place, found in zip(positions, tests, strict=True)
+    ]
+
+
+def _tested(
+    judged: RatedCampaign, positions: Sequence[tuple[int, int]], flips: bool, known: Sequence[Pair]
+) -> list[PairTests]:
+    done = {(pair.baseline, pair.system): pair.tests.comparison for pair in known if pair.tests is not None}
     comparisons = [done.get(place) or _compare(judged, *place, flips) for place in positions]
     # where all differences are equal there is no t, but sign flips
     tests = [one.t_test if one.t_test.p_value is not None else one.sign_flip for one in comparisons]
-    decisive = holm([test.p_value for test in tests])
-    ranks = holm([comparison.signed_rank.p_value for comparison in comparisons])
-    signs = holm([comparison.sign_flip.p_value if flips else None for comparison in comparisons])
     unit, rater, scores = judged.ratings.side_by_side()
     documents = None if judged.documents is None else judged.documents[unit]
     crossed = crossed_comparisons(unit, rater, scores, positions, judged.weights[unit], documents)
-    crossed_p = holm([comparison.difference.p_value for comparison in crossed])
-    several = max(1, len(positions))
-    verdicts = [
-        judge_in_blocks(judged.estimates, baseline, system, judged.delta, judged.missing)
-        if judged.in_blocks
-        else judge(comparisons[i], judged.delta, decisive[i], several, crossed[i], crossed_p[i])
-        for i, (baseline, system) in enumerate(positions)
-    ]
-    t = [None if one.t_test.p_value is None else p for one, p in zip(comparisons, decisive, strict=True)]
-    columns = (comparisons, t, ranks, signs, crossed, crossed_p, verdicts)
-    return [Pair(*place, *values) for place, *values in zip(positions, *columns, strict=True)]
+    columns = (
+        comparisons,
+        holm([test.p_value for test in tests]),
+        holm([comparison.signed_rank.p_value for comparison in comparisons]),
+        holm([comparison.sign_flip.p_value if flips else None for comparison in comparisons]),
+        crossed,
+        holm([comparison.difference.p_value for comparison in crossed]),
+    )
+    return list(itertools.starmap(PairTests, zip(*columns, strict=True)))
+
+
+def _verdict(
+    judged: RatedCampaign, baseline: int, system: int, tests: PairTests | None, pairs: int
+) -> Verdict:
+    if judged.in_blocks or tests is None:
+        return judge_in_blocks(judged.estimates, baseline, system, judged.delta, judged.missing)
+    return judge(tests.comparison, judged.delta, tests.decisive, pairs, tests.crossed, tests.crossed_p)
 
 
 def _compare(judged: RatedCampaign, baseline: int, system: int, flips: bool) -> PairedComparison:
@@ -202,57 +228,91 @@ def against_baseline(judged: RatedCampaign, flips: bool) -> list[Pair]:
 
 def other_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> list[Pair]:
     """Compare the pairs without the baseline, corrected over all pairs; `known`: the pairs with it."""
-    pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips=True, known=known)
+    every = list(itertools.combinations(range(len(judged.systems)), 2))
+    pairs = compared(judged, every, flips=True, known=known)
     return [pair for pair in pairs if judged.baseline not in (pair.baseline, pair.system)]
 
 
 def better_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> set[tuple[int, int]]:
     """Return the pairs in which a system is better than the other, the better one first."""
-    pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips=False, known=known)
+    every = list(itertools.combinations(range(len(judged.systems)), 2))
+    pairs = compared(judged, every, flips=False, known=known)
     better = {(pair.system, pair.baseline) for pair in pairs if pair.verdict.outcome is Outcome.BETTER}
     worse = {(pair.baseline, pair.system) for pair in pairs if pair.verdict.outcome is Outcome.WORSE}
     return better | worse
 
 
 def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: str, about: str) -> Table:
+    """Build the table of pairs: by tests of the items that they share, in blocks by all pages."""
+    over = (
+        "simultaneous 95 % interval"
+        if judged.in_blocks
+        else "mean over the shared items, 95 % paired-t interval"
+    )
     columns = [
         ITEMS,
         DOCUMENTS,
-        judged.points("difference", "difference", "mean over the shared items, 95 % paired-t interval"),
+        Column("shared", "shared pages", 0, note="a difference follows from the others, too"),
+        judged.points("difference", "difference", over),
         Column("wins", "wins", 0, note="ratings that prefer the system"),
         Column("ties", "ties", 0),
         Column("losses", "losses", 0),
+        Column("p_family", "p", 3, note="family-wise over all pairs of systems"),
         Column("p_t", "p, t-test", 3, note="paired t-test"),
         Column("p_signed_rank", "p, ranks", 3, note="Wilcoxon's test, zeros by Pratt's rule"),
         Column("p_sign_flip", "p, sign flips", 3, note="permutation test of the signs of differences"),
         Column("p_sign", "p, signs", 3, note="sign test of items, or of documents, won and lost"),
         Column("verdict", "verdict", 0),
     ]
-    sign_tests = holm([_sign_test(judged, pair) if judged.protocol.relative else None for pair in pairs])
+    relative = judged.protocol.relative
+    sign_tests = holm([_sign_test(judged, pair) if relative and pair.tests else None for pair in pairs])
     unit, _, scores = judged.ratings.side_by_side()
     scores = scores[judged.weights[unit] > 0]  # items without a weight are left out, as by the tests
     rows = []
     for pair, sign_p in zip(pairs, sign_tests, strict=True):
-        comparison = pair.comparison
-        cells = {
-            "items": count(comparison.items),
-            "difference": estimate(comparison.estimate),
-            "p_t": p_value(pair.t, comparison.t_test.reason),
-            "p_signed_rank": p_value(pair.signed_rank, comparison.signed_rank.reason),
-        }
-        if comparison.documents is not None:
-            cells["documents"] = count(comparison.documents)
-        if pair.sign_flip is not None:
-            cells["p_sign_flip"] = p_value(pair.sign_flip, comparison.sign_flip.reason)
-        if judged.protocol.relative:
+        cells = {} if pair.tests is None else _of_shared_items(pair.tests)
+        if judged.in_blocks:
+            cells |= _over_pages(judged, pair)
+        if relative:
             # single ratings: each row of a rater on an item has a score of both systems
             differences = scores[:, pair.system] - scores[:, pair.baseline]
             tallies = {"wins": differences > 0, "ties": differences == 0, "losses": differences < 0}
             cells |= {name: count(int(rated.sum())) for name, rated in tallies.items()}
+        if relative and pair.tests is not None:
             cells["p_sign"] = p_value(sign_p, "no item was won or lost")
         cells["verdict"] = verdict_cell(judged, pair.verdict)
         rows.append(Row(judged.systems[pair.system], cells, f"against {judged.systems[pair.baseline]}"))
     return table(key, title, about, "system", columns, rows)
+
+
+def _of_shared_items(tests: PairTests) -> dict[str, Cell]:
+    comparison = tests.comparison
+    cells = {
+        "items": count(comparison.items),
+        "difference": estimate(comparison.estimate),
+        "p_t": p_value(tests.t, comparison.t_test.reason),
+        "p_signed_rank": p_value(tests.signed_rank, comparison.signed_rank.reason),
+    }
+    if comparison.documents is not None:
+        cells["documents"] = count(comparison.documents)
+    if tests.sign_flip is not None:
+        cells["p_sign_flip"] = p_value(tests.sign_flip, comparison.sign_flip.reason)
+    return cells
+
+
+def _over_pages(judged: RatedCampaign, pair: Pair) -> dict[str, Cell]:
+    found, place = judged.estimates, (pair.system, pair.baseline)
+    if found is None:
+        return {"difference": Cell("absent", judged.missing)}
+    difference, half = float(found.difference[place]), float(found.half[place])
+    low, high = (None, None) if found.reason else (difference - half, difference + half)
+    width = float(judged.protocol.scale.highest - judged.protocol.scale.lowest)
+    within = _within(MeanEstimate(difference, low, high, found.reason), -width, width)
+    return {
+        "shared": count(int(found.shared[place])),
+        "difference": estimate(within),
+        "p_family": p_value(None if found.reason else float(found.p_value[place]), found.reason),
+    }
 
 
 def verdict_cell(judged: RatedCampaign, verdict: Verdict) -> Cell:
@@ -296,41 +356,24 @@ def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
 
 
 def ranks(judged: RatedCampaign) -> Table:
-    """Build the table of differences from the baseline and ranks, from all pages at once."""
-    found, base = judged.estimates, judged.baseline
-    width = float(judged.protocol.scale.highest - judged.protocol.scale.lowest)
-    rows = []
-    for system, name in enumerate(judged.systems):
-        if found is None:
-            rows.append(Row(name, {"difference": Cell("absent", judged.missing)}))
-            continue
-        difference, half = float(found.difference[system, base]), float(found.half[system, base])
-        low, high = (None, None) if found.reason else (difference - half, difference + half)
-        cells = {
-            "scores": count(int(found.scores[system])),
-            "rank_low": count(int(found.rank_low[system])),
-            "rank_high": count(int(found.rank_high[system])),
-            "cluster": count(int(found.cluster[system])),
-        }
-        if system == base:
-            cells |= dict.fromkeys(("shared", "difference", "p_family"), Cell("absent", "the baseline"))
-        else:
-            cells |= {
-                "shared": count(int(found.shared[system, base])),
-                "difference": estimate(
-                    _within(MeanEstimate(difference, low, high, found.reason), -width, width)
-                ),
-                "p_family": p_value(
-                    None if found.reason else float(found.p_value[system, base]), found.reason
-                ),
-            }
-        rows.append(Row(name, cells))
-    baseline = judged.systems[base]
+    """Build the table of the systems' ranks, from all pages at once."""
+    found = judged.estimates
+    rows = [
+        Row(
+            name,
+            {"rank_low": Cell("absent", judged.missing)}
+            if found is None
+            else {
+                "scores": count(int(found.scores[system])),
+                "rank_low": count(int(found.rank_low[system])),
+                "rank_high": count(int(found.rank_high[system])),
+                "cluster": count(int(found.cluster[system])),
+            },
+        )
+        for system, name in enumerate(judged.systems)
+    ]
     columns = [
         Column("scores", "scores", 0, note="on pages with other systems"),
-        Column("shared", f"pages with {baseline}", 0, note="a difference follows from the others, too"),
-        judged.points("difference", f"difference from {baseline}", "simultaneous 95 % interval", "higher"),
-        Column("p_family", "p", 3, note="family-wise over all pairs of systems"),
         Column("rank_low", "ranks from", 0, note="one more than the systems that are better"),
         Column("rank_high", "ranks to", 0, note="all less the systems that are worse"),
         Column("cluster", "cluster", 0, note="all of a cluster are better than all of the next"),
@@ -368,16 +411,16 @@ def _about_ranks(judged: RatedCampaign, found: SystemEstimates | None) -> str:
 
 
 def clusters(judged: RatedCampaign, pairs: Sequence[Pair]) -> list[Table]:
-    """Build the table of differences that hold for other raters, too; empty with one rater."""
+    """Build the table of differences that hold for other raters, too; empty with one rater and in blocks."""
     rows = []
-    for pair in pairs:
-        crossed, difference = pair.crossed, pair.crossed.difference
-        if crossed.raters > 1:
+    for pair in () if judged.in_blocks else pairs:
+        if pair.tests is not None and pair.tests.crossed.raters > 1:
+            crossed, difference = pair.tests.crossed, pair.tests.crossed.difference
             cells = {
                 "items": count(crossed.items),
                 "raters": count(crossed.raters),
                 "difference": estimate(difference),
-                "p_cluster": p_value(pair.crossed_p, difference.reason),
+                "p_cluster": p_value(pair.tests.crossed_p, difference.reason),
             }
             if judged.protocol.has_ratio:
                 cells["percent"] = estimate(crossed.ratio)
