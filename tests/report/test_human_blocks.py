@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blocks import figures, notes
+from blocks import figure, figures, notes
 from rated_campaigns import rated_campaign
 
 from creamtea.human.making.design import balanced_blocks, block_of
@@ -100,6 +100,11 @@ def test_verdicts_and_the_answer_are_by_all_pages(database: Database) -> None:
     assert rows["b"]["verdict"].words == "undecided"
     assert "simultaneous interval" in rows["b"]["verdict"].note
     assert rows["b"]["shared"].value == SEGMENTS * 3 * 2 / (6 * 5)
+    drawn = figure(report, "ranking").rows
+    assert [row["name"] for row in drawn if row["baseline"]] == ["a (baseline)"]
+    assert {row["system"]: row["value"] for row in drawn} == {
+        row.name: row.cells["mean"].value for row in report.table("means").rows
+    }
     first, second, third = notes(report, "sentences")
     assert first.startswith("People rated f highest on average")
     assert second == "No system is shown to be better than f (ranks from all pages)."

@@ -306,9 +306,18 @@ def _tested(delta: Delta, column: Column) -> str:
 
 
 def campaign_answer(report: CampaignReport) -> Section:
-    """Write what came out of one campaign alone."""
+    """Write what came out of one campaign alone, and draw the systems' means if there are several."""
     sentences = (*_highest_mean(report), *_unbeaten(report), *_people(report))
-    return Section("answer", TITLE, (Notes("sentences", sentences, lead=True),))
+    notes, judged = Notes("sentences", sentences, lead=True), report.judged
+    if sum(mean.mean.value is not None for mean in report.means) < 2:
+        return Section("answer", TITLE, (notes,))
+    table = next(table for table in report.tables if table.key == "means")
+    points = next(column for column in table.columns if column.key == "mean")
+    points = replace(points, title=f"Human scores: {points.title}")
+    rows = tuple(replace(row, baseline=row.name == judged.systems[judged.baseline]) for row in table.rows)
+    shown = replace(table, rows=rows)
+    systems = SystemsOn(judged.ratings.campaign.name, shown, None, report.styles, pairs={})
+    return Section("answer", TITLE, (notes, ranking(systems, points, references=())))
 
 
 def _highest_mean(report: CampaignReport) -> Iterator[str]:
