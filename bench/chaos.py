@@ -188,13 +188,13 @@ class Queued:
 
 def queue_toys(place: Place, database: Database, name: str) -> Queued:
     """Layers of steps that each need two of the layer before."""
-    study = ToyStudy(place.folder / "log", name)
+    study = ToyStudy(database, place.store, place.folder / "log", name)
     for layer in range(LAYERS):
         for number in range(WIDTH):
             above = (number, (number + 1) % WIDTH) if layer else ()
             others = [f"{name}.{layer - 1}.{column}" for column in above]
             study.add(f"{name}.{layer}.{number}", "nap", others, seconds=2.0, resources=LIMITS)
-    study.submit(database, place.store)
+    study.submit()
     texts: dict[str, str] = {}
     for step in study.plan.steps:
         before = "".join(texts[key] for key in step.inputs.get("before", []))

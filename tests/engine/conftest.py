@@ -2,20 +2,14 @@
 
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import toy_catalogue
 from toy_study import ToyStudy
 
-from creamtea.engine import lease as leases
 from creamtea.engine import state
-from creamtea.engine.controller import Controller
-from creamtea.engine.events import EngineEvent
-from creamtea.engine.executors.base import Executor
-from creamtea.engine.executors.inline import InlineExecutor
-from creamtea.engine.lease import Lease
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
@@ -49,26 +43,14 @@ def sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture
-def lease(database: Database) -> Lease:
-    return leases.acquire(database, "", None)
+def study(sqlite: Database, store: ArtefactStore, log: Path) -> ToyStudy:
+    return ToyStudy(sqlite, store, log)
 
 
 @pytest.fixture
-def study(log: Path) -> ToyStudy:
-    return ToyStudy(log)
-
-
-@pytest.fixture
-def run_study(store: ArtefactStore) -> Callable[..., list[EngineEvent]]:
-    """Submit the study and run it to its end; returns the events."""
-
-    def run(study: ToyStudy, database: Database, executor: Executor | None = None) -> list[EngineEvent]:
-        events: list[EngineEvent] = []
-        submission = study.submit(database, store)
-        Controller(database, store, executor or InlineExecutor(), events.append).run(submission.study_id)
-        return events
-
-    return run
+def study_on_both(database: Database, store: ArtefactStore, log: Path) -> ToyStudy:
+    """On SQLite and on PostgreSQL."""
+    return ToyStudy(database, store, log)
 
 
 @pytest.fixture

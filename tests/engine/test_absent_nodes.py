@@ -1,91 +1,94 @@
 """A step that fits no node of a cluster: how long it waits for one, and how that ends."""
 
-from collections.abc import Callable
-
 import pytest
 from sqlalchemy import select
 from table_rows import one_of
-from toy_study import ToyStudy, happenings
+from toy_study import ToyStudy
 
-from creamtea.engine.controller import Controller
-from creamtea.engine.events import EngineEvent, Notice, StepFailed
+from creamtea.engine.controller import NO_MACHINE
+from creamtea.engine.events import Notice, StepFailed
 from creamtea.engine.executors.base import Amounts, Capacity
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.queue import NODE_GAP, AbsentNodes
+from creamtea.errors import InfrastructureError
 from creamtea.orders.controllers import live_controller
 from creamtea.store import tables
-from creamtea.store.artefacts import ArtefactStore
-from creamtea.store.database import Database
+from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
 
-pytestmark = pytest.mark.usefixtures("quick")
+WAITS = "; waiting up to 10 minutes for nodes that have it"
 
-Run = Callable[..., list[EngineEvent]]
+
+@pytest.fixture(autouse=True)
+def asks_often(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("creamtea.engine.queue.NODE_PAUSE", 0.01)
 
 
 class Cluster(InlineExecutor):
-    """One node, which gets a GPU once it has been asked for what it has so many times."""
+    """One node, which is there (or has a GPU) once it has been asked three times for what it has. Keeps what
+    pages were told each time."""
 
     address = "127.0.0.1:1"
 
-    def __init__(self, asked: int) -> None:
+    def __init__(self, study: ToyStudy, before: Capacity, asked: int = 3) -> None:
         super().__init__()
-        self.until = asked
+        self.study, self.before, self.until = study, before, asked
+        self.told: list[dict[str, str]] = []
 
     def capacity(self) -> Capacity:
-        self.until -= 1
-        return Capacity({"node": Amounts(8.0, float(self.until < 0), 8.0)})
+        fence = live_controller(self.study.database).fence  # type: ignore[union-attr]
+        self.told.append(self.study.store.read_reasons(fence))
+        if len(self.told) > self.until:
+            return Capacity({"node": Amounts(8.0, 1.0, 8.0)})
+        return self.before
 
 
-def test_a_step_that_fits_no_node_of_a_cluster_waits_for_one(
-    sqlite: Database, study: ToyStudy, run_study: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("creamtea.engine.queue.NODE_PAUSE", 0.01)
+NOTHING, NO_GPU = Capacity({}), Capacity({"node": Amounts(8.0, 0.0, 8.0)})
+
+
+def test_a_step_that_fits_no_node_of_a_cluster_waits_for_one_and_pages_are_told_why(study: ToyStudy) -> None:
     key = study.add("step", resources={"gpus": 1})
-    events = run_study(study, sqlite, Cluster(3))
-    assert study.states(sqlite) == {"step": "succeeded"}
-    [notice] = [event.message for event in events if isinstance(event, Notice)]
-    assert notice.startswith(
-        "the step asks for cpus=1, gpus=1, memory_gb=0 on one node, and no node has that"
-    )
-    assert notice.endswith("; waiting up to 10 minutes for nodes that have it")
-    assert happenings(sqlite, key) == ["started", "succeeded"]
-
-
-def test_pages_are_told_why_it_waits(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("creamtea.engine.queue.NODE_PAUSE", 0.01)
-    told: list[dict[str, str]] = []
-
-    class Watched(Cluster):
-        def capacity(self) -> Capacity:
-            live = live_controller(sqlite)
-            told.append(store.read_reasons(live.fence))
-            return super().capacity()
-
-    key = study.add("step", resources={"gpus": 1})
-    submission = study.submit(sqlite, store)
-    Controller(sqlite, store, Watched(3)).run(submission.study_id)
-    first, *later = told
+    cluster = Cluster(study, NO_GPU)
+    [notice] = [event.message for event in study.run(cluster) if isinstance(event, Notice)]
+    asks = "the step asks for cpus=1, gpus=1, memory_gb=0 on one node, and no node has that"
+    assert notice.startswith(asks)
+    assert notice.endswith(WAITS)
+    assert study.happened("step") == ["started", "succeeded"]
+    first, *later = cluster.told
     assert first == {}
-    assert later
-    for reasons in later:
-        assert reasons[key].endswith("; waiting up to 10 minutes for nodes that have it")
-    fence = one_of(sqlite, select(tables.Controller.fence))
-    assert store.read_reasons(fence) == {}
+    assert len(later) >= 3
+    assert all(reasons[key].endswith(WAITS) for reasons in later)
+    assert study.store.read_reasons(one_of(study.database, select(tables.Controller.fence))) == {}
 
 
-def test_it_does_not_wait_for_ever(
-    sqlite: Database, study: ToyStudy, run_study: Run, monkeypatch: pytest.MonkeyPatch
+def test_a_cluster_without_a_machine_is_told_until_there_is_one(study: ToyStudy) -> None:
+    cluster = Cluster(study, NOTHING, 2)
+    study.add("step")
+    study.run(cluster)
+    assert cluster.told == [{}, {EVERY_STEP: NO_MACHINE}, {EVERY_STEP: NO_MACHINE}]
+    assert study.store.read_reasons(one_of(study.database, select(tables.Controller.fence))) == {}
+
+
+def test_a_store_that_takes_no_notice_ends_no_controller(
+    study: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("creamtea.engine.queue.NODE_PAUSE", 0.01)
+    def full(self: ArtefactStore, fence: int, reasons: dict[str, str]) -> None:
+        raise InfrastructureError("no space left at /artefacts")
+
+    monkeypatch.setattr(ArtefactStore, "write_reasons", full)
+    study.add("step")
+    events = study.run(Cluster(study, NOTHING))
+    assert study.states() == {"step": "succeeded"}
+    assert events.count(Notice("no space left at /artefacts; steps run on")) == 1
+
+
+def test_it_does_not_wait_for_ever(study: ToyStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("creamtea.engine.queue.NODE_SECONDS", 0.1)
     study.add("step", resources={"gpus": 1})
-    [failed] = [event for event in run_study(study, sqlite, Cluster(10**9)) if isinstance(event, StepFailed)]
+    events = study.run(Cluster(study, NO_GPU, 10**9))
+    [failed] = [event for event in events if isinstance(event, StepFailed)]
     assert failed.kind == "unavailable"
-    assert (
-        "; change it under resources.toy in the study, or retry when there are some (waited " in failed.error
-    )
+    remedy = "; change it under resources.toy in the study, or retry when there are some (waited "
+    assert remedy in failed.error
 
 
 def test_it_waits_anew_where_a_node_was_there_meanwhile() -> None:

@@ -16,7 +16,6 @@ from limits import START, wait_until
 from sqlalchemy import select
 from table_rows import all_of
 from toy_cluster import Cluster, kill_tree, running_cluster
-from toy_study import happenings
 
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, StepStopped
@@ -26,7 +25,7 @@ from creamtea.engine.executors.ray import RayExecutor
 from creamtea.orders.submission import submit
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
-from creamtea.store.tables import StepFile, StepRow
+from creamtea.store.tables import Event, StepFile, StepRow
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, plan
 
@@ -57,8 +56,8 @@ def run_steps(
     nodes: Sequence[str],
     executor: Executor,
     emit: Callable[[EngineEvent], None] = lambda event: None,
-) -> None:
-    """Run the steps of these nodes of the study; they succeed."""
+) -> dict[str, str]:
+    """Run the steps of these nodes of the study; they succeed. Return the digests of their files by name."""
     whole = planned()
     keys = {node.key for node in whole.nodes if node.node in nodes}
     part = Plan(
@@ -73,17 +72,10 @@ def run_steps(
     finally:
         executor.shutdown()
     errors = {row.key: row.error for row in all_of(database, select(StepRow)) if row.state != "succeeded"}
+    files = {f"{row.step_key}/{row.name}": row.digest for row in all_of(database, select(StepFile))}
     database.close()
     assert not errors
-
-
-def digests(folder: Path, key: str) -> dict[str, str]:
-    """Return the digests of the files that the step has left, by name."""
-    database, _ = open_place(folder)
-    with database.session() as session:
-        rows = session.execute(select(StepFile.name, StepFile.digest).where(StepFile.step_key == key)).all()
-    database.close()
-    return dict(rows)
+    return files
 
 
 def planned() -> Plan:
@@ -91,17 +83,13 @@ def planned() -> Plan:
     return plan(loaded.study, TINY.parent, loaded.errors)
 
 
-def add_node(cluster: Cluster) -> None:
-    cluster.start_node(f"--node-name=node{len(cluster.nodes)}")
-
-
 class Disturbed(RayExecutor):
-    """Kills the node of a worker of the group of two that waits for it, and gives the one that goes on alone
-    another node."""
+    """Kills the node of the first worker of a group of two, and of the Ray actor that has started the group;
+    gives the worker that goes on alone another node."""
 
-    def __init__(self, cluster: Cluster, folder: Path, victim: int) -> None:
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
         super().__init__(cluster.address, held_steps.environment(folder))
-        self.cluster, self.folder, self.victim = cluster, folder, victim
+        self.cluster, self.folder = cluster, folder
         self.places: list[Sequence[str]] = []  # the node of each worker, for each attempt
         self.done: set[str] = set()
 
@@ -111,9 +99,9 @@ class Disturbed(RayExecutor):
 
     def poll(self, timeout: float) -> list[FinishedAttempt]:
         if self.waits(TOGETHER):
-            self.kill(self.places[0][self.victim])
+            self.kill(self.places[0][0])
         if self.waits(ALONE) or (ALONE in self.done and self.cluster.nodes[-1].poll() is not None):
-            add_node(self.cluster)  # again where a busy machine was too slow for Ray
+            self.cluster.start_node()  # again where a busy machine was too slow for Ray
         return super().poll(timeout)
 
     def waits(self, what: str) -> bool:
@@ -124,14 +112,10 @@ class Disturbed(RayExecutor):
         return True
 
     def kill(self, node_id: str) -> None:
-        [number] = [number for number in range(len(self.cluster.nodes)) if node_id == self.node_id(number)]
-        kill_tree(self.cluster.nodes[number].pid)
-
-    def node_id(self, number: int) -> str | None:
         import ray
 
-        names = {node["NodeName"]: node["NodeID"] for node in ray.nodes()}
-        return names.get(f"node{number}")
+        [name] = [node["NodeName"] for node in ray.nodes() if node["NodeID"] == node_id]
+        kill_tree(self.cluster.nodes[int(name.removeprefix("node"))].pid)
 
 
 def test_a_group_that_loses_a_node_and_gets_another_changes_no_digit(
@@ -143,25 +127,24 @@ def test_a_group_that_loses_a_node_and_gets_another_changes_no_digit(
     shutil.copyfile(sqlite_template, place / "database.db")
     run_steps(place, BEFORE, InlineExecutor())
     shutil.copytree(place, undisturbed)
-    run_steps(undisturbed, [*BEFORE, DECODE], InlineExecutor())  # one worker, in this process
+    # one worker, in this process
+    expected = run_steps(undisturbed, [*BEFORE, DECODE], InlineExecutor())
 
     monkeypatch.setattr("creamtea.engine.queue.GROW_AFTER", 0.0)
     events: list[EngineEvent] = []
     with running_cluster("--num-cpus=0") as cluster:  # a head without CPUs, and two nodes with one each
         for _ in range(2):
-            add_node(cluster)
+            cluster.start_node()
             cluster.wait_for_node()
-        # the victim is the node of the first worker, and of the Ray actor that has started the group
-        executor = Disturbed(cluster, tmp_path, victim=0)
+        executor = Disturbed(cluster, tmp_path)
         wait_until(lambda: sum(each.total.cpus for each in executor.capacity().nodes.values()) == 2, START)
-        run_steps(place, [*BEFORE, DECODE], executor, events.append)
+        assert run_steps(place, [*BEFORE, DECODE], executor, events.append) == expected
 
-    assert digests(place, key) == digests(undisturbed, key)
     assert [size for size, _ in groupby(map(len, executor.places))] == [2, 1, 2]
     [*_, stopped] = [event for event in events if isinstance(event, StepStopped)]
     assert stopped.reason == "it goes on with more workers"
     database, store = open_place(place)
-    happened = happenings(database, key)
+    happened = all_of(database, select(Event.what).where(Event.step_key == key).order_by(Event.id))
     retries = happened.count("retry")  # several where Ray still takes the lost node for alive
     assert happened[:2] == ["started", "retry"]
     assert happened[-4:] == ["started", "interrupted", "started", "succeeded"]

@@ -14,13 +14,9 @@ from limits import ANSWER, wait_until
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError, TimeoutError
 from toy_steps import ENOUGH, attempts
-from toy_study import ToyStudy, happenings, study_state
+from toy_study import ToyStudy
 
-from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, Notice, StepProgressed, StepSucceeded
-from creamtea.engine.executors.inline import InlineExecutor
-from creamtea.orders.submission import Submission
-from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 from creamtea.store.engines import LASTING_SECONDS, PASSING_SECONDS, Outage, OutageClock, outage_of, wait_out
 
@@ -107,20 +103,13 @@ def test_a_server_that_falls_over_again_and_again_uses_the_patience_up(
     assert PASSING_SECONDS <= now <= 2 * PASSING_SECONDS
 
 
-def survive(
-    database: Database,
-    store: ArtefactStore,
-    study: ToyStudy,
-    stop: Callable[[], None],
-    start: Callable[[], None],
-) -> list[EngineEvent]:
+def survive(study: ToyStudy, stop: Callable[[], object], start: Callable[[], object]) -> list[EngineEvent]:
     """Run two steps; the database is away while the first one ends."""
-    key = study.add("long", "watch")
+    study.add("long", "watch")
     study.add("later", before=["long"])
-    submission = study.submit(database, store)
+    study.submit()
     events: list[EngineEvent] = []
-    controller = Controller(database, store, InlineExecutor(), events.append)
-    thread = threading.Thread(target=controller.run, args=(submission.study_id,))
+    thread = threading.Thread(target=study.control, kwargs={"react": events.append})
     thread.start()
     wait_until(lambda: any(isinstance(event, StepProgressed) for event in events))
     stop()
@@ -129,36 +118,33 @@ def survive(
     start()
     thread.join(ANSWER)
     assert not thread.is_alive()
-    assert study_state(database, submission.study_id) == "succeeded"
+    assert study.state() == "succeeded"
     assert attempts(study.log) == ["long", "later"], "the first went on while the database was away"
-    assert happenings(database, key) == ["started", "succeeded"]
+    assert study.happened("long") == ["started", "succeeded"]
     assert [event.name for event in events if isinstance(event, StepSucceeded)] == ["long", "later"]
     return events
 
 
 @pytest.mark.postgres
-def test_a_server_that_is_killed_and_started_again(
-    own_server: Any, store: ArtefactStore, study: ToyStudy
-) -> None:
-    database = open_database(own_server.get_uri())
-    survive(database, store, study, lambda: kill_server(own_server), own_server.ensure_postgres_running)
-    database.close()
+def test_a_server_that_is_killed_and_started_again(own_server: Any, study: ToyStudy) -> None:
+    study.database = open_database(own_server.get_uri())
+    survive(study, lambda: kill_server(own_server), own_server.ensure_postgres_running)
+    study.database.close()
 
 
 def test_a_file_that_is_locked_for_longer_than_its_time_limit(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, monkeypatch: pytest.MonkeyPatch
+    study: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("creamtea.store.engines.BUSY_TIMEOUT", 50)
-    database = open_database(sqlite.url.render_as_string())
-    other = sqlite3.connect(str(sqlite.url.database), isolation_level=None, check_same_thread=False)
-    events = survive(
-        database, store, study, lambda: other.execute("BEGIN IMMEDIATE"), lambda: other.execute("ROLLBACK")
-    )
+    url = study.database.url
+    study.database = open_database(url.render_as_string())
+    other = sqlite3.connect(str(url.database), isolation_level=None, check_same_thread=False)
+    events = survive(study, lambda: other.execute("BEGIN IMMEDIATE"), lambda: other.execute("ROLLBACK"))
     notice = next(event for event in events if isinstance(event, Notice))
     assert "database is locked" in notice.message
     assert "steps run on" in notice.message
     other.close()
-    database.close()
+    study.database.close()
 
 
 @pytest.mark.parametrize(
@@ -213,76 +199,68 @@ def test_a_pool_without_a_free_connection_is_waited_for() -> None:
     assert reasons == ["all connections to it are in use"]
 
 
-def test_a_mistake_is_not_waited_for(sqlite: Database, store: ArtefactStore, study: ToyStudy) -> None:
-    study.add("step")
-    submission = study.submit(sqlite, store)
-    with sqlite.transaction() as session:
+def test_a_mistake_is_not_waited_for(study: ToyStudy) -> None:
+    study.submit("step")
+    with study.database.transaction() as session:
         session.execute(text("ALTER TABLE study_step RENAME TO gone"))
     with pytest.raises(DBAPIError, match="no such table"):
-        Controller(sqlite, store, InlineExecutor()).run(submission.study_id)
+        study.control()
 
 
 # ---------------------------------------------------------------- what a person has to mend
 
 
-def submit_to_full_disk(database: Database, store: ArtefactStore, study: ToyStudy) -> Submission:
-    """A study whose results need more room than is left: its file cannot grow any more."""
-    for number in range(60):
-        study.add(f"step {number}")
-    submission = study.submit(database, store)
-    with database.session() as session:
-        pages = session.scalar(text("PRAGMA page_count"))
+def limit_pages(database: Database, pages: int) -> None:
+    """Let the file of an SQLite database grow no larger than this, from its next connection on."""
     database.close()
     event.listen(database.engine, "connect", lambda made, _: made.execute(f"PRAGMA max_page_count={pages}"))
-    return submission
+
+
+@pytest.fixture
+def full(study: ToyStudy) -> ToyStudy:
+    """A study whose results need more room than is left."""
+    study.submit(*(f"step {number}" for number in range(60)))
+    with study.database.session() as session:
+        pages = session.scalar(text("PRAGMA page_count"))
+    limit_pages(study.database, pages)
+    return study
 
 
 def test_a_full_disk_ends_a_run_after_a_stated_time_with_its_place_and_remedy(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, monkeypatch: pytest.MonkeyPatch
+    full: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("creamtea.store.engines.LASTING_SECONDS", 0.3)
-    submission = submit_to_full_disk(sqlite, store, study)
-    events: list[EngineEvent] = []
+    notices: list[str] = []
     with pytest.raises(DBAPIError) as error:
-        Controller(sqlite, store, InlineExecutor(), events.append).run(submission.study_id)
+        full.control(react=lambda event: notices.append(str(event)))
     said = str(outage_of(error.value))
-    assert said.startswith(f"SQLite file {sqlite.url.database}: database or disk is full; free some space")
-    notices = [event.message for event in events if isinstance(event, Notice)]
+    place = f"SQLite file {full.database.url.database}"
+    assert said.startswith(f"{place}: database or disk is full; free some space")
     assert any(said in notice and "for 0.005 minutes in all" in notice for notice in notices)
 
 
-def test_a_full_disk_that_is_freed_in_time_ends_nothing(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy
-) -> None:
-    submission = submit_to_full_disk(sqlite, store, study)
-
-    full: list[str] = []
+def test_a_full_disk_that_is_freed_in_time_ends_nothing(full: ToyStudy) -> None:
+    told: list[str] = []
 
     def free(happened: EngineEvent) -> None:
         if isinstance(happened, Notice) and "disk is full" in happened.message:
-            full.append(happened.message)
-            event.listen(
-                sqlite.engine, "connect", lambda made, _: made.execute("PRAGMA max_page_count=1000000")
-            )
-            sqlite.close()
+            told.append(happened.message)
+            limit_pages(full.database, 1_000_000)
 
-    Controller(sqlite, store, InlineExecutor(), free).run(submission.study_id)
-    assert full
-    assert study_state(sqlite, submission.study_id) == "succeeded"
+    full.control(react=free)
+    assert told
+    assert full.state() == "succeeded"
 
 
-def test_a_damaged_database_is_not_tried_again(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy
-) -> None:
-    study.add("step")
-    submission = study.submit(sqlite, store)
-    sqlite.close()
-    file = Path(str(sqlite.url.database))
+def test_a_damaged_database_is_not_tried_again(study: ToyStudy) -> None:
+    study.submit("step")
+    study.database.close()
+    file = Path(str(study.database.url.database))
     content = bytearray(file.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
     file.write_bytes(content)
     events: list[EngineEvent] = []
     with pytest.raises(DBAPIError) as error:
-        Controller(sqlite, store, InlineExecutor(), events.append).run(submission.study_id)
+        study.control(react=events.append)
     assert "restore it from a backup" in str(outage_of(error.value))
     assert [event for event in events if isinstance(event, Notice)] == []

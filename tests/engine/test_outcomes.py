@@ -5,7 +5,7 @@ import errno
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,10 @@ from prompt import Prompt
 from property_tests import FIXTURES_ARE_SHARED
 from psycopg.errors import ProgramLimitExceeded
 from sqlalchemy.exc import DBAPIError
-from toy_study import ToyStudy, happenings, study_state
+from toy_study import ToyStudy
 
 from creamtea.engine import state
-from creamtea.engine.controller import Controller
-from creamtea.engine.events import EngineEvent, Notice, StepRetried, StepStopped
+from creamtea.engine.events import Notice, StepRetried, StepStopped
 from creamtea.engine.executors.base import (
     GAVE_WAY,
     Amounts,
@@ -38,8 +37,6 @@ from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 
 pytestmark = pytest.mark.usefixtures("quick")
-
-Run = Callable[..., list[EngineEvent]]
 
 
 class Growing(Prompt):
@@ -74,20 +71,21 @@ class Growing(Prompt):
 
 
 def test_a_group_is_told_of_room_and_begins_again_larger(
-    database: Database, study: ToyStudy, store: ArtefactStore, run_study: Run, monkeypatch: pytest.MonkeyPatch
+    study_on_both: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    study = study_on_both
     monkeypatch.setattr("creamtea.engine.queue.GROW_AFTER", 0.0)
-    key = study.add("group", resources={"workers": [1, 4]})
-    executor = Growing(store)
-    emitted = run_study(study, database, executor)
+    study.add("group", resources={"workers": [1, 4]})
+    executor = Growing(study.store)
+    reasons = [event.reason for event in study.run(executor) if isinstance(event, StepStopped)]
     assert executor.groups == [2, 4]
-    assert [event.reason for event in emitted if isinstance(event, StepStopped)] == ["more room"]
-    assert happenings(database, key) == ["started", "interrupted", "started", "succeeded"]
-    assert study.rows(database)["group"].attempts == 1
+    assert reasons == ["more room"]
+    assert study.happened("group") == ["started", "interrupted", "started", "succeeded"]
+    assert study.rows()["group"].attempts == 1
 
 
 def test_a_store_that_takes_no_hint_for_a_while_ends_no_step(
-    sqlite: Database, study: ToyStudy, store: ArtefactStore, run_study: Run, monkeypatch: pytest.MonkeyPatch
+    study: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("creamtea.engine.queue.GROW_AFTER", 0.0)
     write, tried = ArtefactStore.write_room, []
@@ -100,34 +98,24 @@ def test_a_store_that_takes_no_hint_for_a_while_ends_no_step(
 
     monkeypatch.setattr(ArtefactStore, "write_room", full_at_first)
     study.add("group", resources={"workers": [1, 4]})
-    executor = Growing(store)
-    emitted = run_study(study, sqlite, executor)
+    executor = Growing(study.store)
+    notices = [event.message for event in study.run(executor) if isinstance(event, Notice)]
     assert executor.groups == [2, 4]
-    assert [event.message for event in emitted if isinstance(event, Notice)] == [
-        "no space left at /artefacts; steps run on"
-    ]
+    assert notices == ["no space left at /artefacts; steps run on"]
 
 
-def test_an_error_that_a_database_cannot_hold_is_stored_readably(
-    database: Database, study: ToyStudy, run_study: Run
-) -> None:
-    study.add("step")
-    run_study(study, database, Prompt({"step": StepOutcome.failure("deterministic", "a\0b in caf\udce9")}))
-    assert study.rows(database)["step"].error == "a�b in caf\\udce9"
+def test_an_error_that_a_database_cannot_hold_is_stored_readably(study_on_both: ToyStudy) -> None:
+    study_on_both.add("step")
+    study_on_both.run(Prompt({"step": StepOutcome.failure("deterministic", "a\0b in caf\udce9")}))
+    assert study_on_both.rows()["step"].error == "a�b in caf\\udce9"
 
 
 def test_a_step_whose_texts_the_store_fails_to_give_is_tried_again(
-    sqlite: Database,
-    study: ToyStudy,
-    store: ArtefactStore,
-    run_study: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    study: ToyStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = study.add("step")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "segment_scores.jsonl").write_text('{"index": 0, "value": 0.5}\n')
-    succeeds = StepOutcome(files=store.put_folder(tmp_path / "out"))
+    succeeds = StepOutcome(files=study.store.put_folder(tmp_path / "out"))
     succeeds.result.facts["seconds"] = 0.0
     tried = []
 
@@ -138,18 +126,15 @@ def test_a_step_whose_texts_the_store_fails_to_give_is_tried_again(
         return bytes(self.f.read(*size))
 
     monkeypatch.setattr(LocalFileOpener, "read", failing_at_first, raising=False)
-    emitted = run_study(study, sqlite, Prompt({"step": succeeds}))
-    assert ["Stale file handle" in event.error for event in emitted if isinstance(event, StepRetried)] == [
-        True
-    ]
-    assert happenings(sqlite, key) == ["started", "retry", "started", "succeeded"]
+    study.add("step")
+    [retried] = [event for event in study.run(Prompt({"step": succeeds})) if isinstance(event, StepRetried)]
+    assert "Stale file handle" in retried.error
+    assert study.happened("step") == ["started", "retry", "started", "succeeded"]
 
 
 def test_a_result_that_the_database_refuses_fails_its_step_alone(
-    sqlite: Database, study: ToyStudy, run_study: Run, monkeypatch: pytest.MonkeyPatch
+    study: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study.add("large")
-    study.add("usual")
     finish = state.finish
 
     def refuse_one(database: Database, store: ArtefactStore, task: StepTask, *rest: Any) -> list[str] | None:
@@ -160,29 +145,26 @@ def test_a_result_that_the_database_refuses_fails_its_step_alone(
         return finish(database, store, task, *rest)
 
     monkeypatch.setattr(state, "finish", refuse_one)
-    run_study(study, sqlite, Prompt({}))
-    rows = study.rows(sqlite)
+    study.submit("large", "usual")
+    study.control(Prompt({}))
+    rows = study.rows()
     assert (rows["large"].error_kind, rows["usual"].state) == ("deterministic", "succeeded")
     assert "string too long" in str(rows["large"].error)
 
 
-def test_a_study_that_was_removed_since_the_queue_was_built_is_passed_over(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy
-) -> None:
-    study.add("step")
-    submission = study.submit(sqlite, store)
-    state.end(sqlite, [submission.study_id + 1, submission.study_id])
-    assert study_state(sqlite, submission.study_id) == "queued"
+def test_a_study_that_was_removed_since_the_queue_was_built_is_passed_over(study: ToyStudy) -> None:
+    study.submit("step")
+    state.end(study.database, [study.id + 1, study.id])
+    assert study.state() == "queued"
 
 
 @pytest.mark.parametrize("database", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
 def test_a_study_does_not_end_while_it_is_submitted_again(
-    database: Database, store: ArtefactStore, study: ToyStudy
+    database: Database, study_on_both: ToyStudy
 ) -> None:
     """The submission holds the lock. SQLite has one writer at a time anyway."""
-    study.add("step")
-    submission = study.submit(database, store)
-    ending = threading.Thread(target=state.end, args=(database, [submission.study_id]))
+    study_on_both.submit("step")
+    ending = threading.Thread(target=state.end, args=(database, [study_on_both.id]))
     with database.transaction() as session:
         lock_steps(session)
         ending.start()
@@ -210,8 +192,7 @@ def test_any_graph_ends_as_the_definition_says(
     folder = tmp_path_factory.mktemp("graph")
     shutil.copyfile(sqlite_template, folder / "database.db")
     database = open_database(f"sqlite:///{folder / 'database.db'}")
-    store = ArtefactStore(folder / "artefacts")
-    study = ToyStudy(folder)
+    study = ToyStudy(database, ArtefactStore(folder / "artefacts"), folder)
     outcomes = {}
     expected: dict[str, set[str]] = {}  # what its error kind may be
     for number, (before, fate) in enumerate(graph):
@@ -223,10 +204,9 @@ def test_any_graph_ends_as_the_definition_says(
         above = set().union(*(expected[other] for other in inputs)) - {"ok"}
         # behind both an unavailable and a failed step, the one that is known first names the reason
         expected[name] = {kind if kind == "unavailable" else "upstream" for kind in above} or {fate}
-    submission = study.submit(database, store)
-    Controller(database, store, Prompt(outcomes)).run(submission.study_id)
-    for name, row in study.rows(database).items():
+    study.run(Prompt(outcomes))
+    for name, row in study.rows().items():
         assert (row.error_kind or "ok") in expected[name]
     failed = {kind for name in outcomes for kind in expected[name]} - {"unavailable"}
-    assert study_state(database, submission.study_id) == ("failed" if failed else "succeeded")
+    assert study.state() == ("failed" if failed else "succeeded")
     database.close()

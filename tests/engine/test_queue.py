@@ -11,7 +11,7 @@ from property_tests import FIXTURES_ARE_SHARED
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from table_rows import all_of
-from toy_study import ToyStudy, study_state
+from toy_study import ToyStudy
 
 from creamtea.contract.step import Resources, StepResult
 from creamtea.engine import lease as leases
@@ -130,13 +130,11 @@ def ready_in_sql(database: Database) -> set[str]:
 
 
 def test_a_pause_is_counted_from_after_the_databases_clock(
-    sqlite: Database, store: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: ToyStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted from before, a step would be offered before it can be claimed."""
-    study = ToyStudy(tmp_path)
-    study.add("step")
-    study.submit(sqlite, store)
-    lease = leases.acquire(sqlite, "", None)
+    study.submit("step")
+    lease = leases.acquire(study.database, "", None)
     asked: list[str] = []
     now = Database.now
 
@@ -149,7 +147,7 @@ def test_a_pause_is_counted_from_after_the_databases_clock(
         return 0.0
 
     monkeypatch.setattr(Database, "now", staticmethod(database_now))
-    state.load(sqlite, lease, (), clock)
+    state.load(study.database, lease, (), clock)
     assert asked[-2:] == ["database", "queue"]
 
 
@@ -169,10 +167,10 @@ def test_the_queue_agrees_with_sql_after_every_event(
         left.unlink()
     shutil.copyfile(sqlite_template, path)
     database = open_database(f"sqlite:///{path}")
-    study = ToyStudy(log)
+    study = ToyStudy(database, store, log)
     for number, row in enumerate(edges):
         study.add(f"{number}", before=[f"{other}" for other in range(number) if row[other]])
-    submission = study.submit(database, store)
+    study.submit()
     lease = leases.acquire(database, "", None)
     queue, _ = state.load(database, lease)
     machine = {"node": Amounts(100.0, 0.0, 100.0)}
@@ -193,10 +191,10 @@ def test_the_queue_agrees_with_sql_after_every_event(
                 queue.add(key, 0.0)
         with database.transaction() as session:
             state.end_studies(session, ended)
-        before = study.states(database), study_state(database, submission.study_id)
+        before = study.states(), study.state()
         again, blocked = state.load(database, lease)
         assert blocked == []
-        assert (study.states(database), study_state(database, submission.study_id)) == before
+        assert (study.states(), study.state()) == before
         assert again.has_ready(0.0) == queue.has_ready(0.0) == bool(ready_in_sql(database))
-    assert study_state(database, submission.study_id) not in rows.LIVE
+    assert study.state() not in rows.LIVE
     database.close()

@@ -13,19 +13,14 @@ import psutil
 import pytest
 from toy_controller import runtime_env
 from toy_steps import counts
-from toy_study import ToyStudy, happenings
+from toy_study import ToyStudy
 
 from creamtea.engine import state
-from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, Notice, StepFailed, StepProgressed, StepRetried
 from creamtea.engine.executors import ray as ray_executor
 from creamtea.engine.executors.ray import RayExecutor, check_address
 from creamtea.errors import InputError
 from creamtea.orders.submission import cancel
-from creamtea.store.artefacts import ArtefactStore
-from creamtea.store.database import Database
-
-TOYS = Path(__file__).parent / "toys"
 
 
 @pytest.fixture(autouse=True)
@@ -60,12 +55,7 @@ def looked_at(others: set[psutil.Process]) -> tuple[set[str], set[str]]:
 @pytest.mark.cluster
 @pytest.mark.slow
 def test_a_study_on_local_ray_which_dies_on_the_way(
-    sqlite: Database,
-    store: ArtefactStore,
-    study: ToyStudy,
-    log: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    study: ToyStudy, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No process of Ray has the controller's passwords, and no other user may enter its folder."""
     for name, value in SECRETS.items():
@@ -74,31 +64,28 @@ def test_a_study_on_local_ray_which_dies_on_the_way(
     before, older = signal.getsignal(signal.SIGTERM), descendants()
     study.add("first")
     study.add("second", before=["first"])
-    killed = study.add("killed", "die", until=1)
+    study.add("killed", "die", until=1)
     study.add("broken", "error")
     study.add("huge", resources={"cpus": 1000})
-    counting = study.add("counting", "count", stop_at=3)
+    study.add("counting", "count", stop_at=3)
     study.add("last", "sleep", before=["second", "killed", "counting"])
-    submission = study.submit(sqlite, store)
-    events: list[EngineEvent] = []
     looks: list[tuple[set[str], set[str]]] = []
 
-    def emit(event: EngineEvent) -> None:
-        events.append(event)
+    def react(event: EngineEvent) -> None:
         if not isinstance(event, StepProgressed):
             return
         if event.name == "last":
-            cancel(sqlite, submission.study_id)
-        others = {state for name, state in study.states(sqlite).items() if name not in ("counting", "last")}
-        if counts(log) == ["from 0", "at 3"] and others == {"succeeded", "failed"} and not looks:
+            cancel(study.database, study.id)
+        others = {state for name, state in study.states().items() if name not in ("counting", "last")}
+        if counts(study.log) == ["from 0", "at 3"] and others == {"succeeded", "failed"} and not looks:
             looks.append(looked_at(older))
             for process in descendants():
                 with suppress(psutil.NoSuchProcess):  # it has ended since
                     if process.name() == "raylet":
                         process.kill()
 
-    Controller(sqlite, store, RayExecutor("", runtime_env()), emit).run(submission.study_id)
-    rows = study.rows(sqlite)
+    events = study.run(RayExecutor("", runtime_env()), react)
+    rows = study.rows()
     assert {name: row.state for name, row in rows.items()} == {
         "first": "succeeded",
         "second": "succeeded",
@@ -113,9 +100,9 @@ def test_a_study_on_local_ray_which_dies_on_the_way(
     assert (lost.name, died.name) == ("killed", "counting")
     assert lost.error.startswith("the worker process or its node was lost (WorkerCrashedError)")
     assert died.error == "Ray on this machine ended (raylet with code -9); it is started again"
-    for key in (killed, counting):
-        assert happenings(sqlite, key) == ["started", "retry", "started", "succeeded"]
-    assert counts(log) == ["from 0", "at 3", "from 3"]
+    for name in ("killed", "counting"):
+        assert study.happened(name) == ["started", "retry", "started", "succeeded"]
+    assert counts(study.log) == ["from 0", "at 3", "from 3"]
     failed = {event.name: event.error for event in events if isinstance(event, StepFailed)}
     assert failed["broken"].startswith("ValueError: the toy is broken")
     assert "asks for cpus=1000" in failed["huge"]

@@ -1,6 +1,8 @@
 """One attempt of a step: what it sees, and what its failures become."""
 
 import json
+import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +17,52 @@ from creamtea.engine.runner import Context, describe, execute
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 
-
-def task(store: ArtefactStore, log: Path, do: str = "text", **changes: Any) -> StepTask:
-    values: dict[str, Any] = {
-        "key": "k" * 64,
-        "fence": 1,
-        "name": "toy/1",
-        "kind": "toy",
-        "version": 1,
-        "params": {"name": "step", "log": str(log), "do": do},
-        "inputs": {},
-        "locations": {"a.txt": "/data/a.txt"},
-        "resources": Resources(cpus=2),
-        "artefacts": store.root,
-    }
-    return StepTask(**{**values, **changes})
+MakeTask = Callable[..., StepTask]
 
 
-def stored(store: ArtefactStore, folder: Path, text: str) -> list[StoredFile]:
-    folder.mkdir()
-    folder.joinpath("out.txt").write_text(text)
-    return store.put_folder(folder)
+@pytest.fixture
+def task(store: ArtefactStore, log: Path) -> MakeTask:
+    def make(do: str = "text", **changes: Any) -> StepTask:
+        values: dict[str, Any] = {
+            "key": "k" * 64,
+            "fence": 1,
+            "name": "toy/1",
+            "kind": "toy",
+            "version": 1,
+            "params": {"name": "step", "log": str(log), "do": do},
+            "inputs": {},
+            "locations": {"a.txt": "/data/a.txt"},
+            "resources": Resources(cpus=2),
+            "artefacts": store.root,
+        }
+        return StepTask(**{**values, **changes})
+
+    return make
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time that an attempt reads."""
+    now = [100.0]
+    monkeypatch.setattr("creamtea.engine.runner.time.monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def context(task: MakeTask, store: ArtefactStore, log: Path, clock: list[float], tmp_path: Path) -> Context:
+    params = toy_catalogue.ToyParams(name="step", log=str(log))
+    return Context(task(), params, store, tmp_path, lambda: False)
 
 
 def test_a_step_reads_its_inputs_in_order_and_its_files_are_stored(
-    store: ArtefactStore, log: Path, tmp_path: Path
+    task: MakeTask, store: ArtefactStore, tmp_path: Path
 ) -> None:
-    before = [stored(store, tmp_path / name, name) for name in ("b", "a")]
-    outcome = execute(task(store, log, inputs={"before": before}))
+    before = []
+    for text in ("b", "a"):
+        (tmp_path / text).mkdir()
+        (tmp_path / text / "out.txt").write_text(text)
+        before.append(store.put_folder(tmp_path / text))
+    outcome = execute(task(inputs={"before": before}))
     assert outcome.error_kind is None
     [file] = outcome.files
     assert (file.name, store.read(file.digest)) == ("out.txt", b"bastep;")
@@ -50,10 +70,8 @@ def test_a_step_reads_its_inputs_in_order_and_its_files_are_stored(
     assert [row.name for row in outcome.result.metrics] == ["length"]
 
 
-def test_facts_say_what_it_ran_on_but_not_where(store: ArtefactStore, log: Path) -> None:
-    import socket
-
-    facts = execute(task(store, log)).result.facts
+def test_facts_say_what_it_ran_on_but_not_where(task: MakeTask) -> None:
+    facts = execute(task()).result.facts
     assert facts["cpus"] == 2
     assert facts["seconds"] >= 0
     assert facts["peak_rss_mb"] > 10
@@ -73,23 +91,22 @@ def test_facts_say_what_it_ran_on_but_not_where(store: ArtefactStore, log: Path)
         ("no result", "deterministic", "toy_steps returned a NoneType, not a StepResult"),
     ],
 )
-def test_failures_have_kinds(store: ArtefactStore, log: Path, do: str, kind: str, message: str) -> None:
-    outcome = execute(task(store, log, do))
+def test_failures_have_kinds(task: MakeTask, do: str, kind: str, message: str) -> None:
+    outcome = execute(task(do))
     assert (outcome.error_kind, outcome.error) == (kind, message)
 
 
 def test_a_gpu_that_has_no_memory_left_is_tried_again() -> None:
     import torch
 
-    kind, message = describe(
-        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has")
-    )
+    error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has")
+    kind, message = describe(error)
     assert kind == "infrastructure"
     assert message.startswith("the GPU's memory ran out: CUDA out of memory. Where steps share a GPU, ")
 
 
-def test_an_unexpected_error_keeps_the_end_of_its_traceback(store: ArtefactStore, log: Path) -> None:
-    outcome = execute(task(store, log, "error"))
+def test_an_unexpected_error_keeps_the_end_of_its_traceback(task: MakeTask) -> None:
+    outcome = execute(task("error"))
     assert outcome.error_kind == "deterministic"
     first, *rest = outcome.error.splitlines()
     assert first == "ValueError: the toy is broken"
@@ -100,48 +117,39 @@ def test_an_unexpected_error_keeps_the_end_of_its_traceback(store: ArtefactStore
     ("do", "message"), [("exit", "SystemExit: 3"), ("panic", "Panic: index out of bounds")]
 )
 def test_a_step_whose_library_ends_the_process_or_the_thread_has_failed(
-    store: ArtefactStore, log: Path, do: str, message: str
+    task: MakeTask, do: str, message: str
 ) -> None:
     executor = InlineExecutor()
-    executor.start(task(store, log, do), ["this process"])
+    executor.start(task(do), ["this process"])
     [finished] = executor.poll(ANSWER)
     assert finished.outcome.error_kind == "deterministic"
     assert finished.outcome.error.startswith(message)
 
 
-def test_an_interrupt_by_a_person_is_no_failure_of_the_step(store: ArtefactStore, log: Path) -> None:
+def test_an_interrupt_by_a_person_is_no_failure_of_the_step(task: MakeTask) -> None:
     with pytest.raises(KeyboardInterrupt):
-        execute(task(store, log, "interrupt"))
+        execute(task("interrupt"))
 
 
 @pytest.mark.parametrize("changes", [{"version": 2}, {"kind": "unheard_of"}])
-def test_a_worker_with_another_creamtea_refuses_the_step(
-    store: ArtefactStore, log: Path, changes: dict[str, Any]
-) -> None:
-    outcome = execute(task(store, log, **changes))
+def test_a_worker_with_another_creamtea_refuses_the_step(task: MakeTask, changes: dict[str, Any]) -> None:
+    outcome = execute(task(**changes))
     assert outcome.error_kind == "deterministic"
     assert outcome.error.startswith("the worker runs another creamtea: the study was planned with version")
     assert outcome.error.endswith("install the same creamtea everywhere")
 
 
-def test_a_missing_input_file_is_the_stores_failure(store: ArtefactStore, log: Path) -> None:
-    outcome = execute(task(store, log, inputs={"before": [[StoredFile("out.txt", "0" * 64, 3)]]}))
+def test_a_missing_input_file_is_the_stores_failure(task: MakeTask) -> None:
+    outcome = execute(task(inputs={"before": [[StoredFile("out.txt", "0" * 64, 3)]]}))
     assert outcome.error_kind == "infrastructure"
     assert "is missing" in outcome.error
 
 
-def toy_params(log: Path) -> toy_catalogue.ToyParams:
-    return toy_catalogue.ToyParams(name="step", log=str(log))
-
-
 def test_progress_is_written_at_most_twice_a_second(
-    store: ArtefactStore, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: Context, store: ArtefactStore, clock: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[tuple[Any, ...]] = []
     monkeypatch.setattr(store, "write_progress", lambda *told: written.append(told))
-    clock = [100.0]
-    monkeypatch.setattr("creamtea.engine.runner.time.monotonic", lambda: clock[0])
-    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: False)
     for tick in range(21):
         clock[0] = 100 + tick / 10
         context.progress(tick, 20, "busy")
@@ -151,77 +159,43 @@ def test_progress_is_written_at_most_twice_a_second(
 
 
 def test_what_is_left_of_a_resumed_step_follows_from_this_attempt_alone(
-    store: ArtefactStore, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: Context, store: ArtefactStore, clock: list[float]
 ) -> None:
-    clock = [100.0]
-    monkeypatch.setattr("creamtea.engine.runner.time.monotonic", lambda: clock[0])
-    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: False)
     for at, done in ((130.0, 90_000), (190.0, 90_100)):  # after 30 seconds of reading text
         clock[0] = at
-        context.progress(done, 100_000)
+        context.progress(done, 100_000, "reads caf\udce9.txt")
     progress = store.read_progress("k" * 64, 1)
     assert progress.seconds_left == pytest.approx(60 * 99)
+    assert progress.message == r"reads caf\udce9.txt"  # a name that is not UTF-8
 
 
-def test_progress_names_a_file_that_is_not_utf_8(store: ArtefactStore, log: Path, tmp_path: Path) -> None:
-    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: False)
-    context.progress(1, 2, "reads caf\udce9.txt")
-    assert store.read_progress("k" * 64, 1).message == r"reads caf\udce9.txt"
-
-
-def test_progress_of_a_cancelled_step_ends_it(store: ArtefactStore, log: Path, tmp_path: Path) -> None:
-    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: True)
+def test_progress_of_a_cancelled_step_ends_it(context: Context) -> None:
+    context._cancelled = lambda: True
     with pytest.raises(StepCancelled):
         context.progress(1, 2)
     assert not isinstance(StepCancelled(), Exception), "steps must let it pass"
 
 
-def test_a_role_with_another_number_of_inputs_is_an_error(
-    store: ArtefactStore, log: Path, tmp_path: Path
-) -> None:
-    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: False)
+def test_a_role_with_another_number_of_inputs_is_an_error(context: Context) -> None:
     assert context.inputs("before") == []
     with pytest.raises(StepError, match="a toy step needs one input 'before'; it was given 0"):
         context.input("before")
 
 
-def test_threads_are_those_of_the_step(
-    store: ArtefactStore, log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Torch:
-        __version__ = "0"
-        threads = 0
+def test_threads_are_those_of_the_step(task: MakeTask) -> None:
+    import torch
 
-        class cuda:
-            @staticmethod
-            def is_available() -> bool:
-                return False
-
-        @classmethod
-        def set_num_threads(cls, threads: int) -> None:
-            cls.threads = threads
-
-    monkeypatch.setitem(__import__("sys").modules, "torch", Torch)
-    execute(task(store, log))
-    assert Torch.threads == 2
+    execute(task())
+    assert torch.get_num_threads() == 2
 
 
-@pytest.mark.parametrize(
-    ("resources", "message"),
-    [
-        (Resources(cpus=2), None),
-        (Resources(cpus=8), "the step asks for cpus=8, gpus=0, memory_gb=0 on one node"),
-        (Resources(gpus=1), "the step asks for cpus=1, gpus=1, memory_gb=0 on one node"),
-        (Resources(memory_gb=17.5), "the step asks for cpus=1, gpus=0, memory_gb=17.5 on one node"),
-    ],
-)
-def test_what_no_node_has_is_refused_though_all_together_have_it(
-    resources: Resources, message: str | None
-) -> None:
+@pytest.mark.parametrize("resources", [{"cpus": 8}, {"gpus": 1}, {"memory_gb": 17.5}])
+def test_what_no_node_has_is_refused_though_all_together_have_it(resources: dict[str, Any]) -> None:
     machine = Amounts(4.0, 0.0, 16.0)
-    refusal = Capacity({"one": machine, "two": machine}).refusal(Need.of(resources))
-    if message is None:
-        assert refusal is None
-    else:
-        nodes = "2 with cpus=4, gpus=0, memory_gb=16"
-        assert refusal == f"{message}, and no node has that (nodes: {nodes})"
+    capacity = Capacity({"one": machine, "two": machine})
+    assert capacity.refusal(Need.of(Resources(cpus=2))) is None
+    asked = {"cpus": 1, "gpus": 0, "memory_gb": 0} | resources
+    wants = ", ".join(f"{name}={amount}" for name, amount in asked.items())
+    nodes = "2 with cpus=4, gpus=0, memory_gb=16"
+    refusal = f"the step asks for {wants} on one node, and no node has that (nodes: {nodes})"
+    assert capacity.refusal(Need.of(Resources(**resources))) == refusal

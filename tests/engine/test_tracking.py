@@ -41,12 +41,16 @@ class Recorded:
         self.closed = True
 
 
-@pytest.fixture
-def study(database: Database) -> Callable[..., int]:
-    """A running study with this spec: a training and the score of a system that decodes with it."""
+Hear = Callable[..., list[EngineEvent]]
 
-    def filled(spec: dict[str, Any]) -> int:
-        with database.transaction() as session:
+
+@pytest.fixture
+def tracking_of(sqlite: Database, store: ArtefactStore) -> Callable[..., tuple[Tracking, list[EngineEvent]]]:
+    """Watches a running study with this spec, which has a training and the score of a system that decodes
+    with it; and what is told."""
+
+    def watch(spec: dict[str, Any]) -> tuple[Tracking, list[EngineEvent]]:
+        with sqlite.transaction() as session:
             row = StudyRow(name="toast", spec=spec, config_hash="c", code_version="0", state="running")
             row.created_at = NOON
             session.add(row)
@@ -64,29 +68,34 @@ def study(database: Database) -> Callable[..., int]:
             session.add(Metric(step_key=SCORE, name="bleu", subject="", value=31.5, note="", detail={}))
             for position, point in enumerate(({"x": 10, "y": 4.0}, {"x": 20, "y": 3.0})):
                 session.add(Point(step_key=TRAIN, series="dev_loss", position=position, label="", **point))
-            return row.id
+            number = row.id
+        told: list[EngineEvent] = []
+        tracked = Tracking(sqlite, store, told.append)
+        tracked.watch({number})
+        return tracked, told
 
-    return filled
+    return watch
 
 
-def heard(database: Database, store: ArtefactStore, number: int) -> list[EngineEvent]:
+@pytest.fixture
+def hear(tracking_of: Callable[..., tuple[Tracking, list[EngineEvent]]], store: ArtefactStore) -> Hear:
     """What is told while the training runs, ends, and is scored."""
-    told: list[EngineEvent] = []
-    tracked = Tracking(database, store, told.append)
-    tracked.watch({number})
-    view = LiveView([PointRow("train_loss_now", 5, 6.5), PointRow("dev_loss", 10, 4.0)])
-    store.write_live(TRAIN, 3, view)
-    tracked.hear(StepProgressed(TRAIN, "train/x", 5, 20, "", at=0.0))
-    tracked.hear(StepProgressed(TRAIN, "train/x", 6, 20, "", at=0.0))  # too soon for another look
-    tracked.hear(StepSucceeded(TRAIN, "train/x", 1.0))
-    tracked.hear(StepSucceeded(SCORE, "score/x", 1.0))
-    tracked.close()
-    return told
+
+    def told_of(spec: dict[str, Any] = SPEC) -> list[EngineEvent]:
+        tracked, told = tracking_of(spec)
+        view = LiveView([PointRow("train_loss_now", 5, 6.5), PointRow("dev_loss", 10, 4.0)])
+        store.write_live(TRAIN, 3, view)
+        tracked.hear(StepProgressed(TRAIN, "train/x", 5, 20, "", at=0.0))
+        tracked.hear(StepProgressed(TRAIN, "train/x", 6, 20, "", at=0.0))  # too soon for another look
+        tracked.hear(StepSucceeded(TRAIN, "train/x", 1.0))
+        tracked.hear(StepSucceeded(SCORE, "score/x", 1.0))
+        tracked.close()
+        return told
+
+    return told_of
 
 
-def test_curves_come_as_they_grow_and_scores_after_them(
-    database: Database, store: ArtefactStore, study: Callable[..., int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_curves_come_as_they_grow_and_scores_after_them(hear: Hear, monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[Recorded] = []
 
     def make(*given: Any) -> Recorded:
@@ -94,7 +103,7 @@ def test_curves_come_as_they_grow_and_scores_after_them(
         return runs[-1]
 
     monkeypatch.setitem(TRACKERS, "wandb", make)
-    assert heard(database, store, study(SPEC)) == []
+    assert hear() == []
     (run,) = runs
     parameters = {"objective.kind": "softmax", "training.batch_tokens": 64}
     assert run.made == ("jam", "soft-1", TRAIN, parameters)
@@ -109,31 +118,24 @@ def test_curves_come_as_they_grow_and_scores_after_them(
 
 @pytest.mark.parametrize("fails_at", ["__init__", "log", "close"])
 def test_a_tracker_that_fails_is_told_once_and_ends_nothing(
-    database: Database,
-    store: ArtefactStore,
-    study: Callable[..., int],
-    monkeypatch: pytest.MonkeyPatch,
-    fails_at: str,
+    hear: Hear, monkeypatch: pytest.MonkeyPatch, fails_at: str
 ) -> None:
     def fail(*_: Any) -> None:
         raise ConnectionError("no route to jam")
 
     monkeypatch.setitem(TRACKERS, "wandb", type("Broken", (Recorded,), {fails_at: fail}))
-    told = heard(database, store, study(SPEC))
-    assert [notice.message for notice in told if isinstance(notice, Notice)] == [
+    assert [notice.message for notice in hear() if isinstance(notice, Notice)] == [
         "study toast goes on without tracking by wandb: ConnectionError: no route to jam"
     ]
 
 
-def test_a_library_that_is_missing_is_named(
-    database: Database, store: ArtefactStore, study: Callable[..., int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_that_is_missing_is_named(hear: Hear, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Any:
         raise ModuleNotFoundError(f"No module named {name!r}")
 
     monkeypatch.setattr(tracking, "import_module", missing)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
-    (notice,) = heard(database, store, study(SPEC | {"track": {"kind": "mlflow"}}))
+    (notice,) = hear(SPEC | {"track": {"kind": "mlflow"}})
     assert isinstance(notice, Notice)
     assert notice.message.endswith("install it with pip install 'creamtea[mlflow]'")
 
@@ -155,11 +157,9 @@ def test_addresses_and_keys_come_from_the_environment(
 
 
 def test_a_study_that_does_not_track_has_no_thread(
-    database: Database, store: ArtefactStore, study: Callable[..., int]
+    tracking_of: Callable[..., tuple[Tracking, list[EngineEvent]]],
 ) -> None:
-    told: list[EngineEvent] = []
-    tracked = Tracking(database, store, told.append)
-    tracked.watch({study({"variants": {}})})
+    tracked, told = tracking_of({"variants": {}})
     assert tracked._thread is None
     tracked.hear(StepSucceeded(TRAIN, "train/x", 1.0))
     tracked.close()
@@ -168,12 +168,7 @@ def test_a_study_that_does_not_track_has_no_thread(
 
 @pytest.mark.parametrize("kind", ["tensorboard", "mlflow", "wandb"])
 def test_the_libraries_take_what_is_sent(
-    database: Database,
-    store: ArtefactStore,
-    study: Callable[..., int],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
+    hear: Hear, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     pytest.importorskip(kind)
     monkeypatch.setenv("CREAMTEA_HOME", str(tmp_path))
@@ -181,15 +176,15 @@ def test_the_libraries_take_what_is_sent(
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.setattr(tracking, "PATIENCE", ANSWER)  # for the import, too
-    assert heard(database, store, study(SPEC | {"track": {"kind": kind}})) == []
+    assert hear(SPEC | {"track": {"kind": kind}}) == []
     written = [path for path in tmp_path.rglob("*") if path.is_file() and "artefacts" not in path.parts]
     assert written
     if kind == "tensorboard":
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
         read = EventAccumulator(str(tmp_path / "tensorboard" / "toast" / "soft-1")).Reload()
-        assert [(one.step, one.value) for one in read.Scalars("dev_loss")] == [(10, 4.0), (20, 3.0)]
-        assert [one.value for one in read.Scalars("test/greedy/bleu")] == [31.5]
+        assert [(point.step, point.value) for point in read.Scalars("dev_loss")] == [(10, 4.0), (20, 3.0)]
+        assert [point.value for point in read.Scalars("test/greedy/bleu")] == [31.5]
     if kind == "mlflow":
         import mlflow
 
@@ -206,6 +201,4 @@ def test_no_step_knows_of_it() -> None:
     tracked = Study.model_validate(document | {"track": {"kind": "mlflow"}})
     assert tracked.model_dump()["track"] == {"kind": "mlflow", "project": ""}
     assert "track" not in without.model_dump()  # the config hash of other studies stays
-    assert [node.key for node in plan(tracked, None).nodes] == [
-        node.key for node in plan(without, None).nodes
-    ]
+    assert plan(tracked, None).nodes == plan(without, None).nodes

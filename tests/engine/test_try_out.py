@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -40,22 +41,22 @@ def test_a_system_is_read_once(read: list[str], store: ArtefactStore) -> None:
     assert read == ["a", "b"]
 
 
-def test_the_least_recently_used_goes_first(read: list[str], store: ArtefactStore) -> None:
-    loaded = LoadedSystems(store, max_systems=2)
-    for key in "abac":
-        loaded.of(step(key, 10))
-    assert loaded.keys == ["a", "c"]
-
-
-def test_their_files_have_room_together(read: list[str], store: ArtefactStore) -> None:
-    loaded = LoadedSystems(store, max_bytes=100)
-    for key, sizes in {"a": (30, 10), "b": (40,), "c": (20,), "d": (30,)}.items():
-        loaded.of(step(key, *sizes))
-    assert loaded.keys == ["b", "c", "d"]
-
-
-def test_one_that_is_too_large_makes_room_for_the_next(read: list[str], store: ArtefactStore) -> None:
-    loaded = LoadedSystems(store, max_bytes=100)
-    for key, size in {"a": 40, "large": 1000, "b": 40}.items():
-        loaded.of(step(key, size))
-        assert loaded.keys == [key]
+@pytest.mark.parametrize(
+    ("room", "sizes", "kept"),
+    [
+        # the least recently used goes first
+        ({"max_systems": 2}, [("a", 10), ("b", 10), ("a", 10), ("c", 10)], ["a", "c"]),
+        # their files have room together
+        ({"max_bytes": 100}, [("a", 30, 10), ("b", 40), ("c", 20), ("d", 30)], ["b", "c", "d"]),
+        # one that is too large stays alone, and makes room for the next
+        ({"max_bytes": 100}, [("a", 40), ("large", 1000)], ["large"]),
+        ({"max_bytes": 100}, [("a", 40), ("large", 1000), ("b", 40)], ["b"]),
+    ],
+)
+def test_systems_are_kept_that_have_room(
+    room: dict[str, int], sizes: list[Any], kept: list[str], read: list[str], store: ArtefactStore
+) -> None:
+    loaded = LoadedSystems(store, **room)
+    for key, *files in sizes:
+        loaded.of(step(key, *files))
+    assert loaded.keys == kept

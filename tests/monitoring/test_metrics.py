@@ -24,11 +24,11 @@ TOKEN = "a-token-of-its-own"
 @pytest.fixture
 def study(database: Database, tmp_path: Path) -> ToyStudy:
     """Three steps: one has succeeded after a retry, one is ready, one is pending."""
-    toys = ToyStudy(tmp_path)
+    toys = ToyStudy(database, ArtefactStore(tmp_path / "artefacts"), tmp_path)
     toys.add("first")
     toys.add("second", before=["first"])
     toys.add("third", before=["second"])
-    toys.submit(database, ArtefactStore(tmp_path / "artefacts"))
+    toys.submit()
     with database.transaction() as session:
         now = database.now(session)
         rows = {row.key: row for row in session.scalars(select(StepRow))}

@@ -13,8 +13,6 @@ import pytest
 from fsspec.registry import _registry as classes
 from toy_study import ToyStudy
 
-from creamtea.engine.controller import Controller
-from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.errors import InfrastructureError, InputError
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.areas import entries
@@ -125,12 +123,11 @@ def test_a_study_runs_and_its_leftovers_are_collected(
     monkeypatch.setitem(STEP_KINDS, "toy", toy_catalogue.TOY)
     store = opened()
     for name, last in (("first", "own"), ("second", "other")):
-        study = ToyStudy(tmp_path, name)
+        study = ToyStudy(database, store, tmp_path, name)
         study.add("shared")
         study.add(last, "count", before=["shared"])  # with checkpoints
-        submission = study.submit(database, store)
-        Controller(database, store, InlineExecutor()).run(submission.study_id)
-        assert set(study.states(database).values()) == {"succeeded"}
+        study.run()
+        assert set(study.states().values()) == {"succeeded"}
     uses = usage(database, store)
     assert {use.studies for use in uses if use.part == "outputs"} == {
         ("first",),
@@ -151,7 +148,7 @@ def test_a_study_runs_and_its_leftovers_are_collected(
         "elsewhere/large"
     ]
     assert len([entry for entry in entries(store) if entry.area == "objects"]) == 2
-    assert study.submit(database, store).reused == 2
+    assert study.submit().reused == 2
 
 
 # ---------------------------------------------------------------- what may be wrong

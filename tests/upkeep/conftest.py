@@ -24,10 +24,10 @@ def run_toys(tmp_path: Path, database: Database, store: ArtefactStore) -> Callab
     """
 
     def run(name: str, *steps: str, fail: bool = False) -> ToyStudy:
-        study = ToyStudy(tmp_path, name)
+        study = ToyStudy(database, store, tmp_path, name)
         for step in steps:
             study.add(step, before=list(study.keys)[-1:])
-        submission = study.submit(database, store)
+        study.submit()
         output = tmp_path / "output"
         output.mkdir(exist_ok=True)
         with database.transaction() as session:
@@ -42,7 +42,7 @@ def run_toys(tmp_path: Path, database: Database, store: ArtefactStore) -> Callab
                         session.add(
                             StepFile(step_key=key, name=file.name, digest=file.digest, size=file.size)
                         )
-            session.get_one(StudyRow, submission.study_id).state = "failed" if fail else "succeeded"
+            session.get_one(StudyRow, study.id).state = "failed" if fail else "succeeded"
         return study
 
     return run

@@ -96,9 +96,9 @@ def test_after_a_removal_gc_leaves_what_the_other_studies_need(
     assert [entry.area for entry in garbage] == ["objects"]
     assert collect(store, garbage) == garbage
     assert digests(store) == digests_of_studies(database)
-    assert second.states(database) == {"shared": "succeeded", "other": "succeeded"}
+    assert second.states() == {"shared": "succeeded", "other": "succeeded"}
     run_toys("first", "shared", "own")  # runs again
-    assert set(first.states(database).values()) == {"succeeded"}
+    assert set(first.states().values()) == {"succeeded"}
 
 
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))

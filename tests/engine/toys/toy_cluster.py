@@ -52,6 +52,7 @@ class Cluster:
         command += ["--node-ip-address=127.0.0.1", "--min-worker-port=0", "--max-worker-port=0"]
         command += [f"--dashboard-agent-listen-port={agent}", f"--metrics-export-port={metrics}"]
         command += ["--object-store-memory=80000000", "--disable-usage-stats"]
+        command += [f"--node-name=node{len(self.nodes)}"]
         command += ["--include-log-monitor=false"]  # nobody reads the workers' output
         if self.nodes:
             command += [f"--address={self.address}"]

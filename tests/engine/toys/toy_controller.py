@@ -1,4 +1,4 @@
-"""A controller in a process of its own, to be killed: DATABASE_URL ARTEFACTS EXECUTOR STUDY_ID, or `service
+"""A controller in a process of its own, to be killed: DATABASE_URL ARTEFACTS STUDY_ID, or `service
 [ADDRESS]` for what `creamtea controller` is."""
 
 import os
@@ -39,12 +39,11 @@ def main() -> None:
         except typer.Exit as exit:
             sys.exit(exit.exit_code)
         return
-    url, artefacts, executor, study_id = sys.argv[1:]
+    url, artefacts, study_id = sys.argv[1:]
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     toy_catalogue.register()
-    runs_steps = InlineExecutor() if executor == "inline" else RayExecutor("", runtime_env())
-    Controller(open_database(url), ArtefactStore(artefacts), runs_steps).run(int(study_id))
+    Controller(open_database(url), ArtefactStore(artefacts), InlineExecutor()).run(int(study_id))
 
 
 if __name__ == "__main__":
