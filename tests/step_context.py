@@ -1,5 +1,6 @@
 """A step in a context without an engine."""
 
+import hashlib
 import importlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,22 @@ class FolderCheckpoints:
 
     def remove(self, name: str) -> None:
         self.folder.joinpath(name).unlink(missing_ok=True)
+
+
+@dataclass
+class TextFiles:
+    """Text files in a folder, as a plan names them to steps."""
+
+    folder: Path
+    digests: dict[str, str] = field(default_factory=dict)
+    locations: dict[str, str] = field(default_factory=dict)
+
+    def write(self, name: str, text: str) -> str:
+        path = self.folder / name
+        path.write_bytes(text.encode())
+        self.digests[name] = hashlib.sha256(text.encode()).hexdigest()
+        self.locations[name] = str(path)
+        return name
 
 
 @dataclass

@@ -1,6 +1,5 @@
 """The user's pairs: alignment, filters and their counts, annotated test sets."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from step_context import Context
+from step_context import Context, TextFiles
 
 from creamtea.errors import StepError
 from creamtea.methods.corpora import FilesCorpus
@@ -26,26 +25,12 @@ from creamtea_workers.corpora.files import (
     pair_hash,
     read_corpus,
 )
-from creamtea_workers.corpora.segments import idiom_words
+from creamtea_workers.corpora.segments import Segment, idiom_words
 from creamtea_workers.corpora.test_files import read_test_set
 from creamtea_workers.steps.texts import overlap, unseen
 
 
-class Folder:
-    """Text files as a study would name them, with their digests."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.digests: dict[str, str] = {}
-        self.locations: dict[str, str] = {}
-
-    def write(self, name: str, text: str) -> str:
-        path = self.path / name
-        path.write_text(text, encoding="utf-8", newline="\n")
-        self.digests[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-        self.locations[name] = str(path)
-        return name
-
+class Folder(TextFiles):
     @property
     def files(self) -> Files:
         return Files(self.digests, Languages(source="en", target="de"), self.locations)
@@ -68,9 +53,9 @@ def corpus_of(folder: Folder, train: tuple[str, str], dev: tuple[str, str], filt
     )
 
 
-def read(spec: FilesCorpus, files: Files, held_out: Sequence[HeldOut]) -> FilteredCorpus:
+def read(spec: FilesCorpus, folder: Folder, held_out: Sequence[HeldOut] = ()) -> FilteredCorpus:
     """The corpus with its streams read."""
-    corpus = read_corpus(spec, files, held_out)
+    corpus = read_corpus(spec, folder.files, held_out)
     corpus.train = list(corpus.train)
     corpus.dev = list(corpus.dev)
     return corpus
@@ -91,7 +76,7 @@ def test_every_pair_is_kept_or_counted_once(folder: Folder) -> None:
     ]
     source, target = ("\n".join(side) + "\n" for side in zip(*pairs, strict=True))
     filters = Filters(max_words=8, max_ratio=4.0, ratio_from=6)
-    corpus = read(corpus_of(folder, (source, target), ("a\n", "x\n"), filters), folder.files, [])
+    corpus = read(corpus_of(folder, (source, target), ("a\n", "x\n"), filters), folder)
     assert corpus.train == [("a b", "x y"), ("c d", "z"), ("a a a a a", "x"), ("ü", "x")]
     assert corpus.train_read == 10
     assert corpus.dropped == {"empty": 2, "duplicate": 2, "too_long": 1, "ratio": 1}
@@ -103,26 +88,32 @@ def test_a_ratio_at_the_limit_passes() -> None:
     assert filters.drop_reason(2, 9) == "ratio"
 
 
-def test_text_without_blanks_is_as_long_as_its_characters_say() -> None:
-    pair = Pair("We will meet in front of the station at seven.", "私たちは七時に駅の前で会います。")
-    long = Pair("Yes.", "私たちは七時に駅の前で会います。")
-    assert Sieve(Filters(), unspaced=True).passed([pair, long]) == [True, False]
-    assert Sieve(Filters()).passed([pair]) == [False]
+STATION = "私たちは七時に駅の前で会います。"
 
 
-def test_duplicates_stay_where_the_filter_is_off() -> None:
-    assert Sieve(Filters(duplicates=False)).passed([Pair("a", "x")] * 2) == [True, True]
-
-
-def test_one_source_with_two_translations_is_no_duplicate() -> None:
-    pairs = [Pair("a", target) for target in ("x", "y", "x")]
-    assert Sieve(Filters()).passed(pairs) == [True, True, False]
+@pytest.mark.parametrize(
+    ("sieve", "pairs", "passed"),
+    [
+        # text without blanks is as long as its characters say
+        (
+            Sieve(Filters(), unspaced=True),
+            [Pair("We will meet in front of the station at seven.", STATION), Pair("Yes.", STATION)],
+            [True, False],
+        ),
+        (Sieve(Filters()), [Pair("We will meet in front of the station at seven.", STATION)], [False]),
+        (Sieve(Filters(duplicates=False)), [Pair("a", "x")] * 2, [True, True]),
+        # one source with two translations is no duplicate
+        (Sieve(Filters()), [Pair("a", "x"), Pair("a", "y"), Pair("a", "x")], [True, True, False]),
+    ],
+)
+def test_a_sieve_lets_pairs_pass(sieve: Sieve, pairs: list[Pair], passed: list[bool]) -> None:
+    assert sieve.passed(pairs) == passed
 
 
 def test_an_enormous_line_is_dropped_and_counted(folder: Folder) -> None:
     source = f"a\n{'b' * 30}\nc\n{'d ' * 11}\n"
     spec = corpus_of(folder, (source, "x\ny\nz\nw\n"), ("a\n", "x\n"), Filters(max_characters=20))
-    corpus = read(spec, folder.files, [])
+    corpus = read(spec, folder)
     assert corpus.train == [("a", "x"), ("c", "z")]
     assert corpus.dropped["too_long"] == 2
 
@@ -148,27 +139,17 @@ def test_a_stream_keeps_what_filtering_in_memory_keeps(
                 seen.add(pair)
         expected += kept * repeat
     spec = FilesCorpus(kind="files", train=train, dev=folder.pair("dev", "a\n", "x\n"), filters=filters)
-    corpus = read(spec, folder.files, [])
+    corpus = read(spec, folder)
     assert corpus.train == expected
     assert corpus.train_read - sum(corpus.dropped.values()) + corpus.train_added == len(expected)
 
 
 def test_a_development_set_loses_only_empty_pairs(folder: Folder) -> None:
     dev = ("a\na\n\na a a a a a a\n", "x\nx\nx\nx\n")
-    corpus = read(corpus_of(folder, ("a\n", "x\n"), dev, Filters(max_words=3)), folder.files, [])
+    corpus = read(corpus_of(folder, ("a\n", "x\n"), dev, Filters(max_words=3)), folder)
     assert corpus.dev == [("a", "x"), ("a", "x"), ("a a a a a a a", "x")]
     assert corpus.dev_read == 4
     assert not any(corpus.dropped.values())
-
-
-def test_several_training_files_are_one_corpus(folder: Folder) -> None:
-    spec = FilesCorpus(
-        kind="files",
-        train=[folder.pair("one", "a\nb\n", "x\ny\n"), folder.pair("two", "b\nc\n", "y\nz\n")],
-        dev=folder.pair("dev", "a\n", "x\n"),
-    )
-    corpus = read(spec, folder.files, [])
-    assert corpus.train == [("a", "x"), ("b", "y"), ("c", "z")]
 
 
 def repeated(text: TrainingText, times: int) -> TrainingText:
@@ -186,7 +167,7 @@ def test_repetition_follows_the_filters(folder: Folder) -> None:
         ],
         dev=folder.pair("dev", "a\n", "x\n"),
     )
-    corpus = read(spec, folder.files, [])
+    corpus = read(spec, folder)
     times = {pair: corpus.train.count(pair) for pair in corpus.train}
     assert times == {("a", "x"): 3, ("b", "y"): 3, ("c", "z"): 2, ("d", "w"): 1}
     assert corpus.dropped == {"empty": 1, "too_long": 0, "ratio": 0, "duplicate": 2}
@@ -201,7 +182,7 @@ def test_moses_tokens_are_undone_by_the_language_of_the_side(folder: Folder) -> 
         train=[text.model_copy(update={"tokenized": "moses"})],
         dev=folder.pair("dev", "it &apos;s\n", "x\n"),
     )
-    corpus = read(spec, folder.files, [])
+    corpus = read(spec, folder)
     assert corpus.train == [('it\'s "so".', "geht 's gut? &")]
     assert corpus.dev == [("it &apos;s", "x")]
 
@@ -217,7 +198,7 @@ def test_source_sentences_of_a_test_set_are_held_out(folder: Folder) -> None:
         Filters(held_out=["test", "other"]),
     )
     held_out = [HeldOut(source="test.en", tokenized="moses"), HeldOut(source="other.en", tokenized="no")]
-    corpus = read(spec, folder.files, held_out)
+    corpus = read(spec, folder, held_out)
     assert corpus.train == [("b", "y")]
     assert corpus.dropped == {"empty": 0, "too_long": 0, "ratio": 0, "held_out": 3, "duplicate": 1}
     assert corpus.dev == [("it's ü.", "x")]  # the researcher's choice
@@ -240,7 +221,7 @@ def test_a_corpus_that_cannot_be_read_says_why(
 ) -> None:
     spec = corpus_of(folder, train, dev, Filters())
     with pytest.raises(StepError, match=message):
-        read(spec, folder.files, [])
+        read(spec, folder)
 
 
 # ---------------------------------------------------------------- test sets
@@ -251,14 +232,9 @@ def make_test_set(folder: Folder, source: str, target: str, **more: Any) -> File
     return FilesTestSet(kind="files", source=pair.source, target=pair.target, **more)
 
 
-def test_an_empty_line_of_a_test_set_keeps_its_index(folder: Folder) -> None:
-    segments = read_test_set(make_test_set(folder, "a\n\na\n", "x\ny\nx\n"), folder.files)
+def test_a_limit_takes_the_first_lines_and_an_empty_one_keeps_its_index(folder: Folder) -> None:
+    segments = read_test_set(make_test_set(folder, "a\n\na\nb\n", "x\ny\nx\nz\n", limit=3), folder.files)
     assert segments == [("a", "x", []), ("", "y", []), ("a", "x", [])]
-
-
-def test_a_limit_takes_the_first_lines(folder: Folder) -> None:
-    segments = read_test_set(make_test_set(folder, "a\nb\nc\n", "x\ny\nz\n", limit=2), folder.files)
-    assert [segment.source for segment in segments] == ["a", "b"]
 
 
 def test_a_test_set_without_lines_is_refused(folder: Folder) -> None:
@@ -266,44 +242,44 @@ def test_a_test_set_without_lines_is_refused(folder: Folder) -> None:
         read_test_set(make_test_set(folder, "", ""), folder.files)
 
 
-def test_idioms_count_the_characters_of_the_line(folder: Folder) -> None:
-    source, target = "he  broke\u00a0the ice", " er brach das Eis\r"
-    note = {"name": "break the ice", "source": [4, 17], "target": [4, 17]}
-    idioms = folder.write("idioms.jsonl", json.dumps([note]) + "\n")
-    (segment,) = read_test_set(make_test_set(folder, source, target, idioms=idioms), folder.files)
+def annotated(folder: Folder, source: str, target: str, *notes: dict[str, Any], **more: Any) -> Segment:
+    """The only segment of a test set with these idioms."""
+    idioms = folder.write("idioms.jsonl", json.dumps(notes) + "\n")
+    (segment,) = read_test_set(make_test_set(folder, source, target, idioms=idioms, **more), folder.files)
+    return segment
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "note", "words", "tokenized"),
+    [
+        # places count the characters of the line, and here of the detokenised one
+        ("he  broke\u00a0the ice", " er brach das Eis\r", ([4, 17], [4, 17]),
+         ("broke\u00a0the ice", "brach das Eis"), "no"),
+        ("no , that &apos;s it", "das ists", ([4, 13], [0, 3]), ("that's it", "das"), "moses"),
+    ],
+)  # fmt: skip
+def test_idioms_count_the_characters_of_the_line(
+    folder: Folder, source: str, target: str, note: Any, words: tuple[str, str], tokenized: str
+) -> None:
+    places = {"name": "i", "source": note[0], "target": note[1]}
+    segment = annotated(folder, source, target, places, tokenized=tokenized)
     (idiom,) = segment.idioms
-    assert segment.source[slice(*idiom["source"])] == "broke\u00a0the ice"
-    assert segment.reference[slice(*idiom["target"])] == "brach das Eis"
-
-
-def test_idioms_count_the_characters_of_the_detokenised_line(folder: Folder) -> None:
-    note = {"name": "that's it", "source": [4, 13], "target": [0, 3]}
-    idioms = folder.write("idioms.jsonl", json.dumps([note]) + "\n")
-    spec = make_test_set(folder, "no , that &apos;s it", "das ists", idioms=idioms, tokenized="moses")
-    (segment,) = read_test_set(spec, folder.files)
-    assert segment.source == "no, that's it"
-    assert segment.source[slice(*segment.idioms[0]["source"])] == "that's it"
+    cut = segment.source[slice(*idiom["source"])], segment.reference[slice(*idiom["target"])]
+    assert cut == words
 
 
 def test_a_translation_may_be_a_text(folder: Folder) -> None:
     note = {"name": "kick it", "source": [3, 11], "target": "den  Löffel\u00a0abgeben"}
-    idioms = folder.write("idioms.jsonl", json.dumps([note]) + "\n")
-    (segment,) = read_test_set(make_test_set(folder, "he kicks it", "er starb", idioms=idioms), folder.files)
+    segment = annotated(folder, "he kicks it", "er starb", note)
     words = {"source": "kicks it", "target": "den Löffel abgeben"}
     assert segment.idioms == [{"name": "kick it", "source": [3, 11], "target": [], "words": words}]
     assert idiom_words(segment._asdict()) == [("kick it", "kicks it", "den Löffel abgeben")]
 
 
 def test_pieces_of_an_idiom_with_translations_as_texts_are_one_idiom(folder: Folder) -> None:
-    pieces: list[tuple[list[int], str | list[int]]] = [
-        ([3, 8], "accepts"),
-        ([9, 12], "accepts"),
-        ([18, 20], [3, 8]),
-    ]
+    pieces = [([3, 8], "accepts"), ([9, 12], "accepts"), ([18, 20], [3, 8])]
     notes = [{"name": "annehmen", "source": source, "target": target} for source, target in pieces]
-    idioms = folder.write("idioms.jsonl", json.dumps(notes) + "\n")
-    test_set = make_test_set(folder, "er nimmt das Buch an", "he takes it", idioms=idioms)
-    (segment,) = read_test_set(test_set, folder.files)
+    segment = annotated(folder, "er nimmt das Buch an", "he takes it", *notes)
     assert idiom_words(segment._asdict()) == [("annehmen", "nimmt das an", "accepts takes")]
     assert [idiom["target"] for idiom in segment.idioms] == [[], [], [3, 8]]
 
@@ -321,13 +297,6 @@ def test_idioms_in_pieces_are_asked_by_their_pieces() -> None:
     assert idiom_words(segment) == [("take off", "took off", "zog aus")]
 
 
-def idiom_error(folder: Folder, lines: str) -> str:
-    idioms = folder.write("idioms.jsonl", lines)
-    with pytest.raises(StepError) as caught:
-        read_test_set(make_test_set(folder, "ab\nc\n", "x\ny\n", idioms=idioms), folder.files)
-    return str(caught.value)
-
-
 @pytest.mark.parametrize(
     "lines, message",
     [
@@ -343,7 +312,10 @@ def idiom_error(folder: Folder, lines: str) -> str:
     ],
 )
 def test_annotation_that_does_not_fit_is_named(folder: Folder, lines: str, message: str) -> None:
-    assert message in idiom_error(folder, lines)
+    idioms = folder.write("idioms.jsonl", lines)
+    with pytest.raises(StepError) as caught:
+        read_test_set(make_test_set(folder, "ab\nc\n", "x\ny\n", idioms=idioms), folder.files)
+    assert message in str(caught.value)
 
 
 @given(st.lists(st.lists(st.integers(0, 40) | st.integers(2**64 - 3, 2**64 - 1), max_size=12), max_size=20))

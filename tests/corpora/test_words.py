@@ -1,6 +1,5 @@
 """Corpora and test sets of words: SIGMORPHON's files, their groups, and malformed lines."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from step_context import Context
+from step_context import Context, TextFiles
 
+from creamtea.contract.step import StepKind
 from creamtea.errors import StepError
 from creamtea.methods.texts import WordLine
 from creamtea.steps.texts import CORPUS, TEST_SET
@@ -26,27 +26,29 @@ FILES = {
 }
 G2P = {"kind": "g2p", "languages": ["ady", "hin"]}
 INFLECTION = {"kind": "inflection", "pairs": ["zulu--swahili"]}
+PRONOUNCED = {**G2P, "train": "{language}.tsv", "dev": "{language}.tsv"}
+INFLECTED = {**INFLECTION, "high": "{high}-train-high", "low": "{low}-train-low", "dev": "{low}-dev"}
 
 
-def files(tmp_path: Path, **changed: str) -> dict[str, dict[str, str]]:
-    digests, locations = {}, {}
+def context_of(kind: StepKind[Any], folder: Path, spec: dict[str, Any], **changed: str) -> Context:
+    """A step that makes a corpus or a test set of FILES, some of them changed."""
+    files = TextFiles(folder)
     for name, text in (FILES | changed).items():
-        (tmp_path / name).write_bytes(text.encode())
-        digests[name] = hashlib.sha256(text.encode()).hexdigest()
-        locations[name] = str(tmp_path / name)
-    return {"digests": digests, "locations": locations}
+        files.write(name, text)
+    params = {"corpus": spec} if kind is CORPUS else {"corpus": None, "test_set": spec}
+    params |= {"languages": LANGUAGES, "digests": files.digests}
+    return Context(kind, params, {}, folder / "out", locations=files.locations)
 
 
-def corpus(tmp_path: Path, spec: dict[str, Any], **changed: str) -> Context:
-    found = files(tmp_path, **changed)
-    params = {"corpus": spec, "languages": LANGUAGES, "digests": found["digests"]}
-    return Context(CORPUS, params, {}, tmp_path / "out", locations=found["locations"])
+def corpus(folder: Path, spec: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, float | None]]:
+    """The lines of its files, and how many pairs were read and kept."""
+    context = context_of(CORPUS, folder, spec)
+    counts = {row.subject: row.value for row in context.run().metrics}
+    return read(context), counts
 
 
-def segments(tmp_path: Path, spec: dict[str, Any]) -> list[tuple[str, str, str]]:
-    found = files(tmp_path)
-    params = {"test_set": spec, "corpus": None, "languages": LANGUAGES, "digests": found["digests"]}
-    context = Context(TEST_SET, params, {}, tmp_path / "out", locations=found["locations"])
+def segments(folder: Path, spec: dict[str, Any]) -> list[tuple[str, str, str]]:
+    context = context_of(TEST_SET, folder, spec)
     context.run()
     lines = (context.output / "segments.jsonl").read_text(encoding="utf-8").splitlines()
     return [(row["source"], row["reference"], row["group"]) for row in map(json.loads, lines)]
@@ -57,9 +59,8 @@ def read(context: Context) -> dict[str, list[str]]:
 
 
 def test_pronunciations_of_several_languages(tmp_path: Path) -> None:
-    context = corpus(tmp_path, {**G2P, "train": "{language}.tsv", "dev": "{language}.tsv"})
-    counts = {row.subject: row.value for row in context.run().metrics}
-    assert read(context) == {
+    files, counts = corpus(tmp_path, PRONOUNCED)
+    assert files == {
         "train.src": ["<ady>абан", "<ady>аб", "<hin>तू"],
         "train.tgt": ["aː b aː n", "aː b", "t uː"],
         "dev.src": ["<ady>абан", "<ady>аб", "<hin>तू"],
@@ -70,11 +71,9 @@ def test_pronunciations_of_several_languages(tmp_path: Path) -> None:
 
 
 def test_inflected_forms_of_a_pair_with_the_few_up_sampled(tmp_path: Path) -> None:
-    spec = {"high": "{high}-train-high", "low": "{low}-train-low", "dev": "{low}-dev", "repeat": 3}
-    context = corpus(tmp_path, {**INFLECTION, **spec})
-    counts = {row.subject: row.value for row in context.run().metrics}
+    files, counts = corpus(tmp_path, {**INFLECTED, "repeat": 3})
     few = "<swahili>enda<V><PRS><3><SG>"
-    assert read(context) == {
+    assert files == {
         "train.src": ["<zulu>hamba<V><PST><3><PL>", "<zulu>lala ni<V><IMP>", few, few, few],
         "train.tgt": ["bahambile", "lalani", "anaenda", "anaenda", "anaenda"],
         "dev.src": ["<swahili>soma<V><PRS><3><SG>"],
@@ -85,31 +84,33 @@ def test_inflected_forms_of_a_pair_with_the_few_up_sampled(tmp_path: Path) -> No
 
 
 def test_made_up_words_follow_those_that_are_read(tmp_path: Path) -> None:
-    spec = {"high": "{high}-train-high", "low": "{low}-train-low", "dev": "{low}-dev", "hallucinated": 7}
-    context = corpus(tmp_path, {**INFLECTION, **spec})
-    counts = {row.subject: row.value for row in context.run().metrics}
+    files, counts = corpus(tmp_path, {**INFLECTED, "hallucinated": 7})
     assert counts == {"train_read": 3, "train_kept": 10, "train_made_up": 7, "dev_read": 1, "dev_kept": 1}
-    sources, targets = read(context)["train.src"][3:], read(context)["train.tgt"][3:]
+    sources, targets = files["train.src"][3:], files["train.tgt"][3:]
     for source, target in zip(sources, targets, strict=True):
         assert source.startswith("<swahili>")
         assert source.endswith("<V><PRS><3><SG>")
         assert target == f"ana{source[9:13]}"
 
 
-def test_segments_have_their_language_as_group(tmp_path: Path) -> None:
-    expected = [("<ady>абан", "aː b aː n", "ady"), ("<ady>аб", "aː b", "ady"), ("<hin>तू", "t uː", "hin")]
-    assert segments(tmp_path, {**G2P, "file": "{language}.tsv"}) == expected
-
-
-def test_a_limit_is_of_each_language(tmp_path: Path) -> None:
-    found = segments(tmp_path, {**G2P, "file": "{language}.tsv", "limit": 1})
-    assert [group for _, _, group in found] == ["ady", "hin"]
-
-
-def test_segments_of_inflected_forms(tmp_path: Path) -> None:
-    assert segments(tmp_path, {**INFLECTION, "file": "{low}-dev"}) == [
-        ("<swahili>soma<V><PRS><3><SG>", "anasoma", "swahili")
-    ]
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            {**G2P, "file": "{language}.tsv"},
+            [("<ady>абан", "aː b aː n", "ady"), ("<ady>аб", "aː b", "ady"), ("<hin>तू", "t uː", "hin")],
+        ),
+        (  # of each language
+            {**G2P, "file": "{language}.tsv", "limit": 1},
+            [("<ady>абан", "aː b aː n", "ady"), ("<hin>तू", "t uː", "hin")],
+        ),
+        ({**INFLECTION, "file": "{low}-dev"}, [("<swahili>soma<V><PRS><3><SG>", "anasoma", "swahili")]),
+    ],
+)
+def test_segments_have_their_language_as_group(
+    tmp_path: Path, spec: dict[str, Any], expected: list[tuple[str, str, str]]
+) -> None:
+    assert segments(tmp_path, spec) == expected
 
 
 @pytest.mark.parametrize(
@@ -120,11 +121,8 @@ def test_segments_of_inflected_forms(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_line_fails_the_step(tmp_path: Path, text: str, message: str) -> None:
-    context = corpus(
-        tmp_path, {**G2P, "train": "{language}.tsv", "dev": "{language}.tsv"}, **{"ady.tsv": text}
-    )
     with pytest.raises(StepError, match=message):
-        context.run()
+        context_of(CORPUS, tmp_path, PRONOUNCED, **{"ady.tsv": text}).run()
 
 
 # ---------------------------------------------------------------- made-up words

@@ -73,43 +73,29 @@ def archived(content: bytes, format: int) -> bytes:
     return packed.getvalue()
 
 
-def test_only_a_newline_ends_a_line(tmp_path: Path) -> None:
-    (tmp_path / "x").write_text("a\u0085b\u2028c\x0bd\re\n", encoding="utf-8")
-    assert scan(tmp_path / "x").lines == 1
-
-
-def test_a_gzip_of_several_members(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(gzip.compress(b"a\n") + gzip.compress(b"b\n"))
-    assert scan(tmp_path / "x").lines == 2
-
-
-def test_a_damaged_gzip(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(gzip.compress(b"some text\n" * 100)[:-9])
-    with pytest.raises(UnreadableFile, match="a damaged gzip file"):
-        scan(tmp_path / "x")
-
-
 @pytest.mark.parametrize(
-    "text",
+    ("content", "lines"),
     [
-        f"{'x' * 253} me gustaría un té\n",  # as in the head of a tar archive, but without its NUL
-        "BZh was a code of the post\n",
+        pytest.param("a\u0085b\u2028c\x0bd\re\n".encode(), 1, id="only a newline ends a line"),
+        pytest.param(gzip.compress(b"a\n") + gzip.compress(b"b\n"), 2, id="a gzip of two members"),
+        # as in the head of a tar archive, but without its NUL
+        pytest.param(f"{'x' * 253} me gustaría un té\n".encode(), 1, id="letters of tar"),
+        pytest.param(b"BZh was a code of the post\n", 1, id="letters of bzip2"),
     ],
 )
-def test_a_text_with_letters_of_another_format_is_a_text(tmp_path: Path, text: str) -> None:
-    (tmp_path / "x").write_text(text, encoding="utf-8")
-    assert scan(tmp_path / "x").lines == 1
+def test_lines_are_counted(tmp_path: Path, content: bytes, lines: int) -> None:
+    (tmp_path / "x").write_bytes(content)
+    assert scan(tmp_path / "x").lines == lines
 
 
 @pytest.mark.parametrize(
     ("pack", "what"),
     [
+        (lambda text: gzip.compress(text)[:-9], "a damaged gzip file"),
         (bz2.compress, "a bzip2 file"),
         (lzma.compress, "an xz file"),
-        *(
-            (partial(archived, format=kind), "a tar archive")
-            for kind in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
-        ),
+        (partial(archived, format=tarfile.GNU_FORMAT), "a tar archive"),
+        (partial(archived, format=tarfile.PAX_FORMAT), "a tar archive"),
     ],
 )
 def test_packed_text_is_told_from_text(tmp_path: Path, pack: Callable[[bytes], bytes], what: str) -> None:
@@ -118,60 +104,56 @@ def test_packed_text_is_told_from_text(tmp_path: Path, pack: Callable[[bytes], b
         scan(tmp_path / "x")
 
 
+def moved_away(name: str) -> Path:
+    return Path(name).rename(f"was-{name}").with_name(name)
+
+
+TEST_TARGET = 'study.yaml:17: test_sets.test.target: found "test.de": '
 BAD_FILES = {
     "missing": (
         lambda: Path("dev.de").unlink(),
-        'study.yaml:8: corpora.text.dev.target: found "dev.de": no such file at dev.de, '
-        "allowed a text file, plain or gzip; paths are taken relative to the study or to --data",
+        'study.yaml:8: corpora.text.dev.target: found "dev.de": no such file at dev.de',
     ),
     "misaligned": (
         lambda: Path("train.de").write_text("one\ntwo\n", encoding="utf-8"),
-        "study.yaml:7: corpora.text.train[0].target: found 3 lines in train.en and 2 in train.de, "
-        "allowed equal counts: line n of one file belongs to line n of the other; align them again",
+        "study.yaml:7: corpora.text.train[0].target: found 3 lines in train.en and 2 in train.de",
     ),
     "empty": (
         lambda: Path("test.en").write_bytes(b""),
-        'study.yaml:17: test_sets.test.source: found "test.en": a file without text, '
-        "allowed at least one sentence",
+        'study.yaml:17: test_sets.test.source: found "test.en": a file without text',
     ),
     "invalid UTF-8": (
         lambda: Path("test.de").write_bytes("eins\nzwei\ndrei für\n".encode("latin-1")),
-        'study.yaml:17: test_sets.test.target: found "test.de": line 3 is not UTF-8, '
-        "allowed UTF-8 text; convert the file (iconv -t UTF-8)",
+        f"{TEST_TARGET}line 3 is not UTF-8",
     ),
     "NUL": (
         lambda: Path("test.de").write_bytes(b"eins\nzwei\0\ndrei\n"),
-        'study.yaml:17: test_sets.test.target: found "test.de": line 2 has a NUL character (U+0000), '
-        "allowed text that a database can hold; take it out",
+        f"{TEST_TARGET}line 2 has a NUL character (U+0000)",
     ),
     "lines of old Macs": (
         lambda: Path("test.de").write_bytes(b"eins\rzwei\rdrei\r"),
-        'study.yaml:17: test_sets.test.target: found "test.de": lines that end with CR alone, as on old Macs '
-        "(tr '\\r' '\\n' converts them) at test.de, allowed a text file, plain or gzip; paths are taken "
-        "relative to the study or to --data",
+        f"{TEST_TARGET}lines that end with CR alone, as on old Macs",
     ),
     "folder": (
-        lambda: Path("test.de").rename("was-test.de").with_name("test.de").mkdir(),
-        'study.yaml:17: test_sets.test.target: found "test.de": a file that cannot be read '
-        "(Is a directory) at test.de, allowed a text file, plain or gzip; paths are taken relative to the "
-        "study or to --data",
+        lambda: moved_away("test.de").mkdir(),
+        f"{TEST_TARGET}a file that cannot be read (Is a directory) at test.de",
     ),
     "pipe": (
-        lambda: os.mkfifo(Path("test.de").rename("was-test.de").with_name("test.de")),
-        'study.yaml:17: test_sets.test.target: found "test.de": a file that cannot be read '
-        "(a pipe or a device, not a file) at test.de, allowed a text file, plain or gzip; paths are taken "
-        "relative to the study or to --data",
+        lambda: os.mkfifo(moved_away("test.de")),
+        f"{TEST_TARGET}a file that cannot be read (a pipe or a device, not a file) at test.de",
     ),
 }
 
 
-@pytest.mark.parametrize("spoil, line", BAD_FILES.values(), ids=BAD_FILES.keys())
-def test_bad_files(write_files: Write, spoil: Callable[[], object], line: str) -> None:
+@pytest.mark.parametrize("spoil, found", BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_bad_files(write_files: Write, spoil: Callable[[], object], found: str) -> None:
     loaded = load_study(write_files())
     spoil()
     with pytest.raises(InputError) as caught:
         plan(loaded.study, Path(), loaded.errors)
-    assert str(caught.value) == f"{line}\n1 mistake in study.yaml"
+    line, count = str(caught.value).splitlines()
+    assert line.startswith(found)
+    assert count == "1 mistake in study.yaml"
     assert caught.value.exit_code == 2
 
 
@@ -232,22 +214,13 @@ def test_files_are_found_behind_a_link_to_the_sources_folder(tmp_path: Path) -> 
 
 
 def test_one_more_file_from_anywhere_computes_only_what_is_new(tmp_path: Path) -> None:
-    source, reference = (
-        written(tmp_path / "data" / "src.en", "tea\n"),
-        written(tmp_path / "data" / "ref.de", "Tee\n"),
+    texts = {"src.en": "tea", "ref.de": "Tee", "a.de": "Tee!", "out/b.de": "Kaffee", "../c.de": "Te"}
+    source, reference, *outputs = (
+        written(tmp_path / "data" / name, f"{text}\n") for name, text in texts.items()
     )
-    first = written(tmp_path / "data" / "a.de", "Tee!\n")
-    others = [
-        written(tmp_path / "data" / "out" / "b.de", "Kaffee\n"),
-        written(tmp_path / "elsewhere" / "c.de", "Te\n"),
-    ]
-    before = {step.key for step in comparison(source, [reference], [first]).plan().steps}
-    outputs = [first]
-    for other in others:
-        outputs.append(other)
-        after = {step.key for step in comparison(source, [reference], outputs).plan().steps}
-        assert before < after
-        before = after
+    plans = [comparison(source, [reference], outputs[:count]).plan() for count in (1, 2, 3)]
+    first, second, third = ({step.key for step in planned.steps} for planned in plans)
+    assert first < second < third
 
 
 def test_files_of_one_name_are_told_apart_by_their_endings_or_their_folders(tmp_path: Path) -> None:

@@ -137,15 +137,33 @@ def test_a_long_list_is_searched_once_for_values_that_stand_twice() -> None:
 
 
 def test_a_study_with_grids(write: Write) -> None:
-    path = write(
-        ("alpha: 0.5", "alpha: [0.2, 0.5]"),
-        ("baseline: greedy", "baseline: scones+alpha=0.5\nlatency: {test_set: test, systems: [nvs, scones]}"),
+    more = (
+        "baseline: scones+alpha=0.5\nlatency: {test_set: test, systems: [nvs, scones]}\n"
+        "analyses:\n  ece: {kind: calibration, test_set: test, variants: [scones]}"
     )
-    study = load_study(path).study
-    assert list(study.variants) == ["softmax", "scones+alpha=0.2", "scones+alpha=0.5"]
-    assert list(study.systems) == ["greedy", "lexicon", "nvs", "scones+alpha=0.2", "scones+alpha=0.5"]
+    study = load_study(write(("alpha: 0.5", "alpha: [0.2, 0.5]"), ("baseline: greedy", more))).study
+    members = ["scones+alpha=0.2", "scones+alpha=0.5"]
+    assert list(study.variants) == ["softmax", *members]
+    assert list(study.systems) == ["greedy", "lexicon", "nvs", *members]
     assert study.systems["scones+alpha=0.2"].variant == "scones+alpha=0.2"
-    assert study.latency.systems == ["nvs", "scones+alpha=0.2", "scones+alpha=0.5"]
+    assert study.latency.systems == ["nvs", *members]
+    assert study.analyses["ece"].variants == members
+
+
+VARIANT = {"corpus": "toy", "subwords": "bpe", "objective": {"kind": "softmax"}}
+
+
+def check_study(variants: dict[str, Any], systems: dict[str, Any], baseline: str) -> list[Any]:
+    study = {
+        "corpora": {"toy": {"kind": "synthetic"}},
+        "subwords": {"bpe": {}},
+        "variants": variants,
+        "systems": systems,
+        "test_sets": {"test": {"kind": "synthetic", "corpus": "toy"}},
+        "baseline": baseline,
+    }
+    expansion = expand(study)
+    return list(check(RawStudy(expansion.data, expansion.groups)))
 
 
 @pytest.mark.parametrize("key, values", [("learning_rate", lambda n: 0.001 + n * 1e-5), ("autocast", int)])
@@ -153,21 +171,12 @@ def test_twice_as_many_members_take_about_twice_the_work(key: str, values: Calla
     """Valid ones, and ones with a mistake each; calls are counted, since times depend on the machine."""
 
     def calls(members: int) -> int:
-        variant = {"corpus": "toy", "subwords": "bpe", "objective": {"kind": "softmax"}}
-        grid = {**variant, "training": {key: [values(n) for n in range(members)]}}
+        grid = {**VARIANT, "training": {key: [values(n) for n in range(members)]}}
         systems = {
             "plain": {"variant": "plain"},
             "grid": {"variant": "grid", "more_baselines": ["first", "second"]},
             "first": {"variant": "plain", "search": {"kind": "beam", "width": 2}},
             "second": {"variant": "plain", "search": {"kind": "beam", "width": 3}},
-        }
-        study = {
-            "corpora": {"toy": {"kind": "synthetic"}},
-            "subwords": {"bpe": {}},
-            "variants": {"plain": variant, "grid": grid},
-            "systems": systems,
-            "test_sets": {"test": {"kind": "synthetic", "corpus": "toy"}},
-            "baseline": "plain",
         }
         count = 0
 
@@ -177,8 +186,7 @@ def test_twice_as_many_members_take_about_twice_the_work(key: str, values: Calla
 
         sys.setprofile(counted)
         try:
-            expansion = expand(study)
-            list(check(RawStudy(expansion.data, expansion.groups)))
+            check_study({"plain": VARIANT, "grid": grid}, systems, "plain")
         finally:
             sys.setprofile(None)
         return count
@@ -189,17 +197,8 @@ def test_twice_as_many_members_take_about_twice_the_work(key: str, values: Calla
 
 def test_a_long_row_of_variants_that_start_from_each_other_is_one_mistake() -> None:
     """Deeper ones would exceed Python's stack where they are planned."""
-    variant = {"corpus": "toy", "subwords": "bpe", "objective": {"kind": "softmax"}}
-    row = {f"v{n}": variant | ({"start_from": f"v{n - 1}"} if n else {}) for n in range(1000)}
-    study = {
-        "corpora": {"toy": {"kind": "synthetic"}},
-        "subwords": {"bpe": {}},
-        "variants": row,
-        "systems": {"last": {"variant": "v999"}},
-        "test_sets": {"test": {"kind": "synthetic", "corpus": "toy"}},
-        "baseline": "last",
-    }
-    (mistake,) = check(RawStudy(study, {}))
+    row = {f"v{n}": VARIANT | ({"start_from": f"v{n - 1}"} if n else {}) for n in range(1000)}
+    (mistake,) = check_study(row, {"last": {"variant": "v999"}}, "last")
     assert mistake.path == ("variants", "v100", "start_from")
     assert mistake.allowed == "at most 100 in a row"
 

@@ -31,35 +31,23 @@ def test_the_core_schema(write: Write) -> None:
 
 
 def test_merge_keys(write: Write) -> None:
-    path = write(
-        ("  softmax:\n", "  softmax: &base\n"),
-        (
-            "    corpus: grammar\n    subwords: joint\n    objective: {kind: scones, alpha: 0.5}",
-            "    <<: *base\n    nvs: null",
-        ),
-    )
-    variants = load_study(path).study.variants
+    """Keys beside a merge override it, and a mistake in one of them is at its own line."""
+    base = ("  softmax:\n", "  softmax: &base\n")
+    own = "    corpus: grammar\n    subwords: joint\n    objective: {kind: scones, alpha: 0.5}"
+    variants = load_study(write(base, (own, "    <<: *base\n    nvs: null"))).study.variants
     assert variants["scones"].objective == variants["softmax"].objective
     assert variants["softmax"].nvs is not None
     assert variants["scones"].nvs is None
-
-
-def test_a_mistake_in_a_key_that_overrides_a_merged_one_is_at_its_own_line(write: Write) -> None:
-    path = write(
-        ("  softmax:\n", "  softmax: &base\n"),
-        (
-            "    corpus: grammar\n    subwords: joint\n    objective: {kind: scones, alpha: 0.5}",
-            "    <<: *base\n    objective: {kind: scones, alpha: 0}",
-        ),
-    )
+    path = write(base, (own, "    <<: *base\n    objective: {kind: scones, alpha: 0}"))
     with pytest.raises(InputError, match=r"^study\.yaml:15: variants\.scones\.objective\.alpha"):
         load_study(path)
 
 
 def test_overrides_win_in_their_order(write: Write) -> None:
     study = load_study(
-        write(),
+        write(("  scones: {variant: scones}", "  v1.5: {variant: scones}")),
         [
+            "systems.v1.5.batch_size=3",
             "variants.softmax.training.max_epochs=2",
             "variants.softmax.training.max_epochs=3",
             "systems.greedy.search={kind: beam, width: 7}",
@@ -71,11 +59,7 @@ def test_overrides_win_in_their_order(write: Write) -> None:
     assert study.systems["greedy"].search == Beam(kind="beam", width=7)
     assert study.variants["softmax"].nvs.positive_weight == 10.0
     assert study.name == "other"
-
-
-def test_an_override_of_a_name_with_dots(write: Write) -> None:
-    path = write(("  scones: {variant: scones}", "  v1.5: {variant: scones}"))
-    assert load_study(path, ["systems.v1.5.batch_size=3"]).study.systems["v1.5"].batch_size == 3
+    assert study.systems["v1.5"].batch_size == 3, "a name with dots"
 
 
 @pytest.mark.parametrize("entry", ["metrics.0", "metrics[0]"])
@@ -88,16 +72,12 @@ def test_an_override_of_an_entry_as_mistakes_name_it(entry: str, write: Write) -
         load_study(write(), [f"{entry}.tokenize=intl"])
 
 
-def test_the_spec_is_the_study(write: Write) -> None:
-    loaded = load_study(write())
-    assert Study.model_validate(loaded.spec) == loaded.study
-
-
-def test_the_config_hash_knows_values_not_their_spelling(write: Write) -> None:
-    plain = load_study(write()).config_hash
-    assert load_study(write(("vocabulary: 100", "vocabulary: +100"))).config_hash == plain
-    assert load_study(write(("kind: bpe, vocabulary: 100", "vocabulary: 100"))).config_hash == plain
-    assert load_study(write(("vocabulary: 100", "vocabulary: 101"))).config_hash != plain
+def test_the_spec_is_the_study_and_its_hash_knows_values_not_their_spelling(write: Write) -> None:
+    plain = load_study(write())
+    assert Study.model_validate(plain.spec) == plain.study
+    for spelling in (("vocabulary: 100", "vocabulary: +100"), ("kind: bpe, vocabulary", "vocabulary")):
+        assert load_study(write(spelling)).config_hash == plain.config_hash
+    assert load_study(write(("vocabulary: 100", "vocabulary: 101"))).config_hash != plain.config_hash
 
 
 def test_a_preset_gives_sizes_and_what_is_beside_it_overrides_it(write: Write) -> None:
@@ -112,18 +92,6 @@ def test_a_preset_gives_sizes_and_what_is_beside_it_overrides_it(write: Write) -
     assert TypeAdapter(Architecture).validate_python(found.model_dump()) == found.model_copy(
         update={"preset": None}
     )
-
-
-def test_a_grid_in_an_analysis_stands_for_its_members(write: Write) -> None:
-    path = write(
-        ("alpha: 0.5}", "alpha: [0.2, 0.5]}"),
-        (
-            "baseline: greedy",
-            "baseline: greedy\nanalyses:\n  ece: {kind: calibration, test_set: test, variants: [scones]}",
-        ),
-    )
-    analysis = load_study(path).study.analyses["ece"]
-    assert analysis.variants == ["scones+alpha=0.2", "scones+alpha=0.5"]  # type: ignore[union-attr]
 
 
 def test_one_member_of_a_grid_may_have_no_smoothing(write: Write) -> None:

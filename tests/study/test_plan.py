@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from study_plans import planned
 
 from creamtea.contract.step import step_key
 from creamtea.document.values import canonical
 from creamtea.errors import InputError
 from creamtea.steps.texts import ALIGN
 from creamtea.study.loader import load_study
-from creamtea.study.plan import Plan, PlannedStep, plan
+from creamtea.study.plan import PlannedStep
 
 Write = Callable[..., Path]
-DEMO = Path(__file__).parents[2] / "studies" / "demo.yaml"
+ROOT = Path(__file__).resolve().parents[2]
+DEMO = ROOT / "studies" / "demo.yaml"
 BLAME = DEMO.with_name("blame.yaml")
 
 VALUES = st.recursive(
@@ -80,31 +82,16 @@ def test_the_key_is_the_hash_of_the_canonical_json() -> None:
 # ---------------------------------------------------------------- shape
 
 
-def planned(path: Path, *overrides: str) -> Plan:
-    loaded = load_study(path, overrides)
-    return plan(loaded.study, path.parent, loaded.errors)
-
-
-def keys_of(result: Plan) -> dict[str, str]:
-    return {node.node: node.key for node in result.nodes}
-
-
-def steps_of(result: Plan) -> dict[str, PlannedStep]:
-    """By node."""
-    by_key = {step.key: step for step in result.steps}
-    return {node.node: by_key[node.key] for node in result.nodes}
-
-
 @pytest.mark.parametrize("target, tokenize", [("de", "13a"), ("zh", "zh"), ("ja", "char"), ("th", "char")])
 def test_development_bleu_splits_what_has_no_blanks(target: str, tokenize: str) -> None:
-    steps = planned(DEMO, f"languages={{source: en, target: {target}}}").steps
-    assert {step.params.get("tokenize", "13a") for step in steps if step.kind == "train"} == {tokenize}
+    steps = planned(DEMO, f"languages={{source: en, target: {target}}}").of_kind("train")
+    assert {step.params.get("tokenize", "13a") for step in steps} == {tokenize}
 
 
-def test_only_languages_without_blanks_count_characters(tmp_path: Path) -> None:
+def test_only_languages_without_blanks_count_characters() -> None:
     def corpora(target: str) -> list[dict[str, Any]]:
         languages = f"languages={{source: en, target: {target}}}"
-        return [step.params for step in planned(BLAME, languages).steps if step.kind == "corpus"]
+        return [step.params for step in planned(BLAME, languages).of_kind("corpus")]
 
     assert ["unspaced" in params for params in (*corpora("de"), *corpora("ja"))] == [False, True]
 
@@ -113,7 +100,7 @@ def test_what_reads_a_plug_ins_model_is_held_to_its_version(monkeypatch: pytest.
     """Its key has the version by the training's key."""
     own = {"train": {"lab": "1.0"}}
     monkeypatch.setattr("creamtea.study.plan.plugins_of", lambda kind, params: own.get(kind.name, {}))
-    needed = {step.kind: step.resources.plugins for step in planned(DEMO).steps}
+    needed = {step.kind: step.resources.plugins for step in planned(DEMO).plan.steps}
     having = {kind for kind, plugins in needed.items() if plugins}
     assert having >= {"train", "decode", "latency"}
     assert having.isdisjoint({"corpus", "score", "compare"})
@@ -121,7 +108,7 @@ def test_what_reads_a_plug_ins_model_is_held_to_its_version(monkeypatch: pytest.
 
 def test_latency_on_another_device_is_another_measurement() -> None:
     def key(*overrides: str) -> str:
-        return next(step.key for step in planned(DEMO, *overrides).steps if step.kind == "latency")
+        return planned(DEMO, *overrides).keys["latency"]
 
     usual = key()
     assert key("resources.latency.max_attempts=7") == usual
@@ -133,53 +120,31 @@ def test_the_plan_of_the_demo() -> None:
     result = planned(DEMO, "baseline=softmax-beam4")
     once = dict.fromkeys(("corpus", "test_set", "subwords", "encode", "align", "pairs", "latency"), 1)
     several = {"train": 3, "decode": 6, "score": 12, "compare": 10, "buckets": 6, "recall": 2}
-    assert result.kinds() == once | several
-    steps = steps_of(result)
+    assert result.plan.kinds() == once | several
+    steps, keys, labels = result.steps, result.keys, result.labels
     decode = steps["decode/softmax-lexicon/1/test"]
     assert decode.inputs == {
-        "test_set": [steps["test_set/test"].key],
-        "subwords": [steps["subwords/everyday/joint"].key],
-        "train": [steps["train/softmax/1"].key],
-        "align": [steps["align/everyday/joint"].key],
+        "test_set": [keys["test_set/test"]],
+        "subwords": [keys["subwords/everyday/joint"]],
+        "train": [keys["train/softmax/1"]],
+        "align": [keys["align/everyday/joint"]],
     }
     assert set(steps["decode/softmax-nvs/1/test"].inputs) == {"test_set", "subwords", "train"}
     assert set(steps["recall/softmax-nvs/1/test"].inputs) == {"test_set", "subwords", "train"}
     assert set(steps["recall/softmax-lexicon/1/test"].inputs) == {"test_set", "subwords", "align"}
     compare = steps["compare/scones-greedy/test/bleu"]
-    assert compare.inputs["baseline"] == [steps["decode/softmax-beam4/1/test"].key]
-    assert compare.inputs["system"] == [steps["decode/scones-greedy/1/test"].key]
+    assert compare.inputs["baseline"] == [keys["decode/softmax-beam4/1/test"]]
+    assert compare.inputs["system"] == [keys["decode/scones-greedy/1/test"]]
     latency = steps["latency"]
-    assert latency.inputs["models"] == [
-        steps[f"train/{name}/1"].key for name in ("softmax", "scones", "entmax")
-    ]
+    trained = [keys[f"train/{name}/1"] for name in ("softmax", "scones", "entmax")]
+    assert latency.inputs["models"] == trained
     assert [system["model"] for system in latency.params["systems"]] == [0, 0, 0, 0, 1, 2]
     assert latency.resources.exclusive
     assert not decode.resources.exclusive
 
-
-def test_each_training_text_of_files_is_searched_once_for_all_test_sentences_of_files() -> None:
-    result = planned(BLAME)
-    steps = steps_of(result)
-    assert steps["overlap/tatoeba"].inputs == {
-        "corpus": [steps["corpus/tatoeba"].key],
-        "test_sets": [steps["test_set/test"].key],
-    }
-    assert "overlap" not in planned(DEMO).kinds()
-
-
-def test_inputs_come_before_what_needs_them() -> None:
-    seen: set[str] = set()
-    for step in planned(DEMO).steps:
-        assert {key for keys in step.inputs.values() for key in keys} <= seen
-        assert step.key not in seen
-        seen.add(step.key)
-
-
-def test_labels() -> None:
-    labels = {node.node: node.labels for node in planned(DEMO, "baseline=softmax-beam4").nodes}
     where = {"system": "scones-greedy", "variant": "scones", "test_set": "test"}
-    shown = labels["train/scones/1"]
-    assert shown == {"variant": "scones", "seed": 1, "corpus": "everyday", "subwords": "joint"}
+    shown = {"variant": "scones", "seed": 1, "corpus": "everyday", "subwords": "joint"}
+    assert labels["train/scones/1"] == shown
     assert labels["decode/scones-greedy/1/test"] == {**where, "seed": 1}
     assert labels["score/scones-greedy/1/test/chrf"] == {**where, "seed": 1, "metric": "chrf"}
     got = labels["compare/scones-greedy/test/chrf"]
@@ -187,93 +152,88 @@ def test_labels() -> None:
     assert labels["latency"]["systems"][1] == "softmax-beam4"
 
 
-def test_parameters_are_json() -> None:
-    for step in planned(DEMO).steps:
-        assert json.loads(json.dumps(step.params)) == step.params
+def test_each_training_text_of_files_is_searched_once_for_all_test_sentences_of_files() -> None:
+    result = planned(BLAME)
+    assert result.steps["overlap/tatoeba"].inputs == {
+        "corpus": [result.keys["corpus/tatoeba"]],
+        "test_sets": [result.keys["test_set/test"]],
+    }
+    assert "overlap" not in planned(DEMO).plan.kinds()
 
 
 def test_seeds_are_trained_apart_and_compared_together(write: Write) -> None:
     path = write(("objective: {kind: softmax}", "objective: {kind: softmax}\n    seeds: [1, 2]"))
-    steps = steps_of(planned(path))
-    assert steps["train/softmax/1"].key != steps["train/softmax/2"].key
-    compare = steps["compare/scones/test/bleu"]
-    assert compare.inputs["baseline"] == [steps[f"decode/greedy/{seed}/test"].key for seed in (1, 2)]
-    assert compare.inputs["system"] == [steps["decode/scones/1/test"].key]
+    result = planned(path)
+    keys, compare = result.keys, result.steps["compare/scones/test/bleu"]
+    assert keys["train/softmax/1"] != keys["train/softmax/2"]
+    assert compare.inputs["baseline"] == [keys[f"decode/greedy/{seed}/test"] for seed in (1, 2)]
+    assert compare.inputs["system"] == [keys["decode/scones/1/test"]]
     # a lexicon's recall does not know the model
-    assert steps["recall/lexicon/1/test"].key == steps["recall/lexicon/2/test"].key
-    assert steps["recall/nvs/1/test"].key != steps["recall/nvs/2/test"].key
+    assert keys["recall/lexicon/1/test"] == keys["recall/lexicon/2/test"]
+    assert keys["recall/nvs/1/test"] != keys["recall/nvs/2/test"]
 
 
 def test_frequent_subwords_are_added_to_the_lexicon_of_the_systems_that_use_them(write: Write) -> None:
     lexicon = "  lexicon: {variant: softmax, selection: {kind: lexicon, k: 5}}\n"
     shortlist = "  shortlist: {variant: softmax, selection: {kind: lexicon, k: 5, frequent: 20}}\n"
     timed = ("baseline: greedy\n", "baseline: greedy\nlatency: {test_set: test}\n")
-    before = steps_of(planned(write()))
+    before = planned(write()).keys
     for systems in (lexicon + shortlist, shortlist + lexicon):
-        after = steps_of(planned(write((lexicon, systems), timed)))
+        after = planned(write((lexicon, systems), timed))
         for node in ("align/grammar/joint", "decode/lexicon/1/test", "recall/lexicon/1/test"):
-            assert after[node].key == before[node].key
-        step = after["shortlist/grammar/joint"]
-        assert step.inputs == {
-            "align": [after["align/grammar/joint"].key],
-            "encode": [after["encode/grammar/joint"].key],
-            "subwords": [after["subwords/grammar/joint"].key],
-        }
+            assert after.keys[node] == before[node]
+        step = after.steps["shortlist/grammar/joint"]
+        made_of = {role: [after.keys[f"{role}/grammar/joint"]] for role in ("align", "encode", "subwords")}
+        assert step.inputs == made_of
         for node in ("decode/shortlist/1/test", "recall/shortlist/1/test", "latency"):
-            assert after[node].inputs["align"] == [step.key]
+            assert after.steps[node].inputs["align"] == [step.key]
 
 
 def test_only_what_is_needed(write: Write) -> None:
-    path = write(
-        ("  lexicon: {variant: softmax, selection: {kind: lexicon, k: 5}}\n", ""),
-        (
-            "  grammar: {kind: synthetic}",
-            "  grammar: {kind: synthetic}\n  unused: {kind: synthetic, seed: 9}",
-        ),
-    )
-    result = planned(path)
-    assert result.kinds().keys().isdisjoint({"align", "latency"})
-    assert result.kinds()["corpus"] == 1
+    corpora = "  grammar: {kind: synthetic}"
+    lexicon = "  lexicon: {variant: softmax, selection: {kind: lexicon, k: 5}}\n"
+    path = write((lexicon, ""), (corpora, f"{corpora}\n  unused: {{kind: synthetic, seed: 9}}"))
+    kinds = planned(path).plan.kinds()
+    assert kinds.keys().isdisjoint({"align", "latency"})
+    assert kinds["corpus"] == 1
 
 
 def test_equal_systems_are_one_step_and_two_nodes(write: Write) -> None:
     path = write(("  scones: {variant: scones}", "  scones: {variant: scones}\n  again: {variant: scones}"))
     result = planned(path)
-    keys = keys_of(result)
-    assert keys["decode/scones/1/test"] == keys["decode/again/1/test"]
-    assert len({step.key for step in result.steps}) == len(result.steps)
-    assert len({node.node for node in result.nodes}) == len(result.nodes)
+    assert result.keys["decode/scones/1/test"] == result.keys["decode/again/1/test"]
+    assert len({step.key for step in result.plan.steps}) == len(result.plan.steps)
+
+
+def with_more(text: str) -> tuple[str, str]:
+    """The study with these keys at its end."""
+    return ("baseline: greedy", f"baseline: greedy\n{text}")
 
 
 def test_comet_is_compared_by_its_segment_scores(write: Write) -> None:
-    steps = steps_of(planned(write(("baseline: greedy", "baseline: greedy\nmetrics: [{kind: comet}]"))))
-    assert steps["compare/nvs/test/comet"].inputs["system"] == [steps["score/nvs/1/test/comet"].key]
+    result = planned(write(with_more("metrics: [{kind: comet}]")))
+    assert result.steps["compare/nvs/test/comet"].inputs["system"] == [result.keys["score/nvs/1/test/comet"]]
 
 
 def test_a_checkpoint_enters_the_key_by_its_content(write: Write, tmp_path: Path) -> None:
-    metric = "metrics: [{kind: comet, model: comet/model.ckpt}]"
-    study = load_study(write(("baseline: greedy", f"baseline: greedy\n{metric}"))).study
-    node = "score/nvs/1/test/comet-model.ckpt"
-    by_name = steps_of(plan(study, tmp_path))[node]
-    assert by_name.locations == {}
-    (tmp_path / "comet").mkdir()
-    (tmp_path / "comet/model.ckpt").write_bytes(b"one")
-    first = steps_of(plan(study, tmp_path))[node]
-    (tmp_path / "comet/model.ckpt").write_bytes(b"two")
-    second = steps_of(plan(study, tmp_path))[node]
-    assert len({by_name.key, first.key, second.key}) == 3
-    assert first.locations == {"comet/model.ckpt": str(tmp_path / "comet/model.ckpt")}
+    path = write(with_more("metrics: [{kind: comet, model: comet/model.ckpt}]"))
+    checkpoint = tmp_path / "comet/model.ckpt"
+    steps = [planned(path).steps["score/nvs/1/test/comet-model.ckpt"]]
+    checkpoint.parent.mkdir()
+    for content in (b"one", b"two"):
+        checkpoint.write_bytes(content)
+        steps.append(planned(path, root=tmp_path).steps["score/nvs/1/test/comet-model.ckpt"])
+    assert len({step.key for step in steps}) == 3
+    assert [step.locations for step in steps[:2]] == [{}, {"comet/model.ckpt": str(checkpoint)}]
 
 
 # ---------------------------------------------------------------- what studies share
 
 
 def test_another_study_shares_what_is_equal(write: Write) -> None:
-    first = keys_of(planned(write()))
-    renamed = keys_of(planned(write(("name: small", "name: other"))))
-    assert renamed == first
-    second = keys_of(planned(write(("alpha: 0.5", "alpha: 0.6"))))
-    changed = {node for node in first if first[node] != second[node]}
+    first = planned(write())
+    assert planned(write(("name: small", "name: other"))).keys == first.keys
+    changed = first.changed_from(planned(write(("alpha: 0.5", "alpha: 0.6"))))
     pairs = {"pairs/test"}  # of all systems
     assert {node.split("/")[1] for node in changed - pairs} == {"scones"}
     assert {node.split("/")[0] for node in changed} == {"train", "decode", "score", "compare", "pairs"}
@@ -295,55 +255,42 @@ def test_another_study_shares_what_is_equal(write: Write) -> None:
 )
 def test_a_changed_parameter_changes_its_step(write: Write, override: str, changed: str) -> None:
     path = write()
-    assert keys_of(planned(path))[changed] != keys_of(planned(path, override))[changed]
+    assert changed in planned(path).changed_from(planned(path, override))
 
 
-def test_resources_are_not_in_the_keys(write: Write) -> None:
-    path = write()
-    more = planned(path, "resources={train: {cpus: 2, max_attempts: 9}}")
-    assert keys_of(more) == keys_of(planned(path))
-    assert steps_of(more)["train/softmax/1"].resources.cpus == 2
-    assert steps_of(more)["decode/nvs/1/test"].resources.cpus == 1
-
-
-def test_resources_of_a_variant_override_those_of_the_study_key_by_key(write: Write) -> None:
+def test_resources_are_in_no_key_and_a_variants_override_the_studys_key_by_key(write: Write) -> None:
     kind = "resources={train: {cpus: 2, memory_gb: 8}}"
     own = "variants.softmax.resources={train: {cpus: 4, silent_minutes: 9}, decode: {gpus: 1}}"
-    steps = steps_of(planned(write(), kind, own))
-    train, other = steps["train/softmax/1"].resources, steps["train/scones/1"].resources
+    result = planned(write(), kind, own)
+    assert result.keys == planned(write()).keys
+    train, other = (result.steps[f"train/{name}/1"].resources for name in ("softmax", "scones"))
     assert (train.cpus, train.memory_gb, train.silent_minutes) == (4, 8.0, 9.0)
     assert (other.cpus, other.memory_gb, other.silent_minutes) == (2, 8.0, 120.0)
     assert train.timeout_minutes == 30 * 24 * 60
-    assert steps["decode/nvs/1/test"].resources.gpus == 1
+    decode, of_scones = (result.steps[f"decode/{name}/1/test"].resources for name in ("nvs", "scones"))
+    assert (decode.gpus, of_scones.gpus, of_scones.cpus) == (1, 0, 1)
     with pytest.raises(InputError, match=r"resources\.trian: found an unknown step kind"):
         planned(write(), "variants.softmax.resources={trian: {cpus: 4}}")
 
 
-def test_a_batch_size_of_1_changes_no_key_of_a_latency_run(write: Write) -> None:
-    def found(latency: str) -> tuple[str, str]:
-        loaded = load_study(
-            write(("baseline: greedy", f"baseline: greedy\nlatency: {{test_set: test{latency}}}"))
-        )
-        return keys_of(plan(loaded.study, None))["latency"], loaded.config_hash
+def test_a_latency_run_knows_its_batch_size_but_for_1_and_has_the_cores_of_its_threads(write: Write) -> None:
+    def found(more: str) -> tuple[str, str]:
+        path = write(with_more(f"latency: {{test_set: test{more}}}"))
+        return planned(path, files=False).keys["latency"], load_study(path).config_hash
 
     assert found("") == found(", batch_size: 1")
     assert not set(found("")) & set(found(", batch_size: 4"))
-
-
-def test_latency_has_the_cores_of_its_threads(write: Write) -> None:
-    result = planned(write(("baseline: greedy", "baseline: greedy\nlatency: {test_set: test, threads: 2}")))
-    assert steps_of(result)["latency"].resources.cpus == 2
+    path = write(with_more("latency: {test_set: test, threads: 2}"))
+    assert planned(path).steps["latency"].resources.cpus == 2
 
 
 def test_a_new_version_of_a_step_changes_what_stands_on_it(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write()
-    before = keys_of(planned(path))
-    newer = dataclasses.replace(ALIGN, version=99)
-    monkeypatch.setattr("creamtea.study.plan.ALIGN", newer)
-    after = keys_of(planned(path))
-    changed = {node for node in before if before[node] != after[node]}
+    before = planned(path)
+    monkeypatch.setattr("creamtea.study.plan.ALIGN", dataclasses.replace(ALIGN, version=99))
+    changed = before.changed_from(planned(path))
     assert {"align/grammar/joint", "decode/lexicon/1/test", "score/lexicon/1/test/bleu"} <= changed
     assert all("lexicon" in node or node.startswith(("align", "pairs")) for node in changed)
 
@@ -355,44 +302,34 @@ def test_keys_know_a_file_s_content_but_not_its_folder(write_files: Write, tmp_p
     elsewhere.mkdir()
     for file in [*tmp_path.glob("*.en"), *tmp_path.glob("*.de")]:
         (elsewhere / file.name).write_bytes(file.read_bytes())
-    study = load_study(path).study
-    there = plan(study, elsewhere)
-    assert keys_of(there) == keys_of(here)
-    corpus = steps_of(there)["corpus/text"]
-    assert corpus.locations == {
-        name: str(elsewhere / name) for name in ("train.en", "train.de", "dev.en", "dev.de")
-    }
+    there = planned(path, root=elsewhere)
+    assert there.keys == here.keys
+    corpus = there.steps["corpus/text"]
+    names = ("train.en", "train.de", "dev.en", "dev.de")
+    assert corpus.locations == {name: str(elsewhere / name) for name in names}
     assert corpus.params["digests"].keys() == corpus.locations.keys()
-
     (elsewhere / "dev.en").write_text("one\ntwo\nfour\n", encoding="utf-8")
-    changed = keys_of(plan(study, elsewhere))
-    assert changed["corpus/text"] != keys_of(here)["corpus/text"]
-    assert changed["test_set/test"] == keys_of(here)["test_set/test"]
+    changed = here.changed_from(planned(path, root=elsewhere))
+    assert "corpus/text" in changed
+    assert "test_set/test" not in changed
 
 
 def test_tests_of_all_pairs_have_enough_resamples_for_the_correction(write: Write) -> None:
-    """With 1,000 of them, the smallest p of 78 pairs would be 0.078 after Holm's correction."""
+    """With 1,000 of them, the smallest p of 78 pairs would be 0.078 after Holm's correction. Of 31 systems
+    there would be 465 pairs, and their resamples would soon pass every bound."""
     result = planned(write())
-    pairs = steps_of(result)["pairs/test"]
+    pairs = result.steps["pairs/test"]
     systems = len(pairs.params["outputs"])
     assert systems > 2
     assert pairs.params["significance"]["samples"] == max(1000, 100 * systems * (systems - 1) // 2)
-    (node,) = (node for node in result.nodes if node.node == "pairs/test")
-    assert len(node.labels["systems"]) == systems
+    assert len(result.labels["pairs/test"]["systems"]) == systems
     assert sum(pairs.params["outputs"]) == len(pairs.inputs["systems"])
-
-
-def test_a_grid_of_many_systems_has_no_tests_of_all_pairs(write: Write) -> None:
-    """Of 31 systems there would be 465, and their resamples would soon pass every bound."""
-    assert "pairs/test" in steps_of(planned(write()))
     more = "".join(f"  more{number}: {{variant: softmax}}\n" for number in range(30))
-    assert "pairs/test" not in steps_of(planned(write(("systems:\n", f"systems:\n{more}"))))
+    assert "pairs/test" not in planned(write(("systems:\n", f"systems:\n{more}"))).keys
 
 
 # ---------------------------------------------------------------- keys of version 0.1.0
 
-
-ROOT = Path(__file__).resolve().parents[2]
 # Kinds whose version was raised on purpose since, and the version that they had: idioms are also asked by
 # their own words, and listed with the subwords that are missed or that only the context selects; dropout of a
 # training is seeded by batch; a calibration error has a basic bootstrap interval; test sets and outputs keep
@@ -421,8 +358,8 @@ def params_of_0_1(step: PlannedStep) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", STORED)
 def test_the_keys_are_those_of_0_1_0(name: str) -> None:
-    planned = plan(load_study(ROOT / name).study, None)
-    steps = {step.key: step for step in planned.steps}
+    result = planned(ROOT / name, files=False).plan
+    steps = {step.key: step for step in result.steps}
 
     def inputs_of_0_1(step: PlannedStep) -> dict[str, list[str]]:
         """Without the encoded text: each step encoded its corpus itself."""
@@ -437,5 +374,5 @@ def test_the_keys_are_those_of_0_1_0(name: str) -> None:
         inputs = {role: [key_of_0_1(other) for other in keys] for role, keys in inputs_of_0_1(step).items()}
         return step_key(step.kind, RAISED.get(step.kind, step.version), params_of_0_1(step), inputs)
 
-    nodes = [node for node in planned.nodes if not node.node.startswith(NEW)]
+    nodes = [node for node in result.nodes if not node.node.startswith(NEW)]
     assert {node.node: key_of_0_1(node.key)[:16] for node in nodes} == STORED[name]["keys"]

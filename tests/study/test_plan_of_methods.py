@@ -1,16 +1,13 @@
 """The plan of adaptation, analyses, IBM-3 corpora, and systems with test sets and baselines of their own."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from study_plans import PlannedStudy, planned
 
 from creamtea.study.loader import load_study
-from creamtea.study.plan import Plan, PlannedStep, plan
 
 ROOT = Path(__file__).resolve().parents[2]
-
-Write = Callable[..., Path]
 
 STUDY = """\
 name: methods
@@ -55,131 +52,98 @@ analyses:
 """
 
 
-@pytest.fixture
-def planned(write: Write) -> Plan:
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("methods")
     pairs = [f"{name}.{side}" for name in ("train", "more", "dev", "test") for side in ("en", "de")]
     for name in [*pairs, "test.info", "labels.txt"]:
-        Path(name).write_text(f"one {name}\ntwo\nthree\n", encoding="utf-8")
-    return plan(load_study(write(text=STUDY)).study, Path())
+        (folder / name).write_text(f"one {name}\ntwo\nthree\n", encoding="utf-8")
+    study = folder / "study.yaml"
+    study.write_text(STUDY, encoding="utf-8")
+    return study
 
 
-def step_of(planned: Plan, node: str) -> PlannedStep:
-    (key,) = [found.key for found in planned.nodes if found.node == node]
-    (step,) = [step for step in planned.steps if step.key == key]
-    return step
+@pytest.fixture(scope="module")
+def result(path: Path) -> PlannedStudy:
+    return planned(path)
 
 
-def test_every_step_comes_after_what_it_needs(planned: Plan) -> None:
-    known: set[str] = set()
-    for step in planned.steps:
-        assert {key for keys in step.inputs.values() for key in keys} <= known
-        known.add(step.key)
-
-
-def test_node_names_are_unique(planned: Plan) -> None:
-    names = [node.node for node in planned.nodes]
-    assert len(names) == len(set(names))
-
-
-def test_an_adapted_variant_starts_from_the_same_seed_in_the_same_subwords(planned: Plan) -> None:
-    base, adapted = step_of(planned, "train/base/1"), step_of(planned, "train/adapted/1")
+def test_an_adapted_variant_starts_from_the_same_seed_in_the_same_subwords(
+    result: PlannedStudy, path: Path
+) -> None:
+    keys, base, adapted = result.keys, result.steps["train/base/1"], result.steps["train/adapted/1"]
     assert adapted.inputs["initial"] == [base.key]
     assert adapted.inputs["subwords"] == base.inputs["subwords"]
-    assert adapted.inputs["corpus"] == [step_of(planned, "corpus/domain").key]
+    assert adapted.inputs["corpus"] == [keys["corpus/domain"]]
     assert "initial" not in base.inputs
+    lexicon = result.steps["decode/adapted-lexicon/1/test"].inputs["align"]
+    assert lexicon == [keys["align/text/joint"]], "aligned where it says"
+    other = planned(path, "variants.adapted.architecture={dropout: 0.3}").steps["train/adapted/1"]
+    assert other.params["architecture"]["dropout"] == 0.3
+    assert other.inputs["initial"] == adapted.inputs["initial"]
 
 
-def test_an_adaptation_may_have_another_dropout(write: Write, planned: Plan) -> None:
-    start = "    start_from: base\n"
-    other = STUDY.replace(start, f"{start}    architecture: {{dropout: 0.3}}\n")
-    adapted = step_of(plan(load_study(write(text=other)).study, Path()), "train/adapted/1")
-    assert adapted.params["architecture"]["dropout"] == 0.3
-    assert adapted.inputs["initial"] == step_of(planned, "train/adapted/1").inputs["initial"]
-
-
-def test_its_lexicon_is_aligned_where_it_says(planned: Plan) -> None:
-    lexicon = step_of(planned, "decode/adapted-lexicon/1/test").inputs["align"]
-    assert lexicon == [step_of(planned, "align/text/joint").key]
-
-
-def test_what_is_held_out_goes_in_by_its_content(planned: Plan) -> None:
-    corpus = step_of(planned, "corpus/text")
+def test_texts_that_are_held_out_or_annotated_go_in_by_their_content(result: PlannedStudy) -> None:
+    corpus, test_set = result.steps["corpus/text"], result.steps["test_set/test"]
     assert corpus.params["held_out"] == [{"source": "test.en", "tokenized": "no"}]
     assert "test.en" in corpus.params["digests"]
     assert not corpus.inputs
-
-
-def test_idioms_of_itds_are_aligned_with_a_corpus(planned: Plan) -> None:
-    test_set = step_of(planned, "test_set/test")
-    assert test_set.inputs == {"corpus": [step_of(planned, "corpus/text").key]}
+    # idioms of IdiomTranslationDS are aligned with a corpus
+    assert test_set.inputs == {"corpus": [corpus.key]}
     assert set(test_set.params["digests"]) == {"test.en", "test.de", "test.info"}
 
 
-def test_a_sampled_corpus_stands_on_counted_tables(planned: Plan) -> None:
-    tables = step_of(planned, "ibm3/text/joint/9")
-    sampled, test_set = step_of(planned, "corpus/sampled"), step_of(planned, "test_set/sampled")
+def test_a_sampled_corpus_stands_on_counted_tables(result: PlannedStudy) -> None:
+    tables, encoded = result.steps["ibm3/text/joint/9"], result.steps["encode/text/joint"]
+    sampled, test_set = result.steps["corpus/sampled"], result.steps["test_set/sampled"]
     assert sampled.inputs["ibm3"] == test_set.inputs["ibm3"] == [tables.key]
-    encoded = step_of(planned, "encode/text/joint")
     assert tables.inputs["encode"] == [encoded.key]
-    assert encoded.inputs["corpus"] == sampled.inputs["corpus"] == [step_of(planned, "corpus/text").key]
+    assert encoded.inputs["corpus"] == sampled.inputs["corpus"] == [result.keys["corpus/text"]]
     assert test_set.params["corpus"] == sampled.params["corpus"]
 
 
-def test_systems_translate_their_own_test_sets_and_have_their_own_baselines(planned: Plan) -> None:
-    decoded = {
-        (node.labels["system"], node.labels["test_set"])
-        for node in planned.nodes
-        if node.node.startswith("decode/") and "system" in node.labels
+def test_systems_translate_their_own_test_sets_and_have_their_own_baselines(result: PlannedStudy) -> None:
+    assert "decode/synthetic/1/sampled" in result.keys
+    assert not result.named("decode/base/1/sampled")
+    compared = [result.labels[node] for node in result.named("compare/")]
+    assert {labels["system"]: labels["baseline"] for labels in compared} == {
+        "lexicon": "base",
+        "adapted-lexicon": "base",
+        "synthetic-beam": "synthetic",
     }
-    assert ("synthetic", "sampled") in decoded
-    assert ("base", "sampled") not in decoded
-    compared = {
-        node.labels["system"]: node.labels["baseline"]
-        for node in planned.nodes
-        if node.node.startswith("compare/")
-    }
-    assert compared == {"lexicon": "base", "adapted-lexicon": "base", "synthetic-beam": "synthetic"}
 
 
-def test_analyses_of_a_part_share_its_decodes(planned: Plan) -> None:
-    curse = step_of(planned, "beam_sizes/curse/base/2")
-    errors = step_of(planned, "search_errors/errors/base/2")
-    assert curse.inputs["test_set"] == errors.inputs["test_set"] == [step_of(planned, "test_set/test@2").key]
+def test_analyses_share_decodes(result: PlannedStudy) -> None:
+    curse, errors = result.steps["beam_sizes/curse/base/2"], result.steps["search_errors/errors/base/2"]
+    assert curse.inputs["test_set"] == errors.inputs["test_set"] == [result.keys["test_set/test@2"]]
     assert curse.params["widths"] == [1, 4]
     assert curse.params["metric"] == errors.params["metric"] == {"kind": "bleu", "tokenize": "13a"}
     assert errors.inputs["decode"] == curse.inputs["decode"][1:]
-    exact = step_of(planned, "decode/errors/base/2/exact")
+    exact = result.steps["decode/errors/base/2/exact"]
     assert errors.inputs["exact"] == [exact.key]
     assert exact.params["search"]["max_states"] == 50
-
-
-def test_an_analysis_of_all_segments_shares_the_systems_decode(planned: Plan) -> None:
-    empty = step_of(planned, "empty_string/empty/base/1")
-    assert empty.inputs["decode"] == [step_of(planned, "decode/base/1/test").key]
-    nodes = {node.labels["system"] for node in planned.nodes if node.node.startswith("empty_string/")}
-    assert nodes == {"base"}  # neither a selection nor what translates another test set
+    # of all segments: the system's own decode, and neither a selection nor what translates another test set
+    empty = result.steps["empty_string/empty/base/1"]
+    assert empty.inputs["decode"] == [result.keys["decode/base/1/test"]]
+    assert {result.labels[node]["system"] for node in result.named("empty_string/")} == {"base"}
 
 
 def test_rows_of_an_analysis_are_compared_by_steps_of_all_seeds() -> None:
     study = load_study(ROOT / "studies/scones-multi30k.yaml").study
-    planned = plan(study, None)
-    nodes = {
-        (node.labels["variant"], node.labels.get("baseline")): node.key
-        for node in planned.nodes
-        if node.node.startswith("differences/exact-search/")
+    result = planned(ROOT / "studies/scones-multi30k.yaml", files=False)
+    steps = {
+        (result.labels[node]["variant"], result.labels[node].get("baseline")): result.steps[node]
+        for node in result.named("differences/exact-search/")
     }
     small, middle, large = (f"scones+alpha={alpha}" for alpha in ("0.2", "0.5", "1.0"))
-    baselines = {(variant, "softmax") for variant in (small, middle, large)} | {
-        (middle, small),
-        (large, small),
-    }
-    assert set(nodes) == baselines | {(variant, None) for variant in study.variants}
-    steps = {step.key: step for step in planned.steps}
+    baselines = {(variant, "softmax") for variant in (small, middle, large)}
+    baselines |= {(middle, small), (large, small)}
+    assert set(steps) == baselines | {(variant, None) for variant in study.variants}
     keys = {
-        variant: [step_of(planned, f"search_errors/exact-search/{variant}/{seed}").key for seed in spec.seeds]
+        variant: [result.keys[f"search_errors/exact-search/{variant}/{seed}"] for seed in spec.seeds]
         for variant, spec in study.variants.items()
     }
-    between, over = steps[nodes[large, small]], steps[nodes[large, None]]
+    between, over = steps[large, small], steps[large, None]
     assert between.inputs == {"system": keys[large], "baseline": keys[small]}
     # 5 pairs at 4 beams and exact search: a p of 1 / 2501 stays below 0.05 after Holm's correction over 25
     assert between.params == {"samples": 2500, "seed": 12345}
@@ -187,19 +151,16 @@ def test_rows_of_an_analysis_are_compared_by_steps_of_all_seeds() -> None:
     assert over.params == {"base": "4", "samples": 1600, "seed": 12345}
 
 
-def test_buckets_are_of_the_outputs_there_are(planned: Plan) -> None:
-    nodes = {node.node for node in planned.nodes if node.node.startswith("buckets/buckets/")}
+def test_buckets_are_of_the_outputs_there_are(result: PlannedStudy) -> None:
     of_base = {f"buckets/buckets/{system}/{seed}" for system in ("base", "lexicon") for seed in (1, 2)}
-    assert nodes == {*of_base, "buckets/buckets/adapted-lexicon/1"}
-    step = step_of(planned, "buckets/buckets/lexicon/2")
-    assert step.inputs["decode"] == [step_of(planned, "decode/lexicon/2/test").key]
-    assert step.inputs["corpus"] == [step_of(planned, "corpus/text").key]  # the baseline's
+    assert result.named("buckets/buckets/") == {*of_base, "buckets/buckets/adapted-lexicon/1"}
+    step = result.steps["buckets/buckets/lexicon/2"]
+    assert step.inputs["decode"] == [result.keys["decode/lexicon/2/test"]]
+    assert step.inputs["corpus"] == [result.keys["corpus/text"]]  # the baseline's
     assert list(step.params["digests"]) == list(step.locations) == ["labels.txt"]
-    lengths = step_of(planned, "buckets/lengths/synthetic/1")
-    assert "corpus" not in lengths.inputs  # nothing to count there
+    assert "corpus" not in result.steps["buckets/lengths/synthetic/1"].inputs  # nothing to count there
 
 
-def test_recall_at_size_is_of_the_variants_with_a_head(planned: Plan) -> None:
-    of = {node.labels["variant"] for node in planned.nodes if node.node.startswith("recall_at_size/")}
-    assert of == {"base", "adapted"}
-    assert step_of(planned, "recall_at_size/size/base/1").inputs["align"]
+def test_recall_at_size_is_of_the_variants_with_a_head(result: PlannedStudy) -> None:
+    assert {result.labels[node]["variant"] for node in result.named("recall_at_size/")} == {"base", "adapted"}
+    assert result.steps["recall_at_size/size/base/1"].inputs["align"]

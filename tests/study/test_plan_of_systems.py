@@ -7,31 +7,19 @@ from pathlib import Path
 import pytest
 from marian_folders import make_folder
 from shipped_folders import make_shipped
+from study_plans import planned
 
 from creamtea.errors import InputError
 from creamtea.report.configuration import describe_system
 from creamtea.shipped import read_shipped
 from creamtea.study.loader import load_study
-from creamtea.study.plan import Plan, PlannedStep, plan
+from creamtea.study.plan import plan
 
 Write = Callable[..., Path]
 GIVEN, OPUS, TUNED, HEADS = (
     (Path(__file__).with_name("texts") / f"{name}.yaml").read_text(encoding="utf-8")
     for name in ("given", "opus", "tuned", "heads")
 )
-
-
-def planned(path: Path, root: Path | None = Path()) -> Plan:
-    loaded = load_study(path)
-    return plan(loaded.study, root, loaded.errors)
-
-
-def keys_of(result: Plan) -> dict[str, str]:
-    return {node.node: node.key for node in result.nodes}
-
-
-def steps_of(result: Plan, kind: str) -> list[PlannedStep]:
-    return [step for step in result.steps if step.kind == kind]
 
 
 # ---------------------------------------------------------------- ensembles and further baselines
@@ -45,15 +33,17 @@ def test_an_ensemble_is_one_decode_that_reads_the_models_of_all_seeds(write: Wri
         ("{kind: scones, alpha: 0.5}", "{kind: scones, alpha: 0.5}\n    seeds: [3, 1, 2]"),
         ("baseline: greedy", "baseline: greedy\nanalyses:\n  empty: {kind: empty_string, test_set: test}"),
     )
-    result = planned(path, None)
-    keys, steps = keys_of(result), {step.key: step for step in result.steps}
-    trained = [keys[f"train/scones/{seed}"] for seed in (3, 1, 2)]
-    assert [name for name in keys if name.startswith("decode/all/")] == ["decode/all/3/test"]
-    for name in ("decode/all/3/test", "empty_string/empty/all/3"):
-        assert steps[keys[name]].inputs["train"] == trained
-    single = [name for name in keys if name.startswith("decode/scones/")]
-    assert [steps[keys[name]].inputs["train"] for name in single] == [[key] for key in trained]
-    assert steps[keys["compare/all/test/bleu"]].inputs["system"] == [keys["decode/all/3/test"]]
+    result = planned(path, files=False)
+    trained = [result.keys[f"train/scones/{seed}"] for seed in (3, 1, 2)]
+    assert result.named("decode/all/") == {"decode/all/3/test"}
+    for node in ("decode/all/3/test", "empty_string/empty/all/3"):
+        assert result.steps[node].inputs["train"] == trained
+    for seed in (3, 1, 2):
+        assert result.steps[f"decode/scones/{seed}/test"].inputs["train"] == [
+            result.keys[f"train/scones/{seed}"]
+        ]
+    compare = result.steps["compare/all/test/bleu"]
+    assert compare.inputs["system"] == [result.keys["decode/all/3/test"]]
     study = load_study(path).study
     assert describe_system(study, "all").startswith("SCONES α=0.5, ensemble of 3, greedy")
     assert "ensemble" not in study.model_dump(mode="json")["systems"]["greedy"], "as it was written before"
@@ -91,11 +81,9 @@ GRID = ("alpha: 0.5}", "alpha: [0.2, 0.5]}")
 def test_each_further_baseline_is_a_comparison(
     write: Write, replacements: list[tuple[str, str]], compared: list[str]
 ) -> None:
-    places = [name.split("/") for name in keys_of(planned(write(*replacements), None))]
-    found = [
-        "/".join([place[1], *place[4:]]) for place in places if place[0] == "compare" and place[3] == "bleu"
-    ]
-    assert found == compared
+    places = [node.split("/") for node in planned(write(*replacements), files=False).keys]
+    of_bleu = [place for place in places if place[0] == "compare" and place[3] == "bleu"]
+    assert ["/".join([place[1], *place[4:]]) for place in of_bleu] == compared
 
 
 # ---------------------------------------------------------------- outputs from files, human references
@@ -114,7 +102,7 @@ def write_given(write_files: Write, write: Write) -> Write:
 
 def test_a_study_of_files_alone_prepares_reads_scores_and_compares(write_given: Write) -> None:
     path = write_given(("baseline: gpt", "baseline: gpt\nanalyses: {b: {kind: buckets, test_set: test}}"))
-    assert list(keys_of(planned(path))) == [
+    assert list(planned(path).keys) == [
         "test_set/test",
         *("outputs/gpt/test", "score/gpt/test/bleu", "score/gpt/test/chrf"),
         *("outputs/nllb/test", "score/nllb/test/bleu", "score/nllb/test/chrf"),
@@ -126,36 +114,35 @@ def test_a_study_of_files_alone_prepares_reads_scores_and_compares(write_given: 
 def test_files_beside_trained_systems_change_no_key_of_theirs(write_files: Write, write_given: Write) -> None:
     latency = ("baseline: greedy", "baseline: greedy\nlatency: {test_set: test}")
     alone, mixed = planned(write_files(latency)), planned(write_files(MIXED, latency))
-    assert {step.key for step in alone.steps} < {step.key for step in mixed.steps}
-    assert "compare/gpt/test/bleu" in keys_of(mixed)
-    (timed,) = [node.labels["systems"] for node in mixed.nodes if node.node == "latency"]
-    assert timed == ["greedy"], "what only models have is left out for the others"
+    assert set(alone.keys.values()) < set(mixed.keys.values())
+    assert "compare/gpt/test/bleu" in mixed.keys
+    assert mixed.labels["latency"]["systems"] == ["greedy"], (
+        "what only models have is left out for the others"
+    )
 
 
 def test_the_key_of_outputs_holds_their_content(write_given: Write) -> None:
     path = write_given()
-    before = keys_of(planned(path))
+    before = planned(path)
     Path("nllb.de").write_text("eins\nzwei\nvier\n")
-    after = keys_of(planned(path))
-    changed = {node for node, key in before.items() if key != after[node]}
-    assert changed == {node for node in before if "nllb" in node}
+    assert before.changed_from(planned(path)) == {node for node in before.keys if "nllb" in node}
 
 
 def test_a_human_reference_is_scored_against_the_others_and_never_compared(write_given: Write) -> None:
-    alone = keys_of(planned(write_given(HUMAN)))
+    alone = planned(write_given(HUMAN)).keys
     assert [node for node in alone if "human" in node] == ["outputs/human/test"]
     result = planned(write_given(HUMAN, SECOND))
-    assert [node for node in keys_of(result) if "human" in node] == [
+    assert [node for node in result.keys if "human" in node] == [
         *("outputs/human/test", "score/human/test/bleu", "score/human/test/chrf")
     ]
-    left_out = [step.params.get("without_reference") for step in steps_of(result, "score")]
+    left_out = [step.params.get("without_reference") for step in result.of_kind("score")]
     assert [number for number in left_out if number is not None] == [1, 1]
 
 
 def test_a_system_that_never_answered_is_planned(write_given: Write) -> None:
     path = write_given()
     Path("gpt.de").write_text("\n\n\n", encoding="utf-8")
-    (outputs,) = [step for step in planned(path).steps if step.params.get("file") == "gpt.de"]
+    outputs = planned(path).steps["outputs/gpt/test"]
     assert outputs.params["digests"] == {"gpt.de": hashlib.sha256(b"\n\n\n").hexdigest()}
 
 
@@ -198,23 +185,21 @@ def write_opus(write_files: Write, write: Write) -> Write:
 
 def test_a_model_is_imported_once_and_read_by_what_decodes_and_times(write_opus: Write) -> None:
     result = planned(write_opus(TIMED))
-    (imported,) = steps_of(result, "import_model")
+    (imported,) = result.of_kind("import_model")
     assert imported.locations["models/opus"] == str(Path("models/opus").absolute())
     for role in ("train", "subwords"):
-        assert [step.inputs[role] for step in steps_of(result, "decode")] == [[imported.key]] * 2
-    (latency,) = steps_of(result, "latency")
+        assert [step.inputs[role] for step in result.of_kind("decode")] == [[imported.key]] * 2
+    (latency,) = result.of_kind("latency")
     assert (latency.inputs["models"], latency.inputs["subwords"]) == ([imported.key], [imported.key])
-    names = list(keys_of(result))
-    assert names[:3] == ["test_set/test", "import_model/models/opus", "decode/opus/test"]
-    assert "compare/opus-beam/test/bleu" in names
+    assert list(result.keys)[:3] == ["test_set/test", "import_model/models/opus", "decode/opus/test"]
+    assert "compare/opus-beam/test/bleu" in result.keys
 
 
 def test_the_content_of_the_folder_is_in_the_key(write_opus: Write) -> None:
     path = write_opus()
-    before = {step.kind: step.key for step in planned(path).steps}
+    before = planned(path)
     make_folder(Path("models/opus"), ends=3.0)
-    after = {step.kind: step.key for step in planned(path).steps}
-    changed = {kind for kind in before if before[kind] != after[kind]}
+    changed = {node.split("/")[0] for node in before.changed_from(planned(path))}
     assert changed == {"import_model", "decode", "score", "compare"}
 
 
@@ -223,7 +208,7 @@ def test_a_model_beside_trained_systems_changes_no_key_of_theirs(
 ) -> None:
     alone = planned(write_files())
     mixed = planned(write_files((GREEDY, f"{GREEDY}\n  opus: {{model: {{marian: models/opus}}}}")))
-    assert {step.key for step in alone.steps} < {step.key for step in mixed.steps}
+    assert set(alone.keys.values()) < set(mixed.keys.values())
 
 
 def test_a_folder_that_is_not_to_be_left_is_not(write_opus: Write) -> None:
@@ -234,29 +219,29 @@ def test_a_folder_that_is_not_to_be_left_is_not(write_opus: Write) -> None:
 
 def test_a_variant_starts_from_a_model_with_its_subwords_and_architecture(write_opus: Write) -> None:
     result = planned(write_opus(text=TUNED))
-    (imported,) = steps_of(result, "import_model")
-    first, second = steps_of(result, "train")
+    (imported,) = result.of_kind("import_model")
+    first, second = result.of_kind("train")
     assert (first.inputs["initial"], second.inputs["initial"]) == ([imported.key], [first.key])
     assert first.inputs["subwords"] == second.inputs["subwords"] == [imported.key]
     assert first.params["architecture"] == second.params["architecture"]
     assert first.params["architecture"]["activation"] == "silu"
-    assert [step.inputs["subwords"] for step in steps_of(result, "encode")] == [[imported.key]]
-    assert not steps_of(result, "subwords")
+    assert [step.inputs["subwords"] for step in result.of_kind("encode")] == [[imported.key]]
+    assert not result.of_kind("subwords")
 
 
 def test_selections_on_an_imported_model_share_its_lexicon(write_opus: Write) -> None:
     result = planned(write_opus(text=HEADS))
     ((imported,), (align,), (encode,), (train,), (latency,)) = (
-        steps_of(result, kind) for kind in ("import_model", "align", "encode", "train", "latency")
+        result.of_kind(kind) for kind in ("import_model", "align", "encode", "train", "latency")
     )
     assert align.inputs == {"encode": [encode.key], "subwords": [imported.key]}
     assert train.params["training"]["freeze"] == "translation"
     assert (train.inputs["initial"], train.inputs["encode"]) == ([imported.key], [encode.key])
     # both lexicon systems have one recall: it depends on no model
-    of_lexicon, of_head = steps_of(result, "recall")
+    of_lexicon, of_head = result.of_kind("recall")
     assert (of_lexicon.inputs["align"], "align" in of_head.inputs) == ([align.key], False)
     assert of_head.inputs["train"] == [train.key]
-    keys = keys_of(result)
+    keys = result.keys
     assert keys["recall/lexicon/test"] == keys["recall/tuned-lexicon/1/test"] == of_lexicon.key
     assert latency.inputs["models"] == [imported.key, train.key]
     assert latency.inputs["align"] == [align.key]
@@ -270,12 +255,12 @@ def test_a_ctranslate2_folder_is_imported_decoded_and_timed_like_another_model(w
         TIMED,
     )
     result = planned(path)
-    (imported,) = [step for step in steps_of(result, "import_model") if "ctranslate2" in step.params]
+    (imported,) = [step for step in result.of_kind("import_model") if "ctranslate2" in step.params]
     digest = read_shipped(Path("models/shipped")).digest
     assert imported.params == {"ctranslate2": "models/shipped", "digest": digest}
-    readers = [step.kind for step in result.steps if imported.key in step.inputs.get("train", [])]
+    readers = [step.kind for step in result.plan.steps if imported.key in step.inputs.get("train", [])]
     assert sorted(readers) == ["decode", "recall"]
-    (timed,) = steps_of(result, "latency")
+    (timed,) = result.of_kind("latency")
     assert imported.key in timed.inputs["models"]
     words = "CTranslate2 model shipped, vmap.txt, beam 4 / length^1, int8"
     assert describe_system(load_study(path).study, "opus-beam") == words

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
+from study_plans import planned
 
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.scorers import content_digest, find_scorer, read_scorers
-from creamtea.study.loader import load_study
-from creamtea.study.plan import plan
 
 Write = Callable[..., Path]
 Machine = Callable[..., Path]
@@ -35,21 +34,13 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return write
 
 
-def test_a_scorer_that_reranks_is_pinned_by_the_decode_step(
-    write: Write, machine: Machine, tmp_path: Path
-) -> None:
-    def decode() -> Any:
-        search = "search: {kind: rerank, metric: {kind: command, scorer: tea}}"
-        loaded = load_study(write(("greedy: {variant: softmax}", f"greedy: {{variant: softmax, {search}}}")))
-        planned = plan(loaded.study, tmp_path, loaded.errors)
-        (key,) = [node.key for node in planned.nodes if node.node == "decode/greedy/1/test"]
-        (step,) = [step for step in planned.steps if step.key == key]
-        return step
-
+def test_a_scorer_that_reranks_is_pinned_by_the_decode_step(write: Write, machine: Machine) -> None:
+    search = "search: {kind: rerank, metric: {kind: command, scorer: tea}}"
+    path = write(("greedy: {variant: softmax}", f"greedy: {{variant: softmax, {search}}}"))
     machine()
-    first = decode()
+    first = planned(path).steps["decode/greedy/1/test"]
     machine(version="2")
-    second = decode()
+    second = planned(path).steps["decode/greedy/1/test"]
     assert first.params["scorer"]["version"] == "1"
     assert first.key != second.key
 
@@ -60,10 +51,9 @@ def key(write: Write, tmp_path: Path) -> Callable[..., str]:
 
     def of(metric: str = "scorer: tea") -> str:
         path = write(("baseline: greedy", f"baseline: greedy\nmetrics: [{{kind: command, {metric}}}]"))
-        loaded = load_study(path)
-        planned = plan(loaded.study, tmp_path, loaded.errors)
-        (found,) = [node.key for node in planned.nodes if node.node.startswith("score/greedy/1/test/tea")]
-        return found
+        result = planned(path, root=tmp_path)
+        (node,) = result.named("score/greedy/1/test/tea")
+        return result.keys[node]
 
     return of
 
@@ -124,29 +114,28 @@ def test_a_model_is_pinned_by_its_content_or_its_name(machine: Machine, key: Key
     assert len(set(keys)) == 4
 
 
+def executable(path: Path, content: bytes) -> str:
+    path.write_bytes(content)
+    path.chmod(0o755)
+    return str(path)
+
+
 def test_a_script_that_is_the_program_is_pinned_and_an_interpreter_is_not(
     machine: Machine, tmp_path: Path
 ) -> None:
-    program = tmp_path / "program"
     digests = []
     for content in (b"#!/bin/sh\n", b"#!/bin/sh\n:\n", b"\x7fELF one", b"\x7fELF two"):
-        program.write_bytes(content)
-        program.chmod(0o755)
-        machine(command=[str(program)])
+        machine(command=[executable(tmp_path / "program", content)])
         digests.append(find_scorer("tea", False).pins().digest)
     assert len(set(digests[:3])) == 3
     assert digests[2] == digests[3]
 
 
-def test_the_label_of_an_error_metric_says_that_lower_is_better(
-    machine: Machine, write: Write, tmp_path: Path
-) -> None:
+def test_the_label_of_an_error_metric_says_that_lower_is_better(machine: Machine, write: Write) -> None:
     machine()
     metric = "{kind: command, scorer: tea, display: {better: lower}}"
-    study = load_study(
-        write(("baseline: greedy", f"baseline: greedy\nmetrics: [{{kind: bleu}}, {metric}]"))
-    ).study
-    labels = {node.node: node.labels for node in plan(study, tmp_path).nodes}
+    path = write(("baseline: greedy", f"baseline: greedy\nmetrics: [{{kind: bleu}}, {metric}]"))
+    labels = planned(path).labels
     assert labels["score/nvs/1/test/tea"]["better"] == "lower"
     assert "better" not in labels["score/nvs/1/test/bleu"]
 
@@ -171,7 +160,7 @@ def test_a_machine_without_scorers(key: Key, monkeypatch: pytest.MonkeyPatch) ->
 def test_without_its_files_a_study_needs_no_scorers(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CREAMTEA_SCORERS", raising=False)
     path = write(("baseline: greedy", "baseline: greedy\nmetrics: [{kind: command, scorer: tea}]"))
-    assert "score/nvs/1/test/tea" in {node.node for node in plan(load_study(path).study, None).nodes}
+    assert "score/nvs/1/test/tea" in planned(path, files=False).keys
 
 
 def test_an_unknown_scorer(machine: Machine, key: Key) -> None:
@@ -229,16 +218,13 @@ def test_a_script_in_the_current_folder_is_named_by_its_absolute_path(
         ["words", "/to/be/made.json"],
     ],
 )
-def test_other_arguments_need_not_be_files(arguments: list[str], machine: Machine, tmp_path: Path) -> None:
-    path = machine(command=[sys.executable, *arguments])
-    assert read_scorers(path)["tea"].mistake() == ("", "")
+def test_other_arguments_need_not_be_files(arguments: list[str], machine: Machine) -> None:
+    assert read_scorers(machine(command=[sys.executable, *arguments]))["tea"].mistake() == ("", "")
 
 
 def test_arguments_may_be_paths_within_a_container(machine: Machine, tmp_path: Path) -> None:
-    launcher = tmp_path / "docker"
-    launcher.write_text("#!/bin/sh\n")
-    launcher.chmod(0o755)
-    path = machine(command=[str(launcher), "run", "-i", "lab", "/app/score.py"])
+    launcher = executable(tmp_path / "docker", b"#!/bin/sh\n")
+    path = machine(command=[launcher, "run", "-i", "lab", "/app/score.py"])
     assert read_scorers(path)["tea"].mistake() == ("", "")
 
 
@@ -307,32 +293,21 @@ def test_an_empty_file_shows_what_belongs_into_it(tmp_path: Path) -> None:
         read_scorers(path)
 
 
-def test_a_folder_with_a_dangling_link_is_named(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(InputError, match=r"link cannot be read \(No such file"):
-        content_digest(tmp_path)
-
-
-def test_what_links_to_folders_lead_to_is_part_of_the_content(tmp_path: Path) -> None:
+def test_what_links_lead_to_is_part_of_the_content(tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "model", tmp_path / "elsewhere"
-    for place in (folder / "own", elsewhere):
+    for place in (folder / "a", folder / "b", elsewhere):
         place.mkdir(parents=True)
-        (place / "weights").write_text("1")
-    plain = content_digest(folder)
-    (folder / "linked").symlink_to(elsewhere)
-    linked = content_digest(folder)
+        (place / "weights").write_text(place.name)
+    digests = [content_digest(folder)]
+    (folder / "a" / "up").symlink_to(folder)  # a loop
+    for target in ("a", "b", elsewhere):  # twice to one folder, then to another
+        (folder / "z").unlink(missing_ok=True)
+        (folder / "z").symlink_to(target)
+        digests.append(content_digest(folder))
     (elsewhere / "weights").write_text("2")
-    assert len({plain, linked, content_digest(folder)}) == 3
-
-
-def test_links_in_a_loop_and_twice_to_one_folder_end_and_count(tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    for name in ("a", "b"):
-        (folder / name).mkdir(parents=True)
-        (folder / name / "weights").write_text(name)
-    (folder / "a" / "up").symlink_to(folder)
-    (folder / "z").symlink_to("a")
-    one = content_digest(folder)
+    digests.append(content_digest(folder))
+    assert len(set(digests)) == len(digests)
     (folder / "z").unlink()
-    (folder / "z").symlink_to("b")
-    assert content_digest(folder) != one
+    (folder / "z").symlink_to("nowhere")
+    with pytest.raises(InputError, match=r"z cannot be read \(No such file"):
+        content_digest(folder)

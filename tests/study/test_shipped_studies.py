@@ -15,6 +15,7 @@ from marian_folders import make_folder
 from typer.main import get_command
 
 from creamtea.cli.main import app
+from creamtea.contract.step import StepKind
 from creamtea.methods.corpora import filled, pair_parts
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.study.checks import is_of_a_variant
@@ -201,15 +202,21 @@ def test_the_proverbs_need_no_training_of_their_own(pair: str, stem: str) -> Non
 
 
 @pytest.mark.slow
-def test_steps_of_a_variant_are_those_that_its_resources_may_be_for() -> None:
-    for file in FILES:
-        study = loaded(file).study
-        planned = plan(study, None)
-        kinds = {step.key: STEP_KINDS[step.kind] for step in planned.steps}
-        imported = {name for name, system in study.systems.items() if system.model is not None}
-        for node in planned.nodes:
-            if node.labels.get("system") in imported:
-                continue  # such a system has no variant
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_a_plan_is_in_order_and_names_each_step_and_node_once(path: Path) -> None:
+    study = loaded(path).study
+    planned = plan(study, None)
+    names = [node.node for node in planned.nodes]
+    assert len(names) == len(set(names))
+    kinds: dict[str, StepKind[Any]] = {}  # of the steps so far
+    for step in planned.steps:
+        assert {key for keys in step.inputs.values() for key in keys} <= kinds.keys()
+        assert step.key not in kinds
+        assert json.loads(json.dumps(step.params)) == step.params
+        kinds[step.key] = STEP_KINDS[step.kind]
+    imported = {name for name, system in study.systems.items() if system.model is not None}
+    for node in planned.nodes:
+        if node.labels.get("system") not in imported:  # such a system has no variant
             assert is_of_a_variant(kinds[node.key]) == ("variant" in node.labels), node.node
 
 
