@@ -1,6 +1,7 @@
-import builtins
 import json
 import shutil
+import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,41 +26,55 @@ OBJECTIVES = {
 }
 
 
+USUAL = {
+    "selection": {"kind": "full"},
+    "search": {"kind": "greedy"},
+    "precision": "fp32",
+    "batch_size": 4,
+}
+System = Callable[..., Context]
+
+
 @pytest.fixture
 def subwords(tmp_path: Path) -> Path:
     return step_files.subwords_folder(tmp_path)
 
 
-def lively_model(root: Path, subwords: Path, end: float = 0.0, **params: Any) -> Path:
-    """Its sublayers weigh so much that outputs differ and end at many lengths."""
-    folder = root / "lively"
-    folder.mkdir()
-    torch.manual_seed(4)
-    config = step_files.model_config(step_files.vocabulary_size(subwords), **params)
-    model = build_model(config)
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            if name.endswith(("out.weight", "decoder_norm.weight")):
-                weight.mul_(6.0)
-        model.output_bias[EOS] += end
-    save_model(folder, model, config)
-    return folder
+@pytest.fixture
+def lively(tmp_path: Path, subwords: Path) -> Callable[..., Path]:
+    """Makes a model whose sublayers weigh so much that outputs differ and end at many lengths."""
+
+    def make(end: float = 0.0, **params: Any) -> Path:
+        folder = tmp_path / "lively"
+        folder.mkdir()
+        torch.manual_seed(4)
+        config = step_files.model_config(step_files.vocabulary_size(subwords), **params)
+        model = build_model(config)
+        with torch.no_grad():
+            for name, weight in model.named_parameters():
+                if name.endswith(("out.weight", "decoder_norm.weight")):
+                    weight.mul_(6.0)
+            model.output_bias[EOS] += end
+        save_model(folder, model, config)
+        return folder
+
+    return make
 
 
-def step(root: Path, subwords: Path, models: list[Path], **params: Any) -> Context:
-    usual = {
-        "selection": {"kind": "full"},
-        "search": {"kind": "greedy"},
-        "precision": "fp32",
-        "batch_size": 4,
-    }
-    segments = [{"source": line, "reference": "x"} for line in LINES]
-    folders = {
-        "test_set": [step_files.test_set_folder(root, segments)],
-        "subwords": [subwords],
-        "train": models,
-    }
-    return Context(DECODE, {**usual, **params}, folders)
+@pytest.fixture
+def system(tmp_path: Path, subwords: Path, lively: Callable[..., Path]) -> System:
+    """A decoding of LINES by these models, by default a lively one."""
+
+    def decoding(*models: Path, search: dict[str, Any] = USUAL["search"], **model: Any) -> Context:
+        segments = [{"source": line, "reference": "x"} for line in LINES]
+        folders = {
+            "test_set": [step_files.test_set_folder(tmp_path, segments)],
+            "subwords": [subwords],
+            "train": list(models) or [lively(**model)],
+        }
+        return Context(DECODE, {**USUAL, "search": search}, folders)
+
+    return decoding
 
 
 def exported(context: Context, to: str, folder: Path, quantization: str | None = None) -> ExportFacts:
@@ -75,28 +90,26 @@ def exported(context: Context, to: str, folder: Path, quantization: str | None =
     ],
 )
 def test_a_transformer_of_other_settings_is_the_same_in_ctranslate2(
-    tmp_path: Path, subwords: Path, settings: dict[str, Any]
+    tmp_path: Path, system: System, settings: dict[str, Any]
 ) -> None:
     sizes = {"encoder_layers": 2, "decoder_layers": 2, "width": 16, "heads": 2, "feed_forward": 32}
-    model = lively_model(tmp_path, subwords, architecture={"kind": "transformer", **sizes, **settings})
-    made = exported(step(tmp_path, subwords, [model]), "ctranslate2", tmp_path / "out")
-    assert made.proof.differences == ()
+    context = system(architecture={"kind": "transformer", **sizes, **settings})
+    assert exported(context, "ctranslate2", tmp_path / "out").proof.differences == ()
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("to", ["ctranslate2", "safetensors"])
-def test_greedy_outputs_are_identical(tmp_path: Path, subwords: Path, to: str, objective: str) -> None:
-    model = lively_model(tmp_path, subwords, objective=OBJECTIVES[objective])
-    made = exported(step(tmp_path, subwords, [model]), to, tmp_path / "out")
-    compared = LINES if to == "safetensors" else [line for line in LINES if line]
-    counts = {"sentences": len(compared), "left_out": len(LINES) - len(compared)}
-    assert asdict(made.proof) == {**counts, "differences": (), "identical": len(compared)}
+def test_greedy_outputs_are_identical(tmp_path: Path, system: System, objective: str) -> None:
+    context = system(objective=OBJECTIVES[objective])
+    for to in ("ctranslate2", "safetensors"):
+        proof = exported(context, to, tmp_path / to).proof
+        compared = LINES if to == "safetensors" else [line for line in LINES if line]
+        counts = {"sentences": len(compared), "left_out": len(LINES) - len(compared)}
+        assert asdict(proof) == {**counts, "differences": (), "identical": len(compared)}
 
 
-def test_int8_is_a_quarter_of_the_size_and_what_it_changes_is_counted(tmp_path: Path, subwords: Path) -> None:
+def test_int8_is_a_quarter_of_the_size_and_what_it_changes_is_counted(tmp_path: Path, system: System) -> None:
     wide = {"kind": "transformer", **step_files.TINY, "width": 64, "feed_forward": 256}
-    model = lively_model(tmp_path, subwords, architecture=wide)
-    context = step(tmp_path, subwords, [model])
+    context = system(architecture=wide)
     full = exported(context, "ctranslate2", tmp_path / "full")
     small = exported(context, "ctranslate2", tmp_path / "small", "int8")
     positions = 4 * wide["width"] * POSITIONS  # bytes: a table that stays as it is
@@ -107,10 +120,12 @@ def test_int8_is_a_quarter_of_the_size_and_what_it_changes_is_counted(tmp_path: 
     assert proof.identical + len(proof.differences) == proof.sentences > 0
 
 
-def test_beams_of_a_system_are_compared(tmp_path: Path, subwords: Path) -> None:
-    model = lively_model(tmp_path, subwords)
-    beam = {"kind": "beam", "width": 3, "length_normalization": 0.5}
-    context = step(tmp_path, subwords, [model], search=beam)
+def beam(width: int, normalization: float) -> dict[str, Any]:
+    return {"kind": "beam", "width": width, "length_normalization": normalization}
+
+
+def test_beams_of_a_system_are_compared(tmp_path: Path, system: System) -> None:
+    context = system(search=beam(3, 0.5))
     found = exported(context, "ctranslate2", tmp_path / "out").beam
     assert found.search == "beam 3 / length^0.5"
     assert found.identical + len(found.differences) == found.sentences == 12
@@ -118,28 +133,25 @@ def test_beams_of_a_system_are_compared(tmp_path: Path, subwords: Path) -> None:
 
 
 @pytest.mark.parametrize("normalization", [0.0, 1.0])
-def test_a_beam_of_one_is_greedy_in_both(tmp_path: Path, subwords: Path, normalization: float) -> None:
+def test_a_beam_of_one_is_greedy_in_both(tmp_path: Path, system: System, normalization: float) -> None:
     """The longest sentences have limits of their own in the batch."""
-    model = lively_model(tmp_path, subwords)
-    beam = {"kind": "beam", "width": 1, "length_normalization": normalization}
-    found = exported(step(tmp_path, subwords, [model], search=beam), "ctranslate2", tmp_path / "out").beam
+    found = exported(system(search=beam(1, normalization)), "ctranslate2", tmp_path / "out").beam
     assert found.identical == found.sentences == 12
 
 
-@pytest.mark.parametrize(("end", "ends"), [(1000.0, "at once"), (-1000.0, "never")])
-def test_empty_and_endless_outputs_too(tmp_path: Path, subwords: Path, end: float, ends: str) -> None:
+@pytest.mark.parametrize("end", [1000.0, -1000.0], ids=["at once", "never"])
+def test_empty_and_endless_outputs_too(tmp_path: Path, system: System, end: float) -> None:
     """CTranslate2's defaults forbid the ones, and cut the others at another length."""
-    model = lively_model(tmp_path, subwords, end=end)
-    search = {"kind": "greedy", "max_length_ratio": 3.5}
-    made = exported(step(tmp_path, subwords, [model], search=search), "ctranslate2", tmp_path / "out")
+    context = system(end=end, search={"kind": "greedy", "max_length_ratio": 3.5})
+    made = exported(context, "ctranslate2", tmp_path / "out")
     assert made.proof.identical == len([line for line in LINES if line])
     assert made.max_length_ratio == 3.5
 
 
 def test_a_difference_is_found_with_its_place(
-    tmp_path: Path, subwords: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, system: System, lively: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = lively_model(tmp_path, subwords)
+    model = lively()
     other, _, config = load_model(model)
     with torch.no_grad():
         other.output_bias[EOS] += 9
@@ -152,14 +164,13 @@ def test_a_difference_is_found_with_its_place(
         return load(folder, **options)
 
     monkeypatch.setattr("creamtea_workers.export.load", load_spoilt)
-    proof = exported(step(tmp_path, subwords, [model]), "safetensors", tmp_path / "out").proof
+    proof = exported(system(model), "safetensors", tmp_path / "out").proof
     assert 0 < len(proof.differences) == proof.sentences - proof.identical
     assert all(0 < difference.gap < 9.01 for difference in proof.differences)
 
 
-def test_the_loader_translates_lines(tmp_path: Path, subwords: Path) -> None:
-    model = lively_model(tmp_path, subwords)
-    context = step(tmp_path, subwords, [model])
+def test_the_loader_translates_lines(tmp_path: Path, system: System) -> None:
+    context = system()
     exported(context, "safetensors", tmp_path / "out")
     context.run()
     rows = step_files.read_rows(context.output / "hypotheses.jsonl")
@@ -171,52 +182,37 @@ def test_the_loader_translates_lines(tmp_path: Path, subwords: Path) -> None:
         load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("architecture", "nvs", "reason"),
+    [
+        ({"kind": "ssru", **step_files.TINY}, {}, "SSRUs"),
+        ({"kind": "rnn", "layers": 1, "width": 8, "embedding": 8}, {"nvs": None}, "not a Transformer"),
+        ({"kind": "transformer", "attention": "entmax", **step_files.TINY}, {}, "entmax attention"),
+    ],
+)
 def test_what_ctranslate2_cannot_express_is_refused_and_left_to_safetensors(
-    tmp_path: Path, subwords: Path
+    tmp_path: Path, subwords: Path, system: System, architecture: Any, nvs: Any, reason: str
 ) -> None:
-    ssru = {"kind": "ssru", **step_files.TINY}
-    rnn = {"kind": "rnn", "layers": 1, "width": 8, "embedding": 8}
-    sparse = {"kind": "transformer", "attention": "entmax", **step_files.TINY}
-    cases = ((ssru, "SSRUs"), (rnn, "not a Transformer"), (sparse, "entmax attention"))
-    for architecture, reason in cases:
-        root = tmp_path / architecture["kind"]
-        root.mkdir()
-        nvs = {"nvs": None} if architecture is rnn else {}
-        model = step_files.model_folder(
-            root, step_files.vocabulary_size(subwords), architecture=architecture, **nvs
-        )
-        context = step(root, subwords, [model])
-        with pytest.raises(InputError, match=f"{reason}.*--to safetensors"):
-            exported(context, "ctranslate2", root / "refused")
-        assert not any((root / "refused").iterdir())
-        proof = exported(context, "safetensors", root / "out").proof
-        assert proof.identical == proof.sentences
+    size = step_files.vocabulary_size(subwords)
+    context = system(step_files.model_folder(tmp_path, size, architecture=architecture, **nvs))
+    with pytest.raises(InputError, match=f"{reason}.*--to safetensors"):
+        exported(context, "ctranslate2", tmp_path / "refused")
+    assert not any((tmp_path / "refused").iterdir())
+    proof = exported(context, "safetensors", tmp_path / "out").proof
+    assert proof.identical == proof.sentences
 
 
-def test_a_proof_of_nothing_is_refused(tmp_path: Path, subwords: Path) -> None:
-    context = step(tmp_path, subwords, [lively_model(tmp_path, subwords)])
+def test_what_can_prove_nothing_is_refused(
+    tmp_path: Path, system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = system()
     (tmp_path / "out").mkdir()
     with pytest.raises(InputError, match="all 2 sentences"):
         export(context, "ctranslate2", tmp_path / "out", ["", "the cat sat on the mat " * 400])
-
-
-def test_an_ensemble_is_refused(tmp_path: Path, subwords: Path) -> None:
-    model = lively_model(tmp_path, subwords)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "ctranslate2", None)
+        with pytest.raises(InputError, match=r"pip install 'creamtea\[export\]'"):
+            export(context, "ctranslate2", tmp_path / "out", None)
+    context.folders["train"] *= 2
     with pytest.raises(InputError, match="ensemble of 2"):
-        exported(step(tmp_path, subwords, [model, model]), "safetensors", tmp_path / "out")
-
-
-def test_a_missing_ctranslate2_is_named_with_its_remedy(
-    tmp_path: Path, subwords: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **more: Any) -> Any:
-        if name == "ctranslate2":
-            raise ImportError("No module named 'ctranslate2'")
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    model = lively_model(tmp_path, subwords)
-    with pytest.raises(InputError, match=r"pip install 'creamtea\[export\]'"):
-        exported(step(tmp_path, subwords, [model]), "ctranslate2", tmp_path / "out")
+        export(context, "safetensors", tmp_path / "out", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,10 +11,12 @@ import tomllib
 from collections import defaultdict
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 from limits import COMMAND
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
+TESTS = Path(__file__).resolve().parents[1]
+PAGE = TESTS.parent / "docs" / "extending.md"
 BLOCK = re.compile(r"^```\w+ (?P<file>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -54,9 +57,33 @@ def install(folder: Path, version: str | None = None) -> Path:
     return folder / "study.yaml"
 
 
-def creamtea(folder: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command line with the package of that folder installed."""
-    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "CREAMTEA_HOME": str(home)}
-    command = [sys.executable, "-m", "creamtea.cli.main", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=COMMAND)
+# What the programs of tests begin with: `creamtea` runs a command line, and returns exit code and output.
+PREAMBLE = """
+import json, os, sys
+from pathlib import Path
+from command_line import call
+def creamtea(*words):
+    done = call(os.environ, *words)
+    return [done.returncode, done.stdout, done.stderr]
+"""
+
+
+def asked(lab: Path, home: Path, program: str, *arguments: str | Path) -> Any:
+    """Run a Python program in the home folder, with the package of the folder `lab` installed.
+
+    Returns the value of its last line, which is an expression.
+    """
+    home.mkdir(exist_ok=True)
+    *lines, answer = program.strip().splitlines()
+    code = "\n".join([PREAMBLE, *lines, f"print(json.dumps({answer}))"])
+    path = os.pathsep.join([str(lab), str(TESTS), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": path, "CREAMTEA_HOME": str(home)},
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

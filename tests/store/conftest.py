@@ -1,11 +1,14 @@
-"""An artefact store, on a local folder or on a remote file system too."""
+"""An artefact store, on a local folder or on a remote file system too; and a database with rows."""
 
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filled_tables import fill
 
 from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database, open_database
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -18,3 +21,12 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtefactStore:
 @pytest.fixture
 def local(tmp_path: Path) -> ArtefactStore:
     return ArtefactStore(tmp_path / "root")
+
+
+@pytest.fixture
+def filled(head_url: str) -> Iterator[Database]:
+    """The database at `head_url`, with rows in every table."""
+    database = open_database(head_url)
+    fill(database)
+    yield database
+    database.close()

@@ -66,13 +66,12 @@ def value_of(type_: Any, number: int) -> Any:
 def dump(database: Database) -> Rows:
     """Every row of every table that exists, with the columns that exist and that the models know."""
     with database.engine.connect() as connection:
-        inspector = inspect(connection)
-        present = set(inspector.get_table_names())
+        present = inspect(connection).get_multi_columns()
         rows: Rows = {}
         for table in Base.metadata.sorted_tables:
-            if table.name not in present:
+            if (None, table.name) not in present:
                 continue
-            names = {column["name"] for column in inspector.get_columns(table.name)}
+            names = {column["name"] for column in present[None, table.name]}
             chosen = select(*(column for column in table.columns if column.name in names))
             found = connection.execute(chosen.order_by(*table.primary_key.columns))
             rows[table.name] = [dict(row._mapping) for row in found]

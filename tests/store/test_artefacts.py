@@ -40,8 +40,24 @@ def no_name_is_a_folder(files: dict[str, bytes]) -> bool:
     return not any(other.startswith(f"{name}/") for name in files for other in files)
 
 
-def object_path(store: ArtefactStore, digest: str) -> Path:
-    return Path(store.root) / "objects" / digest[:2] / digest
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """A folder with one file."""
+    return write(tmp_path / "out", {"a": b"content"})
+
+
+@pytest.fixture
+def stored(local: ArtefactStore, out: Path) -> StoredFile:
+    """That file in the local store."""
+    (file,) = local.put_folder(out)
+    return file
+
+
+def refuse(number: int, words: str) -> Callable[..., None]:
+    def raising(*_: object, **__: object) -> None:
+        raise OSError(number, words)
+
+    return raising
 
 
 # ---------------------------------------------------------------- put and materialise
@@ -63,19 +79,13 @@ def test_a_folder_comes_back_as_it_was(files: dict[str, bytes], remote: bool) ->
         assert contents(folder / "in") == files
 
 
-def test_an_absent_object_does_not_exist(store: ArtefactStore) -> None:
+def test_an_absent_object_is_told_from_one_that_cannot_be_looked_for(
+    store: ArtefactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not store.exists("0" * 64)
     with pytest.raises(InfrastructureError, match=f"artefact .*{'0' * 64} is missing: it was deleted"):
         store.read("0" * 64)
-
-
-def test_an_object_that_cannot_be_looked_for_is_not_taken_for_absent(
-    store: ArtefactStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError("not yours")
-
-    monkeypatch.setattr(store.fs, "info", refuse)
+    monkeypatch.setattr(store.fs, "info", refuse(errno.EACCES, "not yours"))
     with pytest.raises(InfrastructureError, match="not yours"):
         store.exists("0" * 64)
 
@@ -116,51 +126,36 @@ def test_an_object_is_read_from_any_place(store: ArtefactStore, tmp_path: Path) 
 
 
 def test_what_a_reader_of_an_object_does_wrong_is_not_the_stores_failure(
-    store: ArtefactStore, tmp_path: Path
+    local: ArtefactStore, stored: StoredFile
 ) -> None:
-    (file,) = store.put_folder(write(tmp_path / "out", {"a": b"content"}))
-    with pytest.raises(PermissionError), store.open(file.digest):
+    with pytest.raises(PermissionError), local.open(stored.digest):
         raise PermissionError("of another file")
 
 
-def test_equal_contents_are_one_object(local: ArtefactStore, tmp_path: Path) -> None:
-    stored = local.put_folder(write(tmp_path / "out", {"a": b"same", "b/c": b"same", "d": b"other"}))
+def test_equal_contents_are_one_object_which_is_made_young(local: ArtefactStore, tmp_path: Path) -> None:
+    folder = write(tmp_path / "out", {"a": b"same", "b/c": b"same", "d": b"other"})
+    stored = local.put_folder(folder)
     assert [file.digest == stored[0].digest for file in stored] == [True, True, False]
     assert len(contents(Path(local.root) / "objects")) == 2
-
-
-def test_an_object_that_exists_is_not_written_again_but_made_young(
-    local: ArtefactStore, tmp_path: Path
-) -> None:
-    folder = write(tmp_path / "out", {"a": b"1"})
-    (stored,) = local.put_folder(folder)
-    path = object_path(local, stored.digest)
+    path = Path(local.object_path(stored[0].digest))
     os.utime(path, (0, 0))
     before = path.stat()
     local.put_folder(folder)
-    assert path.stat().st_ino == before.st_ino
+    assert path.stat().st_ino == before.st_ino, "it is not written again"
     assert path.stat().st_mtime > time.time() - 3600
 
 
-def test_local_inputs_are_read_only_links(local: ArtefactStore, tmp_path: Path) -> None:
-    (stored,) = local.put_folder(write(tmp_path / "out", {"a": b"1"}))
+def test_local_inputs_are_read_only_links(
+    local: ArtefactStore, stored: StoredFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     local.materialise([stored], tmp_path / "in")
     found = (tmp_path / "in" / "a").stat()
-    assert found.st_ino == object_path(local, stored.digest).stat().st_ino
+    assert found.st_ino == Path(local.object_path(stored.digest)).stat().st_ino
     assert found.st_mode & 0o222 == 0
-
-
-def test_without_hard_links_inputs_are_symbolic_links(
-    local: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: Path, target: Path) -> None:
-        raise OSError(errno.EXDEV, "Invalid cross-device link")
-
-    (stored,) = local.put_folder(write(tmp_path / "out", {"a": b"1"}))
-    monkeypatch.setattr(Path, "hardlink_to", refuse)
-    local.materialise([stored], tmp_path / "in")
-    assert (tmp_path / "in" / "a").is_symlink()
-    assert (tmp_path / "in" / "a").read_bytes() == b"1"
+    monkeypatch.setattr(Path, "hardlink_to", refuse(errno.EXDEV, "Invalid cross-device link"))
+    local.materialise([stored], tmp_path / "symbolic")
+    assert (tmp_path / "symbolic" / "a").is_symlink()
+    assert (tmp_path / "symbolic" / "a").read_bytes() == b"content"
 
 
 @pytest.mark.parametrize("name", ["../a", "/a", "a/../../b", "a//b", "./a", "", "a\0b", "a/"])
@@ -169,30 +164,26 @@ def test_a_name_cannot_leave_its_folder(local: ArtefactStore, tmp_path: Path, na
         local.materialise([StoredFile(name, "0" * 64, 1)], tmp_path / "in")
 
 
-def test_a_name_that_is_too_long_for_an_index_is_an_error(local: ArtefactStore, tmp_path: Path) -> None:
-    folder = write(tmp_path / "out", {"/".join(["x" * 100] * 3): b""})
-    with pytest.raises(StepError, match="has 302 characters"):
-        local.put_folder(folder)
+def undecodable(folder: Path) -> None:
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff")).write_bytes(b"")
 
 
 @pytest.mark.parametrize(
-    "make", [lambda path: os.mkfifo(path), lambda path: path.symlink_to("nowhere")], ids=["pipe", "dangling"]
+    ("make", "message"),
+    [
+        (lambda out: write(out, {"/".join(["x" * 100] * 3): b""}), "has 302 characters"),
+        (lambda out: os.mkfifo(out / "odd"), "the step's output 'odd' is neither a file nor a folder"),
+        (lambda out: (out / "odd").symlink_to("nowhere"), "'odd' is neither a file nor a folder"),
+        (undecodable, "is not valid UTF-8"),
+    ],
+    ids=["too long for an index", "pipe", "dangling", "not UTF-8"],
 )
-def test_what_is_no_file_is_an_error(
-    local: ArtefactStore, tmp_path: Path, make: Callable[[Path], None]
+def test_what_cannot_be_stored_is_an_error(
+    local: ArtefactStore, out: Path, make: Callable[[Path], object], message: str
 ) -> None:
-    (tmp_path / "out").mkdir()
-    make(tmp_path / "out" / "odd")
-    with pytest.raises(StepError) as error:
-        local.put_folder(tmp_path / "out")
-    assert str(error.value) == "the step's output 'odd' is neither a file nor a folder"
-
-
-def test_a_file_name_that_is_not_utf8_is_an_error(local: ArtefactStore, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    Path(os.fsdecode(os.fsencode(tmp_path / "out") + b"/\xff")).write_bytes(b"")
-    with pytest.raises(StepError, match="is not valid UTF-8"):
-        local.put_folder(tmp_path / "out")
+    make(out)
+    with pytest.raises(StepError, match=message):
+        local.put_folder(out)
 
 
 # ---------------------------------------------------------------- damage
@@ -208,8 +199,10 @@ def damage(store: ArtefactStore, digest: str) -> None:
     store.fs.pipe_file(path, bytes(content))
 
 
-def test_a_flipped_bit_is_found_when_an_object_is_read(store: ArtefactStore, tmp_path: Path) -> None:
-    (stored,) = store.put_folder(write(tmp_path / "out", {"a": b"right"}))
+def test_a_flipped_bit_is_found_when_an_object_is_read(
+    store: ArtefactStore, out: Path, tmp_path: Path
+) -> None:
+    (stored,) = store.put_folder(out)
     damage(store, stored.digest)
     with pytest.raises(DamagedArtefact, match=f"artefact .*{stored.digest} is damaged"):
         store.read(stored.digest)
@@ -221,59 +214,49 @@ def test_a_flipped_bit_is_found_when_an_object_is_read(store: ArtefactStore, tmp
     assert contents(tmp_path / "in") == {}
     assert not store.exists(stored.digest)
     assert store.is_set_aside(stored.digest)
-    store.put_folder(tmp_path / "out")
+    store.put_folder(out)
     assert not store.is_set_aside(stored.digest)
     store.materialise([stored], tmp_path / "in")
-    assert contents(tmp_path / "in") == {"a": b"right"}
-
-
-def test_what_is_stored_again_replaces_a_damaged_object_of_its_size(
-    store: ArtefactStore, tmp_path: Path
-) -> None:
-    (stored,) = store.put_folder(write(tmp_path / "out", {"a": b"whole"}))
+    assert contents(tmp_path / "in") == {"a": b"content"}
     damage(store, stored.digest)
-    assert store.put_file(tmp_path / "out" / "a") == stored.digest
-    assert store.read(stored.digest) == b"whole"
+    assert store.put_file(out / "a") == stored.digest
+    assert store.read(stored.digest) == b"content", "a damaged object of its size was replaced"
 
 
 def test_an_object_that_was_made_again_meanwhile_is_not_set_aside(
-    local: ArtefactStore, tmp_path: Path
+    local: ArtefactStore, stored: StoredFile, out: Path, tmp_path: Path
 ) -> None:
-    (stored,) = local.put_folder(write(tmp_path / "out", {"a": b"whole"}))
     read = tmp_path / "link"
     read.hardlink_to(local.object_path(stored.digest))
     damage(local, stored.digest)
-    local.put_folder(tmp_path / "out")
+    local.put_folder(out)
     local._set_aside(stored.digest, read)
-    assert local.read(stored.digest) == b"whole"
+    assert local.read(stored.digest) == b"content"
 
 
 def test_a_damaged_object_that_cannot_be_moved_is_named(
-    local: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: ArtefactStore, stored: StoredFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    (stored,) = local.put_folder(write(tmp_path / "out", {"a": b"whole"}))
     damage(local, stored.digest)
-    monkeypatch.setattr(local.fs, "mv", refuse)
+    monkeypatch.setattr(local.fs, "mv", refuse(errno.EROFS, "Read-only file system"))
     with pytest.raises(DamagedArtefact, match=r"is damaged: .*Read-only file system.*delete it"):
         local.materialise([stored], tmp_path / "in")
 
 
-def test_a_transfer_that_fails_once_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transfer_that_fails_once_is_no_damage(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = ArtefactStore(f"memory://{uuid.uuid4().hex}")
-    (stored,) = store.put_folder(write(tmp_path / "out", {"a": b"right"}))
-    opened, real = [io.BytesIO(b"wrong")], store.fs.open
+    (stored,) = store.put_folder(out)
+    opened, real = [io.BytesIO(b"contend")], store.fs.open
     monkeypatch.setattr(store.fs, "open", lambda *given: opened.pop() if opened else real(*given))
     store.materialise([stored], tmp_path / "in")
-    assert contents(tmp_path / "in") == {"a": b"right"}
+    assert contents(tmp_path / "in") == {"a": b"content"}
 
 
 def test_a_further_worker_of_a_step_does_not_read_what_the_first_has_read(
-    local: ArtefactStore, tmp_path: Path
+    local: ArtefactStore, stored: StoredFile, tmp_path: Path
 ) -> None:
-    (stored,) = local.put_folder(write(tmp_path / "out", {"a": b"right"}))
     damage(local, stored.digest)
     local.materialise([stored], tmp_path / "in", verify=False)
     assert local.exists(stored.digest)
@@ -292,22 +275,17 @@ def in_child(work: Callable[[], object]) -> int:
 
 
 def test_a_crash_before_the_rename_leaves_no_object(
-    local: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: ArtefactStore, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = write(tmp_path / "out", {"a": b"content"})
-
-    def die(temporary: str, target: str, durable: bool) -> None:
-        os._exit(9)
-
     with monkeypatch.context() as patch:
-        patch.setattr(local, "_move", die)
-        assert in_child(lambda: local.put_folder(folder)) == 9
+        patch.setattr(local, "_move", lambda *_, **__: os._exit(9))
+        assert in_child(lambda: local.put_folder(out)) == 9
     digest = hashlib.sha256(b"content").hexdigest()
     (left,) = (Path(local.root) / "tmp").iterdir()
     assert left.read_bytes() == b"content"
     assert not local.exists(digest)
 
-    local.put_folder(folder)
+    local.put_folder(out)
     assert local.read(digest) == b"content"
     local.check_writable()
     assert left.exists()  # it might be another process's
@@ -334,70 +312,46 @@ def test_processes_may_put_the_same_object_at_once(local: ArtefactStore, tmp_pat
 # ---------------------------------------------------------------- the root
 
 
-def test_a_root_that_cannot_be_written_is_refused() -> None:
-    with pytest.raises(InputError) as error:
-        ArtefactStore("/proc/creamtea").check_writable()
-    assert str(error.value) == (
-        "cannot write artefacts to /proc/creamtea: No such file or directory; "
-        "set CREAMTEA_ARTEFACTS to a folder or address that can be written"
-    )
-
-
-def test_a_new_root_is_its_owners_alone(local: ArtefactStore) -> None:
-    local.check_writable()
-    assert Path(local.root).stat().st_mode & 0o777 == 0o700
-
-
-def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_root_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     (tmp_path / "root").write_text("")
-    with pytest.raises(
-        InputError, match=r"cannot write artefacts to .*/root: Not a directory; set CREAMTEA_ARTEFACTS"
+    remedy = "set CREAMTEA_ARTEFACTS to a folder or address that can be written"
+    for root, why in (
+        ("/proc/creamtea", "No such file or directory"),
+        (tmp_path / "root", "Not a directory"),
     ):
-        ArtefactStore(tmp_path / "root").check_writable()
-
-
-def test_an_unknown_address_is_refused() -> None:
+        with pytest.raises(InputError) as error:
+            ArtefactStore(root).check_writable()
+        assert str(error.value) == f"cannot write artefacts to {root}: {why}; {remedy}"
     with pytest.raises(InputError, match=r"cannot use ftpx://host/x for artefacts: .*ftpx"):
         ArtefactStore("ftpx://host/x")
 
 
-def test_a_writable_root_is_made(store: ArtefactStore) -> None:
+def test_a_writable_root_is_made_for_its_owner_alone(store: ArtefactStore) -> None:
     store.check_writable()
     assert store.fs.isdir(store.path_of("objects"))
+    assert not store.local or Path(store.root).stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_names_the_remedy(
-    local: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+    local: ArtefactStore, out: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(code, os.strerror(code))
-
-    folder = write(tmp_path / "out", {"a": b"1"})
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", refuse(code, os.strerror(code)))
     with pytest.raises(InfrastructureError) as error:
-        local.put_folder(folder)
-    path = object_path(local, hashlib.sha256(b"1").hexdigest())
-    assert str(error.value) == (
-        f"no space left for {path}: free some on the disk of {local.root} (`creamtea gc` shows what no study "
-        "needs), or set CREAMTEA_ARTEFACTS to another root"
-    )
+        local.put_folder(out)
+    path = local.object_path(hashlib.sha256(b"content").hexdigest())
+    assert str(error.value).startswith(f"no space left for {path}: free some on the disk of {local.root} ")
+    assert "or set CREAMTEA_ARTEFACTS to another root" in str(error.value)
     assert contents(Path(local.root) / "tmp") == {}
 
 
-def test_a_store_can_be_pickled(
-    store: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_store_can_be_pickled_and_its_relative_root_is_fixed(
+    store: ArtefactStore, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (stored,) = store.put_folder(write(tmp_path / "out", {"a": b"1"}))
-    monkeypatch.chdir(tmp_path)
-    assert pickle.loads(pickle.dumps(store)).read(stored.digest) == b"1"
-
-
-def test_a_relative_root_is_fixed_when_the_store_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert ArtefactStore("root").root == str(tmp_path / "root")
+    (stored,) = store.put_folder(out)
+    monkeypatch.chdir(out)
+    assert pickle.loads(pickle.dumps(store)).read(stored.digest) == b"content"
+    assert ArtefactStore("root").root == str(out / "root")
 
 
 # ---------------------------------------------------------------- what a step says of itself while it runs
@@ -437,16 +391,16 @@ def loaded_bytes(store: ArtefactStore) -> bytes | None:
     return store.checkpoints("key").read("state.pt", Path.read_bytes)
 
 
+def save(store: ArtefactStore, source: Path, content: bytes, name: str = "state.pt") -> None:
+    source.write_bytes(content)
+    store.checkpoints("key").save(name, source)
+
+
 def test_a_checkpoint_is_replaced_and_dropped(store: ArtefactStore, tmp_path: Path) -> None:
-    checkpoints = store.checkpoints("key")
     assert loaded_bytes(store) is None
-    source = tmp_path / "state"
-    loaded = []
     for content in (b"first", b"second"):
-        source.write_bytes(content)
-        checkpoints.save("state.pt", source)
-        loaded.append(loaded_bytes(store))
-    assert loaded == [b"first", b"second"]
+        save(store, tmp_path / "state", content)
+        assert loaded_bytes(store) == content
     assert store.checkpoints("other").read("state.pt", Path.read_bytes) is None
     store.drop_checkpoints("key")
     assert loaded_bytes(store) is None
@@ -454,32 +408,25 @@ def test_a_checkpoint_is_replaced_and_dropped(store: ArtefactStore, tmp_path: Pa
 
 
 def test_a_checkpoint_is_read_from_a_copy_that_does_not_stay(store: ArtefactStore, tmp_path: Path) -> None:
-    checkpoints = store.checkpoints("key")
-    source = tmp_path / "state"
-    source.write_bytes(b"first")
-    checkpoints.save("state.pt", source)
+    save(store, tmp_path / "state", b"first")
     copies = []
 
     def parse(copy: Path) -> bytes:
         copies.append(copy)
-        source.write_bytes(b"second")
-        checkpoints.save("state.pt", source)
+        save(store, tmp_path / "state", b"second")
         return copy.read_bytes()
 
-    assert checkpoints.read("state.pt", parse) == b"first"
+    assert store.checkpoints("key").read("state.pt", parse) == b"first"
     assert not copies[0].exists()
 
 
 def test_a_crash_while_saving_keeps_the_old_checkpoint(
     local: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = tmp_path / "state"
-    source.write_bytes(b"first")
-    local.checkpoints("key").save("state.pt", source)
-    source.write_bytes(b"second")
+    save(local, tmp_path / "state", b"first")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: os._exit(9))
-        assert in_child(lambda: local.checkpoints("key").save("state.pt", source)) == 9
+        assert in_child(lambda: save(local, tmp_path / "state", b"second")) == 9
     assert loaded_bytes(local) == b"first"
 
 
@@ -497,15 +444,13 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 def test_a_damaged_checkpoint_is_named_and_deleted(
     local: ArtefactStore, tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
-    checkpoints, source = local.checkpoints("key"), tmp_path / "state"
     content = os.urandom(1000)
     for name in ("state.pt", "best.pt"):
-        source.write_bytes(content)
-        checkpoints.save(name, source)
+        save(local, tmp_path / "state", content, name)
     assert loaded_bytes(local) == content
     path = Path(local.root, "checkpoints", "key", "state.pt")
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(InfrastructureError, match=f"{path} does not match its checksum"):
         loaded_bytes(local)
-    assert checkpoints.names() == ["best.pt"]
+    assert local.checkpoints("key").names() == ["best.pt"]
     assert loaded_bytes(local) is None

@@ -1,8 +1,9 @@
 """Addresses, sessions, transactions and the clock, on both databases."""
 
 import multiprocessing
-import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -13,11 +14,11 @@ from quick_databases import configure_sqlite
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.orm import Session
-from table_rows import NOON, all_of, step_row
+from table_rows import NOON, all_of, one_of, step_row
 
 from creamtea.errors import InputError
 from creamtea.store.database import Database, open_database
-from creamtea.store.schema import downgrade, head, upgrade
+from creamtea.store.schema import current, downgrade, head, upgrade
 from creamtea.store.tables import Controller, Event, ItemKind, StepRow
 
 
@@ -68,19 +69,22 @@ def test_an_unreachable_postgresql_is_named_without_its_password() -> None:
     assert "secret" not in str(error.value)
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (
+            "none/a.db",
+            "cannot open SQLite file {0}/none/a.db: there is no folder {0}/none; create it, or name a ",
+        ),
+        ("file/data/a.db", "{0}/file is a file, not a folder; move it, or name"),
+        ("file", "cannot open SQLite file {0}/file: file is not a database"),
+    ],
+)
+def test_a_place_without_a_database_is_named(path: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no database" * 100)
     with pytest.raises(InputError) as error:
-        open_database(f"sqlite:///{tmp_path}/none/a.db")
-    assert str(error.value) == (
-        f"cannot open SQLite file {tmp_path}/none/a.db: there is no folder {tmp_path}/none; "
-        "create it, or name a writable file in CREAMTEA_DATABASE_URL"
-    )
-
-
-def test_a_file_where_the_folder_should_be_is_named(tmp_path: Path) -> None:
-    (tmp_path / "home").write_text("")
-    with pytest.raises(InputError, match=f"{tmp_path}/home is a file, not a folder; move it, or name"):
-        open_database(f"sqlite:///{tmp_path}/home/data/a.db")
+        open_database(f"sqlite:///{tmp_path}/{path}")
+    assert message.format(tmp_path) in str(error.value)
 
 
 def test_a_home_that_cannot_be_made_is_named_with_the_reason(
@@ -105,24 +109,12 @@ def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         open_database(f"sqlite:///{tmp_path}/a.db")
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.db").write_text("no database" * 100)
-    with pytest.raises(InputError, match=r"cannot open SQLite file .*a\.db: file is not a database"):
-        open_database(f"sqlite:///{tmp_path}/a.db")
-
-
-def test_the_home_folder_is_made_on_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CREAMTEA_HOME", str(tmp_path / "deep" / "home"))
-    open_database(f"sqlite:///{tmp_path}/deep/home/creamtea.db").close()
-    assert (tmp_path / "deep" / "home" / "creamtea.db").is_file()
-
-
 @pytest.mark.parametrize(("before", "after"), [(None, 0o600), (0o644, 0o600), (0o664, 0o660)])
 def test_only_its_owner_may_read_a_database(
     before: int | None, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its raters' identities are in it. A file that its group may write has been shared on purpose."""
-    home = tmp_path / "home"
+    home = tmp_path / "deep" / "home"  # made on first use
     monkeypatch.setenv("CREAMTEA_HOME", str(home))
     parts = [home / f"creamtea.db{end}" for end in ("", "-wal", "-shm")]
     if before is not None:
@@ -154,15 +146,7 @@ def test_postgresql_writers_are_read_committed(postgres_url: str) -> None:
         assert session.scalar(text("SHOW transaction_isolation")) == "read committed"
 
 
-def test_a_transaction_commits_at_its_end(database: Database) -> None:
-    with database.transaction() as session:
-        row = step()
-        session.add(row)
-    assert count(database) == 1
-    assert row.key == "k"  # still readable
-
-
-def test_a_transaction_that_raises_leaves_nothing(database: Database) -> None:
+def test_a_transaction_commits_at_its_end_and_leaves_nothing_if_it_raises(database: Database) -> None:
     def fail(session: Session) -> None:
         session.add(step())
         session.flush()
@@ -171,6 +155,11 @@ def test_a_transaction_that_raises_leaves_nothing(database: Database) -> None:
     with pytest.raises(RuntimeError), database.transaction() as session:
         fail(session)
     assert count(database) == 0
+    with database.transaction() as session:
+        row = step()
+        session.add(row)
+    assert count(database) == 1
+    assert row.key == "k"  # still readable
 
 
 def test_reports_of_many_readers_leave_a_connection_for_a_rater(database: Database) -> None:
@@ -200,31 +189,27 @@ def test_a_session_sees_one_moment(database: Database) -> None:
     assert count(database) == 1
 
 
+def in_four_threads(work: Callable[[], None]) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(work) for _ in range(4)]:
+            done.result()
+
+
 def test_sqlite_writers_queue_up(sqlite_url: str) -> None:
     """Read, then write, from four threads: nobody fails with "database is locked", no step is lost."""
     database = open_database(sqlite_url)
     with database.transaction() as session:
         session.add(Controller(id=1, owner="a", address="", fence=0, lease_until=NOON))
-    failures: list[Exception] = []
 
     def write() -> None:
-        try:
-            for _ in range(25):
-                with database.transaction() as session:
-                    fence = session.scalar(select(Controller.fence)) or 0
-                    time.sleep(0.0005)
-                    session.execute(update(Controller).values(fence=fence + 1))
-        except Exception as error:
-            failures.append(error)
+        for _ in range(25):
+            with database.transaction() as session:
+                fence = session.scalar(select(Controller.fence)) or 0
+                time.sleep(0.0005)
+                session.execute(update(Controller).values(fence=fence + 1))
 
-    threads = [threading.Thread(target=write) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    with database.session() as session:
-        assert session.scalar(select(Controller.fence)) == 100
+    in_four_threads(write)
+    assert one_of(database, select(Controller.fence)) == 100
 
 
 def test_nan_in_a_json_column_is_refused(database: Database) -> None:
@@ -240,31 +225,14 @@ def test_nan_in_a_json_column_is_refused(database: Database) -> None:
 # ---------------------------------------------------------------- fresh databases
 
 
-def test_a_fresh_database_is_brought_to_head(empty_url: str) -> None:
-    with open_database(empty_url).session() as session:
-        assert session.scalar(text("SELECT version_num FROM alembic_version")) == head()
-
-
 def test_a_fresh_database_is_left_alone_if_asked(empty_url: str) -> None:
     with pytest.raises(InputError, match="is empty; run: creamtea db upgrade"):
         open_database(empty_url, migrate=False)
 
 
 def test_threads_may_open_a_fresh_database_together(empty_url: str) -> None:
-    failures: list[Exception] = []
-
-    def open_it() -> None:
-        try:
-            open_database(empty_url).close()
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=open_it) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    in_four_threads(lambda: open_database(empty_url).close())
+    assert current(empty_url) == head()
 
 
 @pytest.mark.parametrize("older", [False, True], ids=["fresh", "older"])
@@ -341,16 +309,16 @@ def test_the_clock_is_utc_and_moves_within_a_transaction(database: Database) -> 
 
 
 @pytest.mark.parametrize(
-    ("kind", "one", "many"),
+    ("kind", "counted"),
     [
-        (ItemKind.RATED, "1 rated", "2,000 rated"),
-        (ItemKind.RANDOM, "1 drawn at random", "2,000 drawn at random"),
-        (ItemKind.REPEAT, "1 repeat", "2,000 repeats"),
-        (ItemKind.BAD_REFERENCE, "1 bad reference", "2,000 bad references"),
-        (ItemKind.TUTORIAL, "1 practice item", "2,000 practice items"),
-        (ItemKind.ATTENTION, "1 attention check", "2,000 attention checks"),
+        (ItemKind.RATED, ("1 rated", "2,000 rated")),
+        (ItemKind.RANDOM, ("1 drawn at random", "2,000 drawn at random")),
+        (ItemKind.REPEAT, ("1 repeat", "2,000 repeats")),
+        (ItemKind.BAD_REFERENCE, ("1 bad reference", "2,000 bad references")),
+        (ItemKind.TUTORIAL, ("1 practice item", "2,000 practice items")),
+        (ItemKind.ATTENTION, ("1 attention check", "2,000 attention checks")),
     ],
 )
-def test_items_of_a_kind_are_counted(kind: ItemKind, one: str, many: str) -> None:
-    assert (kind.counted(1), kind.counted(2000)) == (one, many)
-    assert kind.label in many
+def test_items_of_a_kind_are_counted(kind: ItemKind, counted: tuple[str, str]) -> None:
+    assert (kind.counted(1), kind.counted(2000)) == counted
+    assert kind.label in counted[1]

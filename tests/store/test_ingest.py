@@ -3,6 +3,8 @@
 import hashlib
 import json
 import math
+import tempfile
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -37,28 +39,32 @@ SEGMENT = {
 }
 HYPOTHESIS = {"index": 0, "text": "A dog", "score": -1.5, "length": 2, "selected_size": 40}
 SCORE = {"index": 0, "value": 0.25}
-Files = dict[str, list[dict[str, Any]]]
+
+
+Put = Callable[..., list[StoredFile]]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ArtefactStore:
-    return ArtefactStore(tmp_path / "root")
+def put(database: Database, tmp_path: Path) -> Put:
+    """Stores files, and takes them in as those of the running step "k", with its result."""
+    with database.transaction() as session:
+        session.add(step_row("k", "decode", state="running"))
+    store = ArtefactStore(tmp_path / "root")
 
+    def take_in(result: StepResult | None = None, **contents: bytes) -> list[StoredFile]:
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        for name, content in contents.items():
+            (folder / name).write_bytes(content)
+        files = store.put_folder(folder)
+        with database.transaction() as session:
+            ingest(session, "k", result or StepResult(), files, read_texts(store, files))
+        return files
 
-def put(store: ArtefactStore, folder: Path, files: dict[str, bytes]) -> list[StoredFile]:
-    folder.mkdir(exist_ok=True)
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    return store.put_folder(folder)
+    return take_in
 
 
 def lines(*rows: dict[str, Any]) -> bytes:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-
-
-def add_step(database: Database, key: str = "k") -> None:
-    with database.transaction() as session:
-        session.add(step_row(key, "decode", state="running"))
 
 
 def rows_of(database: Database, table: type[Base]) -> list[dict[str, Any]]:
@@ -68,18 +74,14 @@ def rows_of(database: Database, table: type[Base]) -> list[dict[str, Any]]:
         return [{name: value for name, value in row.items() if name != "step_key"} for row in found]
 
 
-def test_everything_becomes_rows(database: Database, store: ArtefactStore, tmp_path: Path) -> None:
-    add_step(database)
-    files = put(
-        store,
-        tmp_path / "out",
-        {
-            "segments.jsonl": lines(SEGMENT, {**SEGMENT, "index": 3, "source": "größer 😀", "idioms": []}),
-            "hypotheses.jsonl": lines(HYPOTHESIS),
-            "segment_scores.jsonl": lines(SCORE, {"index": 1, "value": 1}),
-            "model.bin": b"\xff\x00",
-        },
-    )
+def test_everything_becomes_rows(database: Database, put: Put) -> None:
+    third = {**SEGMENT, "index": 3, "source": "größer 😀", "idioms": []}
+    contents = {
+        "segments.jsonl": lines(SEGMENT, third),
+        "hypotheses.jsonl": lines(HYPOTHESIS),
+        "segment_scores.jsonl": lines(SCORE, {"index": 1, "value": 1}),
+        "model.bin": b"\xff\x00",
+    }
     result = StepResult(
         metrics=[
             MetricRow("bleu", 31.5, 30.0, 33.0, detail={"signature": "x", "n": 2}),
@@ -87,9 +89,7 @@ def test_everything_becomes_rows(database: Database, store: ArtefactStore, tmp_p
         ],
         points=[PointRow("loss", 1, 2.0), PointRow("other", 0, 0), PointRow("loss", 2, 1.0, "k=1")],
     )
-    with database.transaction() as session:
-        ingest(session, "k", result, files, read_texts(store, files))
-    third = {**SEGMENT, "index": 3, "source": "größer 😀", "idioms": []}
+    files = put(result, **contents)
     assert rows_of(database, Segment) == [SEGMENT, third]
     assert rows_of(database, Hypothesis) == [HYPOTHESIS]
     assert rows_of(database, SegmentScore) == [SCORE, {"index": 1, "value": 1.0}]
@@ -109,18 +109,17 @@ def test_everything_becomes_rows(database: Database, store: ArtefactStore, tmp_p
     ]
 
 
-def test_a_second_call_replaces_the_first(database: Database, store: ArtefactStore, tmp_path: Path) -> None:
-    add_step(database)
-    first = put(store, tmp_path / "1", {"hypotheses.jsonl": lines(HYPOTHESIS, {**HYPOTHESIS, "index": 1})})
-    second = put(store, tmp_path / "2", {"hypotheses.jsonl": lines({**HYPOTHESIS, "text": "later"})})
-    for files, value in ((first, 1.0), (second, 2.0), (second, 2.0)):
-        with database.transaction() as session:
-            result = StepResult([MetricRow("m", value)], [PointRow("s", 0, value)])
-            ingest(session, "k", result, files, read_texts(store, files))
+def test_a_second_call_replaces_the_first_and_a_bad_one_leaves_it(database: Database, put: Put) -> None:
+    first = {"hypotheses.jsonl": lines(HYPOTHESIS, {**HYPOTHESIS, "index": 1})}
+    second = {"hypotheses.jsonl": lines({**HYPOTHESIS, "text": "later"})}
+    for contents, value in ((first, 1.0), (second, 2.0), (second, 2.0)):
+        files = put(StepResult([MetricRow("m", value)], [PointRow("s", 0, value)]), **contents)
+    with pytest.raises(StepError):
+        put(**{"hypotheses.jsonl": lines(HYPOTHESIS, HYPOTHESIS)})
     assert [row["text"] for row in rows_of(database, Hypothesis)] == ["later"]
     assert [row["value"] for row in rows_of(database, Metric)] == [2.0]
     assert [row["y"] for row in rows_of(database, Point)] == [2.0]
-    assert [row["digest"] for row in rows_of(database, StepFile)] == [second[0].digest]
+    assert [row["digest"] for row in rows_of(database, StepFile)] == [files[0].digest]
 
 
 def test_the_longest_texts_that_are_taken_fit_an_index(database: Database) -> None:
@@ -130,41 +129,20 @@ def test_the_longest_texts_that_are_taken_fit_an_index(database: Database) -> No
         "".join(chr(draw.randrange(0x10000, 0x110000)) for _ in range(MAX_INDEXED)) for _ in range(3)
     )
     key = hashlib.sha256(b"step").hexdigest()
-    add_step(database, key)
+    result = StepResult([MetricRow(name, 1.0, subject=subject)], [PointRow(series, 0, 1.0)])
     with database.transaction() as session:
-        file = StoredFile(series, key, 1)
-        ingest(
-            session,
-            key,
-            StepResult([MetricRow(name, 1.0, subject=subject)], [PointRow(series, 0, 1.0)]),
-            [file],
-            {},
-        )
+        session.add(step_row(key, "decode", state="running"))
+        session.flush()
+        ingest(session, key, result, [StoredFile(series, key, 1)], {})
     assert [row["subject"] for row in rows_of(database, Metric)] == [subject]
 
 
-def test_more_rows_than_a_batch(database: Database, store: ArtefactStore, tmp_path: Path) -> None:
-    add_step(database)
+def test_more_rows_than_a_batch(database: Database, put: Put) -> None:
     scores = [{"index": index, "value": index / 2} for index in range(2 * BATCH + 1)]
-    files = put(store, tmp_path / "out", {"segment_scores.jsonl": lines(*scores)})
-    with database.transaction() as session:
-        ingest(session, "k", StepResult(), files, read_texts(store, files))
+    put(**{"segment_scores.jsonl": lines(*scores)})
     with database.session() as session:
         assert session.scalar(select(func.count()).select_from(SegmentScore)) == len(scores)
         assert session.scalar(select(func.sum(SegmentScore.value))) == sum(s["value"] for s in scores)
-
-
-def test_an_error_leaves_the_rows_as_they_were(
-    database: Database, store: ArtefactStore, tmp_path: Path
-) -> None:
-    add_step(database)
-    good = put(store, tmp_path / "1", {"segment_scores.jsonl": lines(SCORE)})
-    bad = put(store, tmp_path / "2", {"segment_scores.jsonl": lines(SCORE, SCORE)})
-    with database.transaction() as session:
-        ingest(session, "k", StepResult(), good, read_texts(store, good))
-    with pytest.raises(StepError), database.transaction() as session:
-        ingest(session, "k", StepResult(), bad, read_texts(store, bad))
-    assert rows_of(database, SegmentScore) == [SCORE]
 
 
 BAD_LINES = {
@@ -239,12 +217,9 @@ def test_a_bad_result_is_named(sqlite_template: Path, result: StepResult, messag
     database.close()
 
 
-def test_numpy_numbers_are_numbers(database: Database) -> None:
-    add_step(database)
+def test_numpy_numbers_are_numbers(database: Database, put: Put) -> None:
     half: Any = np.float32(0.5)
-    metric = MetricRow("m", half, detail={"n": np.int64(3), "mean": np.float64(0.25)})
-    with database.transaction() as session:
-        ingest(session, "k", StepResult([metric]), [], {})
+    put(StepResult([MetricRow("m", half, detail={"n": np.int64(3), "mean": np.float64(0.25)})]))
     (row,) = rows_of(database, Metric)
     assert row["value"] == 0.5
     assert json.dumps(row["detail"], sort_keys=True) == '{"mean": 0.25, "n": 3}'

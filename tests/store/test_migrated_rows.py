@@ -11,7 +11,7 @@ from table_rows import all_of
 
 from creamtea.access import sessions
 from creamtea.store import schema
-from creamtea.store.database import Database, open_database
+from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Base, Campaign, Item, Rater, Rating
 
 # ---------------------------------------------------------------- organisers who sign in (0004)
@@ -23,16 +23,14 @@ def tokens(database: Database, column: str) -> dict[int, Any]:
     return {row[0]: row[1] for row in found}
 
 
-def test_an_organisers_sign_in_moves_into_its_column_and_back(head_url: str) -> None:
+def test_an_organisers_sign_in_moves_into_its_column_and_back(head_url: str, filled: Database) -> None:
     """Beside it: a link, another campaign's right of the same person, one with the separators in it."""
-    database = open_database(head_url)
-    fill(database)
     schema.downgrade(head_url, "0003")
     names = {3: "dora@example.org", 4: "dora@example.org", 5: "https://id.example.org:1|sign-in:2:%"}
     of = {3: 1, 4: 2, 5: 2}
     digests = {number: f"sign-in:{of[number]}:{name}" for number, name in names.items()}
     columns = "id, digest, role, campaign_id, created_at, expires_at"
-    with database.transaction() as session:
+    with filled.transaction() as session:
         for number, digest in digests.items():
             moment = f"'2026-01-0{number} 12:00:00.000000'"
             values = f"{number}, :digest, 'organiser', {of[number]}, {moment}, {moment}"
@@ -40,38 +38,36 @@ def test_an_organisers_sign_in_moves_into_its_column_and_back(head_url: str) -> 
                 text(f"INSERT INTO access_token ({columns}) VALUES ({values})"), {"digest": digest}
             )
         session.execute(text("UPDATE access_token SET revoked_at = created_at WHERE id = 4"))
-    before = dump(database)
+    before = dump(filled)
     schema.upgrade(head_url, "0004")
-    assert tokens(database, "subject") == {1: None, 2: None} | names
-    after = tokens(database, "digest")
+    assert tokens(filled, "subject") == {1: None, 2: None} | names
+    after = tokens(filled, "digest")
     assert [after.pop(number) for number in names] == [None] * 3
     assert after == {1: "Zeile 1 – ∂", 2: "Zeile 2 – ∂"}
     schema.downgrade(head_url, "0003")
-    assert dump(database) == before
+    assert dump(filled) == before
 
 
-def test_tokens_that_the_third_schema_cannot_tell_apart_stay(head_url: str) -> None:
+def test_tokens_that_the_third_schema_cannot_tell_apart_stay(head_url: str, filled: Database) -> None:
     """A right that was withdrawn and given again, one withdrawn twice, a rater's sign-in."""
-    database = open_database(head_url)
-    fill(database)
     table = Base.metadata.tables["access_token"]
     bare = row_of(table, 1) | {"digest": None}
     organiser = bare | {"role": "organiser", "rater_id": None}
     dora, eve = (organiser | {"subject": f"{name}@example.org"} for name in ("dora", "eve"))
     rows = [dora | {"revoked_at": None}, dora, eve, eve, bare]
-    with database.transaction() as session:
+    with filled.transaction() as session:
         session.execute(table.insert(), [row | {"id": number} for number, row in enumerate(rows, 3)])
-    before = dump(database)
+    before = dump(filled)
     schema.downgrade(head_url, "0003")
-    after = dump(database)  # without the tables that the third schema has not
+    after = dump(filled)  # without the tables that the third schema has not
     assert {name: len(rows) for name, rows in after.items()} == {name: len(before[name]) for name in after}
     assert "access_token" in after
-    digests = tokens(database, "digest")
+    digests = tokens(filled, "digest")
     assert digests[3] == "sign-in:1:dora@example.org"
     assert digests[6] == "sign-in:1:eve@example.org"
     assert [len(bytes.fromhex(digests[number])) for number in (4, 5, 7)] == [32] * 3
     schema.upgrade(head_url, "0004")
-    subjects = tokens(database, "subject")
+    subjects = tokens(filled, "subject")
     assert (subjects.pop(3), subjects.pop(6)) == ("dora@example.org", "eve@example.org")
     assert set(subjects.values()) == {None}
 
@@ -115,32 +111,28 @@ def drafts_of(database: Database) -> dict[int, Any]:
         return dict(session.execute(select(Assignment.id, Assignment.draft)).all())
 
 
-def test_drafts_and_scores_come_up_and_go_back(head_url: str) -> None:
-    database = open_database(head_url)
-    fill(database)
-    with database.transaction() as session:
+def test_drafts_and_scores_come_up_and_go_back(head_url: str, filled: Database) -> None:
+    with filled.transaction() as session:
         session.execute(update(Rating).values(payload=None))
     schema.downgrade(head_url, "0004")
-    set_drafts(database, {1: STEPS, 2: None})
-    before = dump(database)
+    set_drafts(filled, {1: STEPS, 2: None})
+    before = dump(filled)
     schema.upgrade(head_url, "0005")
-    assert drafts_of(database) == {1: ANSWERS, 2: None}
-    after = dump(database)
+    assert drafts_of(filled) == {1: ANSWERS, 2: None}
+    after = dump(filled)
     assert [(row["step"], row["payload"]) for row in after["rating"]] == [(25, None), (25, None)]
     schema.downgrade(head_url, "0004")
-    assert dump(database) == before
+    assert dump(filled) == before
 
 
-def test_campaigns_of_a_plug_in_go_with_all_their_rows(head_url: str) -> None:
+def test_campaigns_of_a_plug_in_go_with_all_their_rows(head_url: str, filled: Database) -> None:
     """The fourth schema allows neither their protocol nor scores above 100; other campaigns stay whole."""
-    database = open_database(head_url)
-    fill(database)
-    kept = {name: rows for name, rows in dump(database).items() if name not in ("item", "web_session")}
-    with database.transaction() as session:
+    kept = {name: rows for name, rows in dump(filled).items() if name not in ("item", "web_session")}
+    with filled.transaction() as session:
         session.execute(update(Campaign).where(Campaign.id == 1).values(protocol="toy-mqm"))
         session.execute(update(Rating).where(Rating.id == 1).values(step=4000, payload={"spans": []}))
     schema.downgrade(head_url, "0004")
-    rows = dump(database)
+    rows = dump(filled)
     for table in ("campaign", "item", "rater", "assignment", "rating", "access_token", "audit_event"):
         assert [row["id"] for row in rows[table]] == [2], table
     assert rows["campaign"] == [
@@ -173,27 +165,24 @@ def test_no_payload_is_null_in_the_database(database: Database) -> None:
 # ---------------------------------------------------------------- links to one report (0007)
 
 
-def test_a_link_to_one_report_never_becomes_one_to_all(head_url: str) -> None:
-    database = open_database(head_url)
-    fill(database)
+def test_a_link_to_one_report_never_becomes_one_to_all(head_url: str, filled: Database) -> None:
     token, session_of = (Base.metadata.tables[name] for name in ("access_token", "web_session"))
     reader = row_of(token, 1) | {"role": "reader", "rater_id": None, "campaign_id": None}
     lent = {"id": 3, "digest": "lent", "study_id": 1}
-    with database.transaction() as session:
+    with filled.transaction() as session:
         session.execute(token.insert(), [reader | lent, reader | {"id": 4, "digest": "all"}])
         opened = row_of(session_of, 1) | {"role": "reader", "rater_id": None}
         for number in (3, 4):
             row = opened | {"id": number, "token_id": number, "digest": f"of {number}"}
             session.execute(session_of.insert().values(**row))
     schema.downgrade(head_url, "0007")
-    before = dump(database)
+    before = dump(filled)
     schema.downgrade(head_url, "0006")
     schema.upgrade(head_url, "0007")
-    after = dump(database)
+    after = dump(filled)
     for name, gone in (("access_token", 3), ("web_session", 3)):
         assert after.pop(name) == [row for row in before.pop(name) if row["id"] != gone]
     assert after == before
-    database.close()
 
 
 def test_only_a_readers_link_is_for_one_report(database: Database) -> None:
@@ -207,22 +196,20 @@ def test_only_a_readers_link_is_for_one_report(database: Database) -> None:
 # ---------------------------------------------------------------- attention checks (0009)
 
 
-def test_checks_go_with_their_answers_and_all_else_stays(head_url: str) -> None:
-    database = open_database(head_url)
-    fill(database)
-    whole = dump(database)
+def test_checks_go_with_their_answers_and_all_else_stays(head_url: str, filled: Database) -> None:
+    whole = dump(filled)
     schema.downgrade(head_url, "0008")
-    before = dump(database)
+    before = dump(filled)
     assert len(before["item"]) == len(whole["item"])
     schema.upgrade(head_url, "0009")
-    assert {row["warned"] for row in dump(database)["assignment"]} == {0}
-    with database.transaction() as session:
+    assert {row["warned"] for row in dump(filled)["assignment"]} == {0}
+    with filled.transaction() as session:
         session.execute(update(Item).where(Item.id == 1).values(kind="attention-check"))
         session.execute(update(Assignment).values(warned=2))
         answered = set(session.scalars(select(Assignment.id).where(Assignment.item_id == 1)))
     assert answered
     schema.downgrade(head_url, "0008")
-    after = dump(database)
+    after = dump(filled)
     assert after["item"] == [row for row in before["item"] if row["id"] != 1]
     assert after["assignment"] == [row for row in before["assignment"] if row["id"] not in answered]
     assert after["rating"] == [row for row in before["rating"] if row["assignment_id"] not in answered]
@@ -232,11 +219,11 @@ def test_checks_go_with_their_answers_and_all_else_stays(head_url: str) -> None:
 
 
 @pytest.mark.parametrize("excluded", [False, True])
-def test_an_item_is_full_with_the_answers_of_raters_who_count(head_url: str, excluded: bool) -> None:
-    database = open_database(head_url)
-    fill(database)
-    with database.transaction() as session:
-        now = database.now(session)
+def test_an_item_is_full_with_the_answers_of_raters_who_count(
+    head_url: str, filled: Database, excluded: bool
+) -> None:
+    with filled.transaction() as session:
+        now = filled.now(session)
         session.execute(update(Campaign).values(ratings_per_item=1))
         session.execute(update(Item).values(original_id=None, full=False))
         session.execute(update(Item).where(Item.id == 2).values(original_id=1))
@@ -244,17 +231,14 @@ def test_an_item_is_full_with_the_answers_of_raters_who_count(head_url: str, exc
         session.execute(update(Rater).values(excluded_at=now if excluded else None))
     schema.downgrade(head_url, "0020")
     schema.upgrade(head_url)
-    with database.session() as session:
+    with filled.session() as session:
         assert dict(session.execute(select(Item.id, Item.full)).all()) == {1: not excluded, 2: not excluded}
-    database.close()
 
 
 # ---------------------------------------------------------------- campaigns that aimed (0022)
 
 
-def test_what_aimed_campaigns_drew_is_a_block_and_back(head_url: str) -> None:
-    database = open_database(head_url)
-    fill(database)
+def test_what_aimed_campaigns_drew_is_a_block_and_back(head_url: str, filled: Database) -> None:
     table = Base.metadata.tables["item"]
     bare = row_of(table, 1) | {"page": None, "original_id": None, "drawn": True, "outputs": ["a", "b", "c"]}
     low = [[1.0, 0.05, 1.0], [0.05, 0.05, 0.05], [1.0, 0.05, 1.0]]  # the second system was settled
@@ -268,13 +252,13 @@ def test_what_aimed_campaigns_drew_is_a_block_and_back(head_url: str) -> None:
         alone | {"output_drawn": [True], "block": {"systems": [0], "chances": [[1.0]]}},
         alone | {"systems": [1], "drawn": False, "output_drawn": None, "block": None},
     ]
-    with database.transaction() as session:
+    with filled.transaction() as session:
         session.execute(update(Campaign).where(Campaign.id == 1).values(settings={"aim": True}))
         session.execute(update(Item).values(drawn=None))
         session.execute(table.insert(), [row | {"id": at, "position": at} for at, row in enumerate(rows, 3)])
-    before = dump(database)
+    before = dump(filled)
     schema.downgrade(head_url, "0021")
-    with database.session() as session:
+    with filled.session() as session:
         columns = text("chance"), text("output_chances"), text("block")
         stored = session.execute(select(Item.id, *columns).where(Item.id > 2).order_by(Item.id)).all()
     lists = [json.loads(row[2]) if isinstance(row[2], str) else row[2] for row in stored]
@@ -282,5 +266,4 @@ def test_what_aimed_campaigns_drew_is_a_block_and_back(head_url: str) -> None:
     assert lists == [[1.0, 0.05, 1.0], [1.0, 0.05, 1.0], None, None]
     assert {row[3] for row in stored} == {None}
     schema.upgrade(head_url)
-    assert dump(database) == before
-    database.close()
+    assert dump(filled) == before

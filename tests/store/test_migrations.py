@@ -39,10 +39,9 @@ def add_revision(folder: Path, upgrade: str) -> None:
 # ---------------------------------------------------------------- models = migrations
 
 
-def described(database: Database) -> dict[str, Any]:
-    """Columns, keys, constraints and indices with their names, in a form that can be compared."""
+def described(database: Database) -> dict[str, dict[str, list[str]]]:
+    """Columns, keys, constraints and indices with their names, by table, in a form that can be compared."""
     inspector = inspect(database.engine)
-    tables = sorted(inspector.get_table_names())
 
     def told(value: Any) -> Any:
         """With the text of a partial index's condition, whose repr is its address."""
@@ -50,23 +49,14 @@ def described(database: Database) -> dict[str, Any]:
             return sorted((name, told(one)) for name, one in value.items())
         return str(value) if isinstance(value, TextClause) else value
 
-    def ordered(items: Any) -> list[str]:
-        return sorted(repr(told(item)) for item in items)
-
-    return {
-        table: {
-            "columns": sorted(  # a column that a migration adds stands last
-                (c["name"], repr(c["type"]), c["nullable"], c["default"])
-                for c in inspector.get_columns(table)
-            ),
-            "primary key": ordered([inspector.get_pk_constraint(table)]),
-            "foreign keys": ordered(inspector.get_foreign_keys(table)),
-            "unique": ordered(inspector.get_unique_constraints(table)),
-            "checks": ordered(inspector.get_check_constraints(table)),
-            "indices": ordered(inspector.get_indexes(table)),
-        }
-        for table in tables
-    }
+    parts = ("columns", "pk_constraint", "foreign_keys", "unique_constraints", "check_constraints", "indexes")
+    found: dict[str, dict[str, list[str]]] = {}
+    for part in parts:
+        for (_, table), items in getattr(inspector, f"get_multi_{part}")().items():
+            listed = [items] if isinstance(items, dict) else items
+            # in order: a column that a migration adds stands last
+            found.setdefault(table, {})[part] = sorted(repr(told(item)) for item in listed)
+    return found
 
 
 def test_the_migrations_make_the_models_tables(empty_url: str) -> None:
@@ -86,8 +76,7 @@ def test_the_migrations_make_the_models_tables(empty_url: str) -> None:
 
 def test_every_constraint_has_a_name(head_url: str) -> None:
     """A later migration can only drop what it can name."""
-    database = open_database(head_url)
-    inspector = inspect(database.engine)
+    inspector = inspect(open_database(head_url).engine)
     for table in Base.metadata.tables:
         constraints = [
             inspector.get_pk_constraint(table),
@@ -112,42 +101,40 @@ def test_files_are_named_in_the_order_of_the_one_line_of_revisions() -> None:
 NEW_TABLES = {"0003": {"audit_event"}, "0011": {"blame"}, "0015": {"campaign_media"}}
 
 
-def test_every_revision_can_be_undone_and_done_again_with_all_rows(head_url: str) -> None:
-    database = open_database(head_url)
-    fill(database)
-    rows = dump(database)
+def test_every_revision_can_be_undone_and_done_again_with_all_rows(head_url: str, filled: Database) -> None:
+    rows = dump(filled)
     assert all(rows.values())
     revisions = schema.revisions()
     for lower, upper in zip(revisions[-2:0:-1], revisions[:1:-1], strict=True):
         schema.downgrade(head_url, lower)
         assert schema.current(head_url) == lower
-        below = dump(database)
+        below = dump(filled)
         assert below == without(rows, below), lower
         assert set(rows) - set(below) == NEW_TABLES.get(upper, set())
         schema.upgrade(head_url, upper)
-        again = dump(database)
+        again = dump(filled)
         assert without(again, below) == below, upper
         schema.downgrade(head_url, lower)
-        assert dump(database) == below
+        assert dump(filled) == below
         rows = below
     schema.downgrade(head_url, "base")
-    assert dump(database) == {}
+    assert dump(filled) == {}
     for revision in revisions:
         schema.upgrade(head_url, revision)
         assert schema.current(head_url) == revision
-    fill(database)
+    fill(filled)
 
 
-def test_campaigns_of_the_first_schema_are_launched_with_their_studys_languages(head_url: str) -> None:
-    database = open_database(head_url)
-    fill(database)
+def test_campaigns_of_the_first_schema_are_launched_with_their_studys_languages(
+    head_url: str, filled: Database
+) -> None:
     schema.downgrade(head_url, "0002")
-    with database.transaction() as session:
+    with filled.transaction() as session:
         spec = {"languages": {"source": "en", "target": "de"}}
         session.execute(update(Base.metadata.tables["study"]).values(spec=spec))
         session.execute(text('UPDATE item SET outputs = \'["a", "b", "a"]\''))
     schema.upgrade(head_url, "0003")
-    rows = dump(database)
+    rows = dump(filled)
     for campaign in rows["campaign"]:
         assert campaign["state"] == "launched"
         assert campaign["launched_at"] == campaign["created_at"]
@@ -156,56 +143,50 @@ def test_campaigns_of_the_first_schema_are_launched_with_their_studys_languages(
     assert {item["kind"] for item in rows["item"]} == {"rated"}
 
 
-def test_texts_that_no_model_made_go_with_the_schema_that_holds_them(head_url: str) -> None:
-    database = open_database(head_url)
-    fill(database)
+def test_texts_that_no_model_made_go_with_the_schema_that_holds_them(head_url: str, filled: Database) -> None:
     hypothesis = Base.metadata.tables["hypothesis"]
     given = {"text": "vier", "score": None, "length": None, "selected_size": None}
-    with database.transaction() as session:
+    with filled.transaction() as session:
         session.execute(hypothesis.insert().values(**row_of(hypothesis, 1) | {"index": 4} | given))
-    rows = dump(database)
+    rows = dump(filled)
     kept, step = rows["hypothesis"][0], row_of(hypothesis, 1)["step_key"]
     before = {row["key"]: row["state"] for row in rows["step"]}
     schema.downgrade(head_url, "0005")
-    assert [row["index"] for row in dump(database)["hypothesis"]] == [1, 2]
+    assert [row["index"] for row in dump(filled)["hypothesis"]] == [1, 2]
     schema.upgrade(head_url, "0006")
-    rows = dump(database)
+    rows = dump(filled)
     assert rows["hypothesis"][0] == kept
     # the step that lacks a text runs again, no other
     assert {row["key"]: row["state"] for row in rows["step"]} == {**before, step: "cancelled"}
 
 
-def test_what_the_first_schema_cannot_hold_goes_with_its_rows(head_url: str) -> None:
+def test_what_the_first_schema_cannot_hold_goes_with_its_rows(head_url: str, filled: Database) -> None:
     """A campaign of another protocol, and one of a study that has a repeat."""
-    database = open_database(head_url)
-    fill(database)
     tables = Base.metadata.tables
-    with database.transaction() as session:
+    with filled.transaction() as session:
         session.execute(update(tables["campaign"]).where(tables["campaign"].c.id == 1).values(protocol="da"))
         session.execute(update(tables["rating"]).where(tables["rating"].c.id == 1).values(step=100))
         repeat = row_of(tables["item"], 3) | {"campaign_id": 2, "kind": "repeat", "original_id": 2}
         session.execute(tables["item"].insert().values(**repeat))
     schema.downgrade(head_url, "0002")
-    rows = dump(database)
+    rows = dump(filled)
     ids = {table: [row["id"] for row in rows[table]] for table in ("campaign", "item", "rater", "rating")}
     assert ids == {"campaign": [2], "item": [2], "rater": [2], "rating": [2]}
     assert [row["id"] for row in rows["web_session"]] == [2]
 
 
-def test_third_ratings_go_with_the_schema_that_holds_them(head_url: str) -> None:
-    database = open_database(head_url)
-    fill(database)
-    before, tables = dump(database), Base.metadata.tables
-    with database.transaction() as session:
+def test_third_ratings_go_with_the_schema_that_holds_them(head_url: str, filled: Database) -> None:
+    before, tables = dump(filled), Base.metadata.tables
+    with filled.transaction() as session:
         of_item = {"campaign_id": 2, "kind": "third-rating", "original_id": 2}
         session.execute(tables["item"].insert().values(**row_of(tables["item"], 3) | of_item))
         for name, parent in (("assignment", {"item_id": 3, "rater_id": 2}), ("rating", {"assignment_id": 3})):
             session.execute(tables[name].insert().values(**row_of(tables[name], 3) | parent))
     schema.downgrade(head_url, "0019")
-    lower = dump(database)
+    lower = dump(filled)
     assert lower == without(before, lower)
     schema.upgrade(head_url)
-    assert without(dump(database), lower) == lower
+    assert without(dump(filled), lower) == lower
 
 
 # ---------------------------------------------------------------- older, newer, broken
@@ -242,11 +223,11 @@ def test_an_unknown_revision_is_refused(head_url: str) -> None:
 
 
 @pytest.mark.slow
-def test_rebuilding_a_parent_table_keeps_its_children(head_url: str, extended: Path) -> None:
+def test_rebuilding_a_parent_table_keeps_its_children(
+    head_url: str, filled: Database, extended: Path
+) -> None:
     """SQLite rebuilds `step` here; with foreign keys on, dropping the old table would empty its children."""
-    database = open_database(head_url)
-    fill(database)
-    before = dump(database)
+    before = dump(filled)
     add_revision(
         extended,
         "    with op.batch_alter_table('step') as batch:\n"
@@ -254,8 +235,8 @@ def test_rebuilding_a_parent_table_keeps_its_children(head_url: str, extended: P
         "        batch.alter_column('kind', type_=sa.Text())",
     )
     schema.upgrade(head_url)
-    assert dump(database) == before
-    assert "remark" in {column["name"] for column in inspect(database.engine).get_columns("step")}
+    assert dump(filled) == before
+    assert "remark" in {column["name"] for column in inspect(filled.engine).get_columns("step")}
 
 
 def test_a_failed_migration_changes_nothing(head_url: str, extended: Path) -> None:
