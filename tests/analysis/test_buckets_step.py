@@ -1,20 +1,22 @@
 """Buckets of a test set: which segments they hold, and their scores beside sacreBLEU's own."""
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import step_files
 from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 from step_context import Context
+from step_files import Folders, read_rows
 
 from creamtea.contract.step import MetricRow
 from creamtea.errors import StepError
 from creamtea.methods.analyses.buckets import Buckets
 from creamtea.stats.resampling import bootstrap_interval
+from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.sacrebleu_metrics import bleu_from_sums, corpus_statistics
 from creamtea_workers.steps import buckets
@@ -53,24 +55,20 @@ USUAL: dict[str, Any] = {
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> dict[str, list[Path]]:
+def folders(tmp_path: Path) -> Folders:
     idioms = [{"name": "lose the thread", "source": [0, 3], "target": [0, 3]}]
-    rows = {
-        "test_set/segments.jsonl": [
-            {"index": n, "source": text, "reference": text, "idioms": idioms if n == 1 else []}
-            for n, text in enumerate(REFERENCES)
-        ],
-        "decode/hypotheses.jsonl": [{"index": n, "text": text} for n, text in enumerate(HYPOTHESES)],
-    }
-    for name, lines in rows.items():
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    segments = [
+        {"source": text, "reference": text, "idioms": idioms if n == 1 else []}
+        for n, text in enumerate(REFERENCES)
+    ]
+    step_files.test_set_folder(tmp_path, segments)
+    step_files.outputs_folder(tmp_path, HYPOTHESES)
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "train.tgt").write_text("".join(f"{line}\n" for line in TRAINING))
     return {role: [tmp_path / role] for role in ("test_set", "decode", "corpus")}
 
 
-def measured(folders: dict[str, list[Path]], **params: Any) -> dict[tuple[str, str], MetricRow]:
+def measured(folders: Folders, **params: Any) -> dict[tuple[str, str], MetricRow]:
     locations = {}
     if params.get("labels"):
         path = folders["test_set"][0].parent / params["labels"]
@@ -90,7 +88,7 @@ def sizes(rows: dict[tuple[str, str], MetricRow]) -> dict[str, dict[str, int]]:
     return found
 
 
-def test_scores_are_sacrebleus_of_the_segments(folders: dict[str, list[Path]]) -> None:
+def test_scores_are_sacrebleus_of_the_segments(folders: Folders) -> None:
     rows = measured(folders, labels="labels.txt")
     for subject, members in {
         "label/2": [0, 2],
@@ -111,7 +109,7 @@ def test_scores_are_sacrebleus_of_the_segments(folders: dict[str, list[Path]]) -
     assert (row.low, row.high) == (own.low, own.high)
 
 
-def test_what_is_in_which(folders: dict[str, list[Path]]) -> None:
+def test_what_is_in_which(folders: Folders) -> None:
     assert sizes(measured(folders, labels="labels.txt")) == {
         "length": {"0–3 words": 3, "7–8 words": 3},
         # "…" has no word; "zylinder", "gestern" and "haus" are not in the training text
@@ -125,15 +123,14 @@ def test_what_is_in_which(folders: dict[str, list[Path]]) -> None:
     assert list(sizes(measured(folders, by=["frequency"]))["frequency"].values()) == [3, 2]
 
 
-def test_what_a_test_set_does_not_have_makes_no_bucket(folders: dict[str, list[Path]]) -> None:
+def test_what_a_test_set_does_not_have_makes_no_bucket(folders: Folders) -> None:
     segments = folders["test_set"][0] / "segments.jsonl"
-    rows = [{**json.loads(line), "idioms": []} for line in segments.read_text().splitlines()]
-    segments.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_jsonl(segments, [{**row, "idioms": []} for row in read_rows(segments)])
     del folders["corpus"]
     assert list(sizes(measured(folders))) == ["length"]
 
 
-def test_a_small_bucket_says_so(folders: dict[str, list[Path]]) -> None:
+def test_a_small_bucket_says_so(folders: Folders) -> None:
     rows = measured(folders, by=["idiom"], min_segments=2)
     small, large = rows["bleu", "idiom/1"], rows["bleu", "idiom/2"]
     assert small.value is None
@@ -142,7 +139,7 @@ def test_a_small_bucket_says_so(folders: dict[str, list[Path]]) -> None:
     assert large.value is not None
 
 
-def test_labels_of_another_test_set_are_refused(folders: dict[str, list[Path]]) -> None:
+def test_labels_of_another_test_set_are_refused(folders: Folders) -> None:
     with pytest.raises(StepError, match="5 lines and the test set 6 segments"):
         measured(folders, labels="labels.txt", limit=5)
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 from step_context import Context
+from step_files import Folders
 
-from creamtea.contract.step import MetricRow, StepKind, StepResult
+from creamtea.contract.step import MetricRow, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.analyses.probabilities import Calibration, SupportDensity
 from creamtea.methods.analyses.search import BeamSizes, DepthLimited, EmptyString, SearchErrors
 from creamtea.methods.analysis import DIFFERENCES, STATISTICS_FILE
 from creamtea.stats.resampling import paired_bootstrap
-from creamtea.steps.systems import DECODE
 from creamtea_workers.analysis.rows import Measured, Score, SegmentStatistics
 from creamtea_workers.steps.scores import SCORES, TOO_FEW
 
@@ -41,9 +41,7 @@ def compare(
     system: Sequence[Path], baseline: Sequence[Path] = (), base: str | None = None, samples: int = 200
 ) -> dict[str, MetricRow]:
     params = {"samples": samples, "seed": SEED} | ({} if base is None else {"base": base})
-    given = Context(DIFFERENCES, params, {"system": system, "baseline": baseline})
-    result = given.run()
-    assert not DIFFERENCES.undeclared(given.params, result, [])
+    result = Context(DIFFERENCES, params, {"system": system, "baseline": baseline}).run()
     return {row.subject: row for row in result.metrics}
 
 
@@ -238,63 +236,56 @@ def test_equal_systems_are_told_apart_in_five_per_cent(draw: Draw, score: Score)
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> dict[str, list[Path]]:
-    segments = [
-        {"source": source, "reference": reference}
-        for source, reference in zip(SOURCES, REFERENCES, strict=True)
-    ]
-    subwords = step_files.subwords_folder(tmp_path)
-    size = step_files.vocabulary_size(subwords)
-    models = [
+def folders(tmp_path: Path) -> Folders:
+    pairs = zip(SOURCES, REFERENCES, strict=True)
+    segments = [{"source": source, "reference": reference} for source, reference in pairs]
+    folders = step_files.input_folders(tmp_path, segments)
+    size = step_files.subwords_of(folders).size
+    folders["models"] = [
         step_files.model_folder(tmp_path, size, f"model{seed}", seed, objective={"kind": objective})
         for seed, objective in enumerate(("softmax", "softmax", "entmax", "entmax"))
     ]
-    test_set = step_files.test_set_folder(tmp_path, segments)
-    return {"test_set": [test_set], "subwords": [subwords], "models": models}
+    return folders
 
 
 OUTPUTS = {"metric": {"kind": "bleu"}, "languages": LANGUAGES}
-ANALYSED: dict[str, tuple[StepKind[Any], dict[str, Any]]] = {
-    "beam_sizes": (BeamSizes.step, {"widths": [1, 4], **OUTPUTS}),
-    "search_errors": (SearchErrors.step, {"widths": [1, 4], **OUTPUTS}),
-    "empty_string": (EmptyString.step, {"precision": "fp32"}),
-    "depth_limited": (DepthLimited.step, {"lengths": [1, 2], "width": 2, "max_states": 200}),
-    "support_density": (SupportDensity.step, {}),
-    "calibration": (Calibration.step, {"bins": 5}),
+PARAMS: dict[str, dict[str, Any]] = {
+    "beam_sizes": {"widths": [1, 4], **OUTPUTS},
+    "search_errors": {"widths": [1, 4], **OUTPUTS},
+    "empty_string": {"precision": "fp32"},
+    "depth_limited": {"lengths": [1, 2], "width": 2, "max_states": 200},
+    "support_density": {},
+    "calibration": {"bins": 5},
 }
+CLASSES = (BeamSizes, SearchErrors, EmptyString, DepthLimited, SupportDensity, Calibration)
+ANALYSED = {analysis.step.name: analysis for analysis in CLASSES}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ANALYSED)
 def test_the_differences_are_those_of_the_values_that_an_analysis_reports(
-    kind: str, folders: dict[str, list[Path]], tmp_path: Path
+    kind: str, folders: Folders, tmp_path: Path
 ) -> None:
-    step, params = ANALYSED[kind]
+    step, params = ANALYSED[kind].step, PARAMS[kind]
     results: list[StepResult] = []
     outputs: list[Path] = []
     for number, model in enumerate(folders["models"]):
-        own = {"test_set": folders["test_set"], "subwords": folders["subwords"], "train": [model]}
-        beams = params.get("widths", [2] if kind == "empty_string" else [])
-        given = {**own, "decode": [decoded(own, tmp_path / f"{number}-{w}", beam(w)) for w in beams]}
+        given = {**folders, "train": [model]}
+        searches = [beam(width) for width in params.get("widths", [2] if kind == "empty_string" else [])]
+        given["decode"] = [tmp_path / f"{number}-{place}" for place in range(len(searches))]
         if kind == "search_errors":
-            exact = {"kind": "exact", "max_states": 300}
-            given["exact"] = [decoded(own, tmp_path / f"{number}-exact", exact)]
-        output = tmp_path / f"analysed{number}"
-        context = Context(step, params, given, output)
-        results.append(context.run())
-        outputs.append(output)
-        files = [file.name for file in output.iterdir()]
-        assert STATISTICS_FILE in files
-        assert not step.undeclared(context.params, results[-1], files)
+            searches.append({"kind": "exact", "max_states": 300})
+            given["exact"] = [tmp_path / f"{number}-{len(searches) - 1}"]
+        for place, search in enumerate(searches):
+            step_files.decoded(given, tmp_path / f"{number}-{place}", search=search)
+        outputs.append(tmp_path / f"analysed{number}")
+        results.append(Context(step, params, given, outputs[-1]).run())
+        assert (outputs[-1] / STATISTICS_FILE).exists()
 
     def values(measure: str, setting: str) -> list[float | None]:
-        name, detail = (
-            (measure.removesuffix("_deviation"), "deviation") if "deviation" in measure else (measure, "")
-        )
-        rows = [
-            row for result in results for row in result.metrics if (row.name, row.subject) == (name, setting)
-        ]
-        return [row.detail.get("deviation") if detail else row.value for row in rows]
+        name = measure.removesuffix("_deviation")
+        rows = [step_files.metric(result, name, setting) for result in results]
+        return [row.value if name == measure else row.detail.get("deviation") for row in rows]
 
     rows = compare(outputs[2:], outputs[:2])
     compared = 0
@@ -312,20 +303,8 @@ def test_the_differences_are_those_of_the_values_that_an_analysis_reports(
         assert row.value == pytest.approx((third + fourth - first - second) / 2), subject
         compared += 1
     assert compared >= 2
-    assert {subject.partition("/")[0] for subject in rows} == paired(kind)
-
-
-def paired(kind: str) -> frozenset[str]:
-    classes = (BeamSizes, SearchErrors, EmptyString, DepthLimited, SupportDensity, Calibration)
-    measures: dict[str, frozenset[str]] = {analysis.step.name: analysis.paired for analysis in classes}
-    return measures[kind]
+    assert {subject.partition("/")[0] for subject in rows} == ANALYSED[kind].paired
 
 
 def beam(width: int) -> dict[str, Any]:
     return {"kind": "beam", "width": width}
-
-
-def decoded(folders: dict[str, list[Path]], output: Path, search: dict[str, Any]) -> Path:
-    params = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": 4}
-    Context(DECODE, params, folders, output).run()
-    return output

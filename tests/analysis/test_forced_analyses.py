@@ -1,7 +1,6 @@
 """Density and calibration: hand-computed cases, and whole steps against a sentence at a time."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,11 +8,11 @@ import pytest
 import step_files
 import torch
 from step_context import Context
+from step_files import Folders
 
 from creamtea.contract.step import MetricRow, StepKind, StepResult
 from creamtea.methods.analyses.probabilities import Calibration, SupportDensity
 from creamtea_workers.analysis.rows import SegmentStatistics, ratio_row
-from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.interface import BOS, EOS, output_logits
 from creamtea_workers.models.model import load_model
 from creamtea_workers.steps import probabilities
@@ -32,25 +31,24 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     root = tmp_path_factory.mktemp("inputs")
-    subwords = step_files.subwords_folder(root)
-    size = step_files.vocabulary_size(subwords)
-    segments = [{"source": source, "reference": reference} for source, reference in PAIRS]
-    models = {
-        name: [step_files.model_folder(root, size, name, objective=objective)]
-        for name, objective in OBJECTIVES.items()
-    }
-    return {"test_set": [step_files.test_set_folder(root, segments)], "subwords": [subwords], **models}
+    folders = step_files.input_folders(
+        root, [{"source": source, "reference": reference} for source, reference in PAIRS]
+    )
+    size = step_files.subwords_of(folders).size
+    for name, objective in OBJECTIVES.items():
+        folders[name] = [step_files.model_folder(root, size, name, objective=objective)]
+    return folders
 
 
-def run(kind: StepKind[Any], folders: dict[str, list[Path]], objective: str, **params: Any) -> StepResult:
+def run(kind: StepKind[Any], folders: Folders, objective: str, **params: Any) -> StepResult:
     return Context(kind, params, {**folders, "train": folders[objective]}).run()
 
 
-def slow_log_scores(folders: dict[str, list[Path]], name: str) -> list[tuple[torch.Tensor, list[int]]]:
+def slow_log_scores(folders: Folders, name: str) -> list[tuple[torch.Tensor, list[int]]]:
     """Of each pair the log-scores (T, V) and the targets, a sentence and a prefix at a time."""
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    subwords = step_files.subwords_of(folders)
     model, objective, _ = load_model(folders[name][0])
     found = []
     with torch.inference_mode():
@@ -73,7 +71,7 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.slow
 @pytest.mark.usefixtures("pieces")
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_density_is_that_of_every_position(folders: dict[str, list[Path]], objective: str) -> None:
+def test_density_is_that_of_every_position(folders: Folders, objective: str) -> None:
     result = run(SupportDensity.step, folders, objective)
     slow = [(scores > -math.inf).sum(1).tolist() for scores, _ in slow_log_scores(folders, objective)]
     sizes = [size for one in slow for size in one]
@@ -95,7 +93,7 @@ def test_density_is_that_of_every_position(folders: dict[str, list[Path]], objec
 
 @pytest.mark.usefixtures("pieces")
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_calibration_is_that_of_every_position(folders: dict[str, list[Path]], objective: str) -> None:
+def test_calibration_is_that_of_every_position(folders: Folders, objective: str) -> None:
     result = run(Calibration.step, folders, objective, bins=4)
     confidence, right = [], []
     for scores, targets in slow_log_scores(folders, objective):

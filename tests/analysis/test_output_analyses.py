@@ -1,20 +1,19 @@
 """The empty string and beam sizes: hand-computed cases, and whole steps."""
 
-import json
 import math
 from pathlib import Path
 
 import pytest
 import step_files
 from step_context import Context
-from step_files import read_rows
+from step_files import Folders, decoded, outputs_folder, read_rows
 
 from creamtea.errors import StepError
 from creamtea.methods.analyses.search import BeamSizes, EmptyString
-from creamtea.steps.systems import DECODE
 from creamtea_workers.analysis.rows import SegmentStatistics
 from creamtea_workers.steps import search
 
+LANGUAGES = {"source": "en", "target": "de"}
 SOURCES = ["the cat sat on the mat", "", "a dog", "she took the cake in the park"]
 
 
@@ -56,35 +55,15 @@ def test_bars_are_few_and_of_round_widths(spread: float, width: float) -> None:
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> dict[str, list[Path]]:
-    subwords = step_files.subwords_folder(tmp_path)
-    segments = [{"source": source, "reference": "a dog ran"} for source in SOURCES]
-    return {
-        "test_set": [step_files.test_set_folder(tmp_path, segments)],
-        "subwords": [subwords],
-        "train": [
-            step_files.model_folder(
-                tmp_path, step_files.vocabulary_size(subwords), objective={"kind": "entmax"}
-            )
-        ],
-    }
+def folders(tmp_path: Path) -> Folders:
+    return step_files.input_folders(tmp_path, SOURCES, objective={"kind": "entmax"})
 
 
-def run_decode(folders: dict[str, list[Path]], output: Path, width: int) -> Path:
-    search = {"kind": "beam", "width": width}
-    params = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": 4}
-    Context(DECODE, params, folders, output).run()
-    return output
-
-
-@pytest.mark.slow
-def test_empty_outputs_have_the_score_of_the_empty_string(
-    folders: dict[str, list[Path]], tmp_path: Path
-) -> None:
-    decoded = run_decode(folders, tmp_path / "decode", 5)
-    given = Context(EmptyString.step, {"precision": "fp32"}, {**folders, "decode": [decoded]})
+def test_empty_outputs_have_the_score_of_the_empty_string(folders: Folders, tmp_path: Path) -> None:
+    hypotheses = decoded(folders, tmp_path / "decode", search={"kind": "beam", "width": 5})
+    given = Context(EmptyString.step, {"precision": "fp32"}, {**folders, "decode": [tmp_path / "decode"]})
     result = given.run()
-    rows, hypotheses = read_rows(given.output / "empty_string.jsonl"), read_rows(decoded / "hypotheses.jsonl")
+    rows = read_rows(given.output / "empty_string.jsonl")
     assert [row["index"] for row in rows] == [0, 1, 2, 3]
     assert [row["output"] for row in rows] == [row["score"] for row in hypotheses]
     empty = [n for n, row in enumerate(hypotheses) if row["length"] == 0]
@@ -98,33 +77,21 @@ def test_empty_outputs_have_the_score_of_the_empty_string(
     assert preferred.low is not None
 
 
-def test_outputs_of_another_test_set_are_refused(folders: dict[str, list[Path]], tmp_path: Path) -> None:
-    (tmp_path / "decode").mkdir()
-    row = {"index": 7, "text": "x", "score": -1.0, "length": 1, "selected_size": 9}
-    (tmp_path / "decode" / "hypotheses.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    folders["decode"] = [tmp_path / "decode"]
-    given = Context(EmptyString.step, {"precision": "fp32"}, folders)
+def test_outputs_of_another_test_set_are_refused(folders: Folders, tmp_path: Path) -> None:
+    folders["decode"] = [outputs_folder(tmp_path, ["x"])]
     with pytest.raises(StepError, match="do not line up"):
-        given.run()
+        Context(EmptyString.step, {"precision": "fp32"}, folders).run()
 
 
 def test_a_row_and_a_point_for_every_beam(tmp_path: Path) -> None:
     references = ["a dog ran in the park", "the cat sat on the mat", "it rains"]
     outputs = {1: references, 4: ["a dog ran in the park", "", "it"], 16: ["", "", ""]}
     segments = [{"source": "x", "reference": reference} for reference in references]
-    decodes = []
-    for width, texts in outputs.items():
-        folder = tmp_path / f"decode{width}"
-        folder.mkdir()
-        lines = (json.dumps({"index": n, "text": text}) + "\n" for n, text in enumerate(texts))
-        (folder / "hypotheses.jsonl").write_text("".join(lines), encoding="utf-8")
-        decodes.append(folder)
-    params = {
-        "widths": list(outputs),
-        "metric": {"kind": "bleu"},
-        "languages": {"source": "en", "target": "de"},
+    folders = {
+        "test_set": [step_files.test_set_folder(tmp_path, segments)],
+        "decode": [outputs_folder(tmp_path, texts, f"decode{width}") for width, texts in outputs.items()],
     }
-    folders = {"test_set": [step_files.test_set_folder(tmp_path, segments)], "decode": decodes}
+    params = {"widths": list(outputs), "metric": {"kind": "bleu"}, "languages": LANGUAGES}
     result = Context(BeamSizes.step, params, folders).run()
 
     rows = {(row.name, row.subject): row for row in result.metrics}

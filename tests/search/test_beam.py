@@ -1,6 +1,7 @@
 """Beam search against enumeration and against a textbook beam in plain Python."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -36,34 +37,22 @@ def with_end(hypothesis: Hypothesis) -> tuple[int, ...]:
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("vocabularies", [None, VOCABULARIES], ids=["full", "selected"])
-@pytest.mark.parametrize("seed", range(4))
-def test_a_wide_beam_is_exact(objective: str, vocabularies: list[list[int]] | None, seed: int) -> None:
-    model = TableModel(5, seed)
-    numbers = [7, 8, 9, 10, 11]
-    found = decode(BeamSearch(width=90), model, objective, numbers, [4] * 5, vocabularies)
-    for number, vocabulary, hypothesis in zip(numbers, vocabularies or [FULL] * 5, found, strict=True):
-        score, tokens = max(Slow(model, OBJECTIVES[objective], number, vocabulary).enumerate(4))
-        if score == -math.inf:  # entmax never gives </s> any mass here
-            assert not hypothesis.finished
+@pytest.mark.parametrize("seed", range(2))
+def test_the_best_of_a_wide_beam_are_those_of_all(
+    objective: str, vocabularies: list[list[int]] | None, seed: int
+) -> None:
+    model, numbers = TableModel(5, seed), [7, 8, 9, 10, 11]
+    found = BeamSearch(width=90).best(batch_of(model, objective, numbers, [4] * 5, vocabularies), 5)
+    for number, vocabulary, hypotheses in zip(numbers, vocabularies or [FULL] * 5, found, strict=True):
+        every = Slow(model, OBJECTIVES[objective], number, vocabulary).enumerate(4)
+        best = sorted((one for one in every if one[0] > -math.inf), reverse=True)[:5]
+        if not best:  # entmax never gives </s> any mass here
+            assert not hypotheses[0].finished
             continue
-        assert with_end(hypothesis) == tokens
-        assert hypothesis.score == pytest.approx(score, abs=1e-5)
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_the_best_of_a_wide_beam_are_those_of_all(objective: str) -> None:
-    model, numbers, count = TableModel(4, seed=3), [7, 8, 9], 5
-    vocabularies = [[0, 1, 2, 3], [3], [1, 3]]
-    found = BeamSearch(width=60).best(batch_of(model, objective, numbers, [3] * 3, vocabularies), count)
-    for number, vocabulary, hypotheses in zip(numbers, vocabularies, found, strict=True):
-        all_of_them = Slow(model, OBJECTIVES[objective], number, vocabulary).enumerate(3)
-        ended = [(score, tokens) for score, tokens in all_of_them if score > -math.inf and tokens[-1] == EOS]
-        best = sorted(ended, reverse=True)[:count]
-        if best:
-            assert [with_end(hypothesis) for hypothesis in hypotheses] == [tokens for _, tokens in best]
-            scores = [hypothesis.score for hypothesis in hypotheses]
-            assert scores == pytest.approx([score for score, _ in best], abs=1e-5)
-    assert [len(hypotheses) for hypotheses in found[1:2]] == [1]  # only </s> is allowed
+        ended = hypotheses[: len(best)]
+        assert [with_end(hypothesis) for hypothesis in ended] == [tokens for _, tokens in best]
+        assert [hypothesis.score for hypothesis in ended] == pytest.approx([s for s, _ in best], abs=1e-5)
+    assert vocabularies is None or len(found[-1]) == 1  # only </s> is allowed
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -87,19 +76,30 @@ def test_greedy_search_has_no_second() -> None:
         GreedySearch().best(batch_of(TableModel(5, seed=5), "softmax", [1], [3]), 2)
 
 
+def compare_with_textbook(
+    search: BeamSearch,
+    model: TableModel,
+    objective: str,
+    numbers: list[int],
+    limits: list[int],
+    vocabularies: list[list[int]] | None = None,
+) -> None:
+    found = decode(search, model, objective, numbers, limits, vocabularies)
+    own = vocabularies or [FULL] * len(numbers)
+    for number, limit, vocabulary, hypothesis in zip(numbers, limits, own, found, strict=True):
+        slow = Slow(model, OBJECTIVES[objective], number, vocabulary)
+        penalties = search.length_normalization, search.gnmt, search.coverage_penalty
+        score, tokens = slow.beam(search.width, limit, *penalties)
+        assert with_end(hypothesis) == tokens
+        assert hypothesis.score == pytest.approx(score, abs=1e-5)  # the model's, without penalties
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("power", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("width", [1, 2, 3, 7])
 def test_a_narrow_beam_is_the_textbooks(objective: str, power: float, width: int) -> None:
-    model = TableModel(5, seed=width, end=-1.0)
-    numbers, limits = list(range(20, 25)), [6, 3, 9, 1, 7]
-    search = BeamSearch(width=width, length_normalization=power)
-    found = decode(search, model, objective, numbers, limits, VOCABULARIES)
-    for number, limit, vocabulary, hypothesis in zip(numbers, limits, VOCABULARIES, found, strict=True):
-        score, tokens = Slow(model, OBJECTIVES[objective], number, vocabulary).beam(width, limit, power)
-        assert with_end(hypothesis) == tokens
-        assert hypothesis.finished == (tokens[-1] == EOS)
-        assert hypothesis.score == pytest.approx(score, abs=1e-5)
+    model, numbers, limits = TableModel(5, seed=width, end=-1.0), list(range(20, 25)), [6, 3, 9, 1, 7]
+    compare_with_textbook(BeamSearch(width, power), model, objective, numbers, limits, VOCABULARIES)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -112,21 +112,32 @@ def test_a_beam_with_gnmts_penalties_is_the_textbooks(
     model = AttentiveTableModel(5, seed=width, end=-1.0)
     numbers, limits = list(range(20, 35)), [6, 3, 9, 1, 7] * 3
     search = BeamSearch(width, power, gnmt=True, coverage_penalty=coverage)
-    found = decode(search, model, objective, numbers, limits, VOCABULARIES * 3)
-    for number, limit, vocabulary, hypothesis in zip(numbers, limits, VOCABULARIES * 3, found, strict=True):
-        slow = Slow(model, OBJECTIVES[objective], number, vocabulary)
-        score, tokens = slow.beam(width, limit, power, gnmt=True, coverage=coverage)
-        assert with_end(hypothesis) == tokens
-        assert hypothesis.score == pytest.approx(score, abs=1e-5)  # the model's, without penalties
+    compare_with_textbook(search, model, objective, numbers, limits, VOCABULARIES * 3)
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0])
+def test_a_narrow_beam_is_the_textbooks_for_many_models(power: float) -> None:
+    # Rare events count here: a finished hypothesis that is pushed out of the beam, one that keeps a place
+    # from an unfinished one. Log-sigmoids near 0 make them common.
+    model = TableModel(5, seed=11, spread=1.0, end=1.0)
+    model.output_bias += 3.0
+    compare_with_textbook(BeamSearch(2, power), model, "scones", list(range(150)), [7] * 150)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("power", [0.0, 0.7])
+def test_a_beam_that_narrows_is_the_textbooks(objective: str, power: float) -> None:
+    # hypotheses finish at many lengths: slots become empty and are dropped, and filled again
+    model = TableModel(5, seed=31, spread=1.5, end=0.5)
+    compare_with_textbook(BeamSearch(20, power), model, objective, list(range(12)), [6] * 12)
+    if not power:
+        assert model.rows_stepped[-1] < max(model.rows_stepped)
 
 
 def test_penalties_change_what_is_found() -> None:
     model, numbers = AttentiveTableModel(5, seed=3, end=-1.0), list(range(60))
-    searches = [
-        BeamSearch(4, 0.8),
-        BeamSearch(4, 0.8, gnmt=True),
-        BeamSearch(4, 0.8, gnmt=True, coverage_penalty=0.5),
-    ]
+    penalties: list[dict[str, Any]] = [{}, {"gnmt": True}, {"gnmt": True, "coverage_penalty": 0.5}]
+    searches = [BeamSearch(4, 0.8, **own) for own in penalties]
     found = [[h.tokens for h in decode(search, model, "softmax", numbers, [7] * 60)] for search in searches]
     assert found[0] != found[1] != found[2]
 
@@ -136,41 +147,20 @@ def test_a_model_without_attention_is_refused() -> None:
         decode(BeamSearch(2, coverage_penalty=0.1), TableModel(5, seed=5), "softmax", [1], [3])
 
 
-@pytest.mark.parametrize("power", [0.0, 1.0])
-def test_a_narrow_beam_is_the_textbooks_for_many_models(power: float) -> None:
-    # Rare events count here: a finished hypothesis that is pushed out of the beam, one that keeps a place
-    # from an unfinished one. Log-sigmoids near 0 make them common.
-    model = TableModel(5, seed=11, spread=1.0, end=1.0)
-    model.output_bias += 3.0
-    compare_with_textbook(model, "scones", 150, 2, 7, power)
-
-
-def compare_with_textbook(
-    model: TableModel, objective: str, sentences: int, width: int, limit: int, power: float
-) -> None:
-    found = decode(BeamSearch(width, power), model, objective, list(range(sentences)), [limit] * sentences)
-    for number, hypothesis in enumerate(found):
-        score, tokens = Slow(model, OBJECTIVES[objective], number, FULL).beam(width, limit, power)
-        assert with_end(hypothesis) == tokens
-        assert hypothesis.score == pytest.approx(score, abs=1e-5)
-
-
 @given(seed=st.integers(0, 10_000), objective=st.sampled_from(sorted(OBJECTIVES)), end=st.floats(-3.0, 2.0))
 def test_a_beam_of_one_is_greedy(seed: int, objective: str, end: float) -> None:
     model = TableModel(6, seed, end=end)
     numbers, limits = [3, 4, 5], [5, 8, 2]
     beam = decode(BeamSearch(width=1), model, objective, numbers, limits)
     greedy = decode(GreedySearch(), model, objective, numbers, limits)
-    assert [h.tokens for h in beam] == [h.tokens for h in greedy]
-    assert [h.finished for h in beam] == [h.finished for h in greedy]
+    assert [with_end(h) for h in beam] == [with_end(h) for h in greedy]
     assert [h.score for h in beam] == pytest.approx([h.score for h in greedy], abs=1e-5)
 
 
 def test_a_sentence_stops_as_soon_as_nothing_can_win() -> None:
     model = TableModel(5, seed=1, end=30.0)  # </s> has all the mass: one step decides
     (hypothesis,) = decode(BeamSearch(width=3), model, "softmax", [1], [50])
-    assert hypothesis.tokens == []
-    assert hypothesis.finished
+    assert (hypothesis.tokens, hypothesis.finished) == ([], True)
     assert model.rows_stepped == [1]
 
 
@@ -184,8 +174,7 @@ def test_a_sentence_that_is_done_leaves_the_batch() -> None:
 def test_a_hypothesis_cut_at_the_limit_is_not_finished(objective: str) -> None:
     model = TableModel(5, seed=2, end=-50.0)
     (hypothesis,) = decode(BeamSearch(width=4), model, objective, [1], [6])
-    assert not hypothesis.finished
-    assert len(hypothesis.tokens) == 6
+    assert (hypothesis.finished, len(hypothesis.tokens)) == (False, 6)
     assert EOS not in hypothesis.tokens
 
 
@@ -233,12 +222,10 @@ def test_equal_candidates_come_by_hypothesis_then_id() -> None:
 
 
 @given(
-    rows=st.integers(1, 4).flatmap(
-        lambda n: st.lists(
-            st.lists(st.sampled_from([-math.inf, -3.0, -2.0, -1.0, 0.0]), min_size=12, max_size=12),
-            min_size=n,
-            max_size=n,
-        )
+    rows=st.lists(
+        st.lists(st.sampled_from([-math.inf, -3.0, -2.0, -1.0, 0.0]), min_size=12, max_size=12),
+        min_size=1,
+        max_size=4,
     ),
     width=st.integers(1, 12),
 )
@@ -262,13 +249,3 @@ def test_top_candidates_of_many_against_a_stable_sort(seed: int, size: int, coun
     values, indices = top_candidates(ranks, count)
     assert torch.equal(values, expected.values[:, :count])
     assert torch.equal(indices, expected.indices[:, :count])
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("power", [0.0, 0.7])
-def test_a_beam_that_narrows_is_the_textbooks(objective: str, power: float) -> None:
-    # hypotheses finish at many lengths: slots become empty and are dropped, and filled again
-    model = TableModel(5, seed=31, spread=1.5, end=0.5)
-    compare_with_textbook(model, objective, 12, 20, 6, power)
-    if not power:
-        assert model.rows_stepped[-1] < max(model.rows_stepped)

@@ -59,22 +59,13 @@ def test_what_a_limit_leaves_open() -> None:
                 assert verdict.is_better(length) == certain.is_better(length)
 
 
-@pytest.fixture
-def folders(tmp_path: Path) -> dict[str, list[Path]]:
-    subwords = step_files.subwords_folder(tmp_path)
-    texts = ["the cat sat", "a dog", "she took the cake", ""] * 3
-    segments = [{"source": text, "reference": "x"} for text in texts]
-    return {
-        "test_set": [step_files.test_set_folder(tmp_path, segments)],
-        "subwords": [subwords],
-        "train": [step_files.model_folder(tmp_path, step_files.vocabulary_size(subwords))],
-    }
-
-
 PARAMS: dict[str, Any] = {"lengths": [2, 1], "width": 2, "max_states": 50}
 
 
-def test_rows_rise_with_the_length(folders: dict[str, list[Path]]) -> None:
+def test_rows_rise_with_the_length_and_a_stopped_step_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = step_files.input_folders(tmp_path, ["the cat sat", "a dog", "she took the cake", ""] * 3)
     result = Context(DepthLimited.step, PARAMS, folders).run()
     named = {(row.name, row.subject): row.value for row in result.metrics}
     assert set(named) == {(n, s) for n in ("shorter_better", "undecided") for s in ("1", "2")}
@@ -84,8 +75,6 @@ def test_rows_rise_with_the_length(folders: dict[str, list[Path]]) -> None:
         (2.0, named["shorter_better", "2"]),
     ]
 
-
-def test_a_stopped_step_goes_on(folders: dict[str, list[Path]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "SAVE_EVERY", -1.0)
     monkeypatch.setattr(search, "_DEPTH_BATCH", 3)
 
@@ -94,10 +83,9 @@ def test_a_stopped_step_goes_on(folders: dict[str, list[Path]], monkeypatch: pyt
             if done >= 6:
                 raise StepCancelled
 
-    whole = Context(DepthLimited.step, PARAMS, folders).run()
     kept = FolderCheckpoints()
     with pytest.raises(StepCancelled):
         Stopped(DepthLimited.step, PARAMS, folders, checkpoints=kept).run()
     again = Context(DepthLimited.step, PARAMS, folders, checkpoints=kept)
-    assert again.run() == whole
+    assert again.run() == result
     assert again.progresses[0][0] == 6

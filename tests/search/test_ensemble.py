@@ -1,8 +1,9 @@
 """Ensembles against enumeration with the mean of the members' probabilities, and as systems of a study."""
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,10 @@ import pytest
 import step_files
 import torch
 from forced_scores import score_hypotheses
-from step_context import Context
 from toy_models import OBJECTIVES, TableModel
 
-from creamtea.steps.systems import DECODE
 from creamtea_workers.models.ensemble import Ensemble, EnsembleObjective
 from creamtea_workers.models.interface import BOS, EOS
-from creamtea_workers.models.model import ModelConfig, build_model
 from creamtea_workers.search.base import SearchInput, SearchMethod
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.exact import ExactSearch, SearchBudget
@@ -27,22 +25,28 @@ from creamtea_workers.search.translator import TrainedModel, source_batch
 VOCABULARY, LIMIT, SENTENCES = 6, 4, [5, 4, 3]
 
 
+@functools.cache
 def members() -> list[TableModel]:
     return [TableModel(VOCABULARY, seed, spread=1.5, end=-0.5) for seed in (1, 2, 3)]
 
 
-def batch(objective: str) -> SearchInput:
+def batch(objective: str, selection: list[int] | None = None) -> SearchInput:
+    """`selection`: the ids of each sentence."""
     ensemble = Ensemble(members(), OBJECTIVES[objective])
     memory = ensemble.encode(torch.tensor([[sentence, EOS] for sentence in SENTENCES]))
-    limits = [LIMIT] * len(SENTENCES)
-    return SearchInput(ensemble, EnsembleObjective(), memory, output_layer(ensemble, None), limits)
+    output = output_layer(ensemble, selection and [torch.tensor(selection)] * len(SENTENCES))
+    return SearchInput(ensemble, EnsembleObjective(), memory, output, [LIMIT] * len(SENTENCES))
 
 
-def mean_scores(objective: str, sentence: int, prefix: tuple[int, ...]) -> list[float]:
-    """log 1/k Σ p_k of every token."""
-    scores = [OBJECTIVES[objective].log_scores(own.logits(sentence, prefix)).tolist() for own in members()]
+@functools.cache
+def mean_scores(
+    objective: str, sentence: int, prefix: tuple[int, ...], ids: Sequence[int] = range(VOCABULARY)
+) -> dict[int, float]:
+    """log 1/k Σ p_k of every token that is allowed."""
+    logits = [own.logits(sentence, prefix)[list(ids)] for own in members()]
+    scores = [OBJECTIVES[objective].log_scores(own).tolist() for own in logits]
     means = [sum(map(math.exp, column)) / len(column) for column in zip(*scores, strict=True)]
-    return [math.log(mean) if mean > 0 else -math.inf for mean in means]
+    return {id_: math.log(mean) if mean > 0 else -math.inf for id_, mean in zip(ids, means, strict=True)}
 
 
 def every_hypothesis(objective: str, sentence: int) -> Iterator[tuple[float, tuple[int, ...]]]:
@@ -63,33 +67,20 @@ def test_exact_search_finds_the_best_of_all(objective: str) -> None:
         assert hypothesis.score == pytest.approx(score, abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    "selection", [None, [EOS], [2, EOS, 5]], ids=["full", "an empty source", "a selection"]
+)
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_greedy_search_takes_the_best_token_of_the_mean(objective: str) -> None:
-    for sentence, hypothesis in zip(SENTENCES, GreedySearch()(batch(objective)), strict=True):
-        tokens: tuple[int, ...] = ()
-        while len(tokens) < LIMIT and EOS not in tokens:
-            scores = mean_scores(objective, sentence, tokens)
-            tokens += (scores.index(max(scores)),)
-        assert (*hypothesis.tokens, *[EOS] * hypothesis.finished) == tokens
-
-
-@pytest.mark.parametrize("selection", [[EOS], [2, EOS, 5]], ids=["an empty source", "a selection"])
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_few_ids_are_scored_among_themselves(objective: str, selection: list[int]) -> None:
-    ensemble = Ensemble(members(), OBJECTIVES[objective])
-    allowed = torch.tensor(sorted(selection))
-    memory = ensemble.encode(torch.tensor([[sentence, EOS] for sentence in SENTENCES]))
-    output = output_layer(ensemble, [allowed] * len(SENTENCES))
-    found = GreedySearch()(
-        SearchInput(ensemble, EnsembleObjective(), memory, output, [LIMIT] * len(SENTENCES))
-    )
+def test_greedy_search_takes_the_best_token_of_the_mean(objective: str, selection: list[int] | None) -> None:
+    """Few ids are scored among themselves."""
+    found = GreedySearch()(batch(objective, selection))
     for sentence, hypothesis in zip(SENTENCES, found, strict=True):
-        tokens, score = (), 0.0
+        tokens: tuple[int, ...] = ()
+        score = 0.0
         while len(tokens) < LIMIT and EOS not in tokens:
-            own = [OBJECTIVES[objective].log_scores(m.logits(sentence, tokens)[allowed]) for m in members()]
-            best = torch.stack(own).exp().mean(dim=0).max(dim=0)
-            tokens += (int(allowed[best.indices]),)
-            score += math.log(best.values)
+            means = mean_scores(objective, sentence, tokens, tuple(selection or range(VOCABULARY)))
+            best = max(means, key=lambda id_: means[id_])
+            tokens, score = (*tokens, best), score + means[best]
         assert (*hypothesis.tokens, *[EOS] * hypothesis.finished) == tokens
         assert hypothesis.score == pytest.approx(score, abs=1e-5)
 
@@ -122,16 +113,7 @@ def test_what_no_member_gives_a_probability_is_impossible() -> None:
 )
 @torch.inference_mode()
 def test_trained_models_step_by_step(architecture: dict[str, Any]) -> None:
-    parts = {
-        "objective": {"kind": "softmax"},
-        "nvs": None,
-        "vocabulary_size": 9,
-        "architecture": architecture,
-    }
-    models = []
-    for seed in (1, 2):
-        torch.manual_seed(seed)
-        models.append(build_model(ModelConfig.model_validate(parts)).eval())
+    models = [step_files.random_model(9, seed, nvs=None, architecture=architecture) for seed in (1, 2)]
     ensemble = Ensemble(models, OBJECTIVES["softmax"])
     memory = ensemble.encode(source_batch([[5, 6], [7]], torch.device("cpu")))
     target_in = torch.tensor([[BOS, 5, 6], [BOS, 7, 8]])
@@ -156,25 +138,15 @@ def test_trained_models_step_by_step(architecture: dict[str, Any]) -> None:
 
 
 def test_the_decode_step_of_several_models(tmp_path: Path) -> None:
-    subwords = step_files.subwords_folder(tmp_path)
-    size = step_files.vocabulary_size(subwords)
-    folders = [step_files.model_folder(tmp_path, size, f"train{seed}", seed) for seed in (1, 2)]
-    segments = [{"source": text, "reference": "x"} for text in [*step_files.TEXT[:3], ""]]
-    inputs = {"test_set": [step_files.test_set_folder(tmp_path, segments)], "subwords": [subwords]}
-    params = {
-        "selection": {"kind": "full"},
-        "search": {"kind": "beam", "width": 2},
-        "precision": "fp32",
-        "batch_size": 2,
-    }
-    texts = []
-    for number, models in enumerate((folders, folders[:1], [folders[0], folders[0]])):
-        context = Context(DECODE, params, {**inputs, "train": models}, tmp_path / f"out{number}")
-        context.run()
-        texts.append(step_files.read_rows(context.output / "hypotheses.jsonl"))
-    both, alone, twice = texts
+    folders = step_files.input_folders(tmp_path, [*step_files.TEXT[:3], ""])
+    one = folders["train"][0]
+    other = step_files.model_folder(tmp_path, step_files.subwords_of(folders).size, "other", seed=2)
+    both, alone, twice = (
+        step_files.decoded({**folders, "train": models}, search={"kind": "beam", "width": 2})
+        for models in ([one, other], [one], [one, one])
+    )
     assert [row["text"] for row in twice] == [row["text"] for row in alone]  # a model with itself
     assert [row["score"] for row in twice] == pytest.approx([row["score"] for row in alone], abs=1e-4)
     assert [row["score"] for row in both] != pytest.approx([row["score"] for row in alone], abs=1e-4)
-    loaded = TrainedModel.of_step(Context(DECODE, params, {"train": folders}))
+    loaded = TrainedModel.of_step(step_files.decoding({"train": [one, other]}))
     assert isinstance(loaded.model, Ensemble)

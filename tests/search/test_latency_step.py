@@ -1,3 +1,5 @@
+"""Latencies: every translation is timed once, and intervals and ratios are those of the repetitions."""
+
 from pathlib import Path
 from typing import Any
 
@@ -34,22 +36,12 @@ MEANS = ("latency_mean", "latency_mean_p50", "latency_mean_p90", "latency_mean_p
 
 
 def given(tmp_path: Path, systems: list[dict[str, Any]], **protocol: int) -> Context:
-    subwords = step_files.subwords_folder(tmp_path)
-    size = step_files.vocabulary_size(subwords)
     words = ["the", "cat", "sat", "on", "the", "mat", "in", "the", "park"]
-    segments = [{"source": " ".join(words[: n % 9]), "reference": "x"} for n in range(12)]
+    folders = step_files.input_folders(tmp_path, [" ".join(words[: n % 9]) for n in range(12)])
+    other = step_files.model_folder(tmp_path, step_files.subwords_of(folders).size, "other", seed=2)
+    folders["models"] = [*folders["train"], other]
     usual = {"sentences": 4, "repetitions": 3, "warmup": 1, "threads": 1}
-    return Context(
-        LATENCY,
-        {"latency": usual | protocol, "systems": systems},
-        {
-            "test_set": [step_files.test_set_folder(tmp_path, segments)],
-            "subwords": [subwords],
-            "models": [step_files.model_folder(tmp_path, size, f"model{n}", seed=n) for n in (1, 2)],
-            "align": [step_files.lexicon_folder(tmp_path, size)],
-        },
-        tmp_path / "out",
-    )
+    return Context(LATENCY, {"latency": usual | protocol, "systems": systems}, folders, tmp_path / "out")
 
 
 @pytest.mark.slow
@@ -109,8 +101,7 @@ def test_capturing_graphs_is_not_timed_but_said(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_exact_search_in_int8_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    size = step_files.vocabulary_size(step_files.subwords_folder(tmp_path))
-    trained = TrainedModel.load(step_files.model_folder(tmp_path, size), "int8", torch.device("cpu"))
+    trained = TrainedModel.load(step_files.model_folder(tmp_path, 9), "int8", torch.device("cpu"))
     with pytest.raises(StepError, match=r"exact search in precision int8.*fp32"):
         trained.translator(FullVocabulary(), Exact(kind="exact"))
 

@@ -1,19 +1,13 @@
 """MBR against brute force over sacreBLEU's sentence scores."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-import step_files
 from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
-from step_context import Context
-from step_files import read_rows
 from toy_models import OBJECTIVES, TableModel, batch_of
 
 from creamtea.methods.searches import Mbr
-from creamtea.steps.systems import DECODE
 from creamtea_workers.metrics.sacrebleu_metrics import ngram_matches
 from creamtea_workers.search import build_search
 from creamtea_workers.search.base import Hypothesis
@@ -93,28 +87,3 @@ def test_of_equal_utilities_the_higher_score_wins_then_the_first() -> None:
 def test_without_a_way_to_text_mbr_cannot_be_built() -> None:
     with pytest.raises(ValueError, match="detokenize"):
         build_search(Mbr(kind="mbr"))
-
-
-@pytest.mark.parametrize("search", [{"kind": "sample", "top_k": 10}, {"kind": "mbr", "samples": 6}], ids=str)
-def test_decoding_by_samples_does_not_depend_on_the_batch(search: dict[str, object], tmp_path: Path) -> None:
-    subwords = step_files.subwords_folder(tmp_path)
-    sources = ["the cat sat on the mat", "", "a dog", "it rains", "she took the cake in the park"] * 2
-    folders = {
-        "test_set": [
-            step_files.test_set_folder(tmp_path, [{"source": s, "reference": "x"} for s in sources])
-        ],
-        "subwords": [subwords],
-        "train": [step_files.model_folder(tmp_path, step_files.vocabulary_size(subwords))],
-    }
-    outputs = []
-    for size in (1, 32):
-        out = tmp_path / str(size)
-        params = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": size}
-        Context(DECODE, params, folders, out).run()
-        outputs.append(read_rows(out / "hypotheses.jsonl"))
-    one, many = outputs
-    assert [row["text"] for row in one] == [row["text"] for row in many]
-    assert [row["score"] for row in one] == pytest.approx([row["score"] for row in many], abs=1e-4)
-    assert [row["text"] for row in one[:5]] == [
-        row["text"] for row in one[5:]
-    ]  # the same source, the same draw

@@ -11,17 +11,14 @@ import step_files
 import torch
 import yaml
 from sacrebleu.metrics import TER
-from step_context import Context
-from step_files import read_rows
+from step_files import Folders, read_rows
 
-from creamtea.contract.step import StepResult
+from creamtea.contract.step import MetricRow
 from creamtea.errors import StepError
 from creamtea.methods.searches import Rerank
 from creamtea.methods.selections import FullVocabulary
 from creamtea.scorers import find_scorer
-from creamtea.steps.systems import DECODE
 from creamtea_workers.analysis.origins import Investigation
-from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.search.base import Hypothesis
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.candidates import Candidates
@@ -44,28 +41,23 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> dict[str, list[Path]]:
-    subwords = step_files.subwords_folder(tmp_path)
-    segments = [{"source": source, "reference": "x"} for source in SOURCES]
-    return {
-        "test_set": [step_files.test_set_folder(tmp_path, segments)],
-        "subwords": [subwords],
-        "train": [step_files.model_folder(tmp_path, step_files.vocabulary_size(subwords))],
-    }
+def folders(tmp_path: Path) -> Folders:
+    return step_files.input_folders(tmp_path, SOURCES)
 
 
-def decoded(
-    folders: dict[str, list[Path]], out: Path, search: dict[str, Any], **params: Any
-) -> tuple[list[dict[str, Any]], StepResult]:
-    given = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": 2}
-    languages = {"languages": {"source": "en", "target": "de"}}
-    result = Context(DECODE, {**given, **languages, **params}, folders, out).run()
-    return read_rows(out / "hypotheses.jsonl"), result
+def reranked(
+    folders: Folders, out: Path, metric: dict[str, Any], **params: Any
+) -> tuple[list[dict[str, Any]], MetricRow]:
+    """The rows of the outputs, and how many of them are not the likeliest candidate."""
+    search = {"kind": "rerank", "candidates": SAMPLES, "metric": metric, **params.pop("search", {})}
+    languages = {"source": "en", "target": "de"}
+    result = step_files.decoding(folders, out, search=search, languages=languages, **params).run()
+    return read_rows(out / "hypotheses.jsonl"), step_files.metric(result, "reranked")
 
 
-def candidates(folders: dict[str, list[Path]], search: str) -> list[list[tuple[str, float]]]:
+def candidates(folders: Folders, search: str) -> list[list[tuple[str, float]]]:
     """The texts and scores of each source's candidates."""
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    subwords = step_files.subwords_of(folders)
     trained = TrainedModel.load(folders["train"][0], "fp32", torch.device("cpu"))
     found = []
     for source in SOURCES:
@@ -84,25 +76,20 @@ def candidates(folders: dict[str, list[Path]], search: str) -> list[list[tuple[s
     return found
 
 
-def test_with_chrf_it_is_mbr(folders: dict[str, list[Path]], tmp_path: Path) -> None:
-    mbr, _ = decoded(folders, tmp_path / "mbr", {"kind": "mbr", "samples": SAMPLES})
-    rerank = {"kind": "rerank", "candidates": SAMPLES, "metric": {"kind": "chrf"}}
-    rows, result = decoded(folders, tmp_path / "rerank", rerank)
+def test_with_chrf_it_is_mbr(folders: Folders, tmp_path: Path) -> None:
+    mbr = step_files.decoded(folders, search={"kind": "mbr", "samples": SAMPLES})
+    rows, count = reranked(folders, tmp_path / "rerank", {"kind": "chrf"})
     assert [row["text"] for row in rows] == [row["text"] for row in mbr]
     assert [row["score"] for row in rows] == pytest.approx([row["score"] for row in mbr], abs=1e-4)
-    (reranked,) = [row for row in result.metrics if row.name == "reranked"]
     best = [max(own, key=lambda one: one[1])[0] for own in candidates(folders, "samples")]
-    assert reranked.value == sum(a != row["text"] for a, row in zip(best, rows, strict=True)) / len(SOURCES)
-    assert reranked.value > 0
-    assert "nc:6" in reranked.detail["signature"]
+    assert count.value == sum(a != row["text"] for a, row in zip(best, rows, strict=True)) / len(SOURCES)
+    assert count.value > 0
+    assert "nc:6" in count.detail["signature"]
 
 
 @pytest.mark.parametrize("found_by", ["samples", "beam"])
-def test_an_error_rate_chooses_the_lowest(
-    folders: dict[str, list[Path]], tmp_path: Path, found_by: str
-) -> None:
-    search = {"kind": "rerank", "candidates": SAMPLES, "found_by": found_by, "metric": {"kind": "ter"}}
-    rows, _ = decoded(folders, tmp_path / "out", search)
+def test_an_error_rate_chooses_the_lowest(folders: Folders, tmp_path: Path, found_by: str) -> None:
+    rows, _ = reranked(folders, tmp_path / "out", {"kind": "ter"}, search={"found_by": found_by})
     ter = TER()
     for row, own in zip(rows, candidates(folders, found_by), strict=True):
         counts = Counter(text for text, _ in own)
@@ -117,22 +104,20 @@ def test_an_error_rate_chooses_the_lowest(
 
 
 def test_a_scorer_without_references_scores_each_candidate_in_one_run(
-    folders: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "score.py").write_text(SCORER)
     entry = {"command": [sys.executable, str(tmp_path / "score.py")], "version": "1", "reference_free": True}
     (tmp_path / "scorers.yaml").write_text(yaml.safe_dump({"scorers": {"words": entry}}))
     monkeypatch.setenv("CREAMTEA_SCORERS", str(tmp_path / "scorers.yaml"))
     metric = {"kind": "command", "scorer": "words", "reference_free": True}
-    search = {"kind": "rerank", "candidates": SAMPLES, "metric": metric}
     pins = find_scorer("words", with_model=False).pins().model_dump()
-    rows, result = decoded(folders, tmp_path / "out", search, scorer=pins)
+    rows, count = reranked(folders, tmp_path / "out", metric, scorer=pins)
     for row, own in zip(rows, candidates(folders, "samples"), strict=True):
         assert len(row["text"].split()) == max(len(text.split()) for text, _ in own)
         assert row["text"] in {text for text, _ in own}
     assert (tmp_path / "runs").read_text() == "x"
-    (reranked,) = [row for row in result.metrics if row.name == "reranked"]
-    assert reranked.detail["signature"].startswith("scorer:words|version:1")
+    assert count.detail["signature"].startswith("scorer:words|version:1")
 
 
 def test_candidates_come_back_from_a_checkpoint() -> None:
@@ -141,7 +126,7 @@ def test_candidates_come_back_from_a_checkpoint() -> None:
     assert hypothesis(asdict(found)) == found
 
 
-def test_a_single_sentence_cannot_be_reranked(folders: dict[str, list[Path]]) -> None:
+def test_a_single_sentence_cannot_be_reranked(folders: Folders) -> None:
     trained = TrainedModel.load(folders["train"][0], "fp32", torch.device("cpu"))
     search = Rerank.model_validate({"kind": "rerank", "metric": {"kind": "chrf"}})
     with pytest.raises(StepError, match="reranking by a metric chooses when all"):
@@ -156,9 +141,6 @@ def test_a_single_sentence_cannot_be_reranked(folders: dict[str, list[Path]]) ->
         ({"kind": "rerank", "metric": {"kind": "chrf"}}, "give the system another search"),
     ],
 )
-def test_errors_of_such_systems_are_not_traced(
-    folders: dict[str, list[Path]], search: dict[str, Any], reason: str
-) -> None:
-    params = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": 2}
+def test_errors_of_such_systems_are_not_traced(folders: Folders, search: dict[str, Any], reason: str) -> None:
     with pytest.raises(StepError, match=reason):
-        Investigation.of_step(Context(DECODE, params, folders), beam=4, states=10)
+        Investigation.of_step(step_files.decoding(folders, search=search), beam=4, states=10)

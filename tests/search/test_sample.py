@@ -1,6 +1,5 @@
 """Sampling: frequencies against probabilities, the same samples in every batch, the scorer's scores."""
 
-import functools
 import itertools
 import math
 from collections import Counter
@@ -23,14 +22,7 @@ from creamtea_workers.search.sample import Sampler, SampleSearch, draws
 
 LIMIT = 3
 DRAWS = 4000
-
-
-class QuickTableModel(TableModel):
-    """Draws each vector once: thousands of samples share a few prefixes."""
-
-    def __init__(self, vocabulary_size: int, seed: int, spread: float) -> None:
-        super().__init__(vocabulary_size, seed, spread)
-        self.vector = functools.cache(super().vector)  # type: ignore[method-assign]
+LOWEST = float(Sample.model_json_schema()["properties"]["temperature"]["minimum"])
 
 
 def draw(
@@ -97,7 +89,7 @@ def probabilities(slow: Slow, sampler: Sampler) -> dict[tuple[int, ...], float]:
 def test_frequencies_are_the_probabilities(
     objective: str, settings: dict[str, Any], vocabulary: list[int]
 ) -> None:
-    model = QuickTableModel(5, seed=4, spread=1.0)
+    model = TableModel(5, seed=4, spread=1.0)
     # a second sentence with a larger selection: this one's is padded
     vocabularies = None if len(vocabulary) == 5 else [vocabulary, [0, 1, 2, 3]]
     sampler = Sampler(**settings, seed=11)
@@ -117,7 +109,7 @@ def test_frequencies_are_the_probabilities(
 
 def test_frequencies_differ_from_other_probabilities() -> None:
     # the test above can fail: temperature 0.8 is told from 1 by as many draws
-    model = QuickTableModel(5, seed=4, spread=1.0)
+    model = TableModel(5, seed=4, spread=1.0)
     samples = draw(Sampler(temperature=0.8), model, "softmax", [7], [1], DRAWS)[0]
     expected = token_probabilities(Slow(model, OBJECTIVES["softmax"], 7, range(5)), (), Sampler())
     counted = Counter((h.tokens or [EOS])[0] for h in samples)
@@ -135,21 +127,14 @@ def test_neither_batch_nor_order_nor_number_changes_a_sample(
     order = [4, 0, 5, 2, 1, 3]
     sampler = Sampler(top_p=0.99, epsilon=0.001)
     together = draw(sampler, model, objective, numbers, limits, 8, vocabularies)
-    shuffled = draw(
-        sampler,
-        model,
-        objective,
-        [numbers[n] for n in order],
-        [limits[n] for n in order],
-        8,
-        None if vocabularies is None else [vocabularies[n] for n in order],
-    )
-    for n, number in enumerate(numbers):
-        own = None if vocabularies is None else [vocabularies[n]]
-        (alone,) = draw(sampler, model, objective, [number], [limits[n]], 5, own)
-        assert [h.tokens for h in alone] == [h.tokens for h in together[n][:5]]
-        assert [h.finished for h in together[n]] == [h.finished for h in shuffled[order.index(n)]]
-        assert [h.tokens for h in together[n]] == [h.tokens for h in shuffled[order.index(n)]]
+    own = [[n] for n in range(len(numbers))]
+    for members, count in [(order, 8), *((one, 5) for one in own)]:
+        some = None if vocabularies is None else [vocabularies[n] for n in members]
+        chosen = [numbers[n] for n in members], [limits[n] for n in members]
+        for n, samples in zip(members, draw(sampler, model, objective, *chosen, count, some), strict=True):
+            assert [(h.tokens, h.finished) for h in samples] == [
+                (h.tokens, h.finished) for h in together[n][:count]
+            ]
     lengths = {len(h.tokens) for samples in together for h in samples}
     assert vocabularies is not None or len(lengths) > 4  # rows left the computation at many times
 
@@ -172,12 +157,12 @@ def test_the_score_is_the_scorers_whatever_the_temperature(objective: str, sampl
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize(
     "sampler",
-    [Sampler(top_k=1), Sampler(temperature=1e-30), Sampler(top_p=1e-9), Sampler(epsilon=1 - 1e-9)],
+    [Sampler(top_k=1), Sampler(temperature=LOWEST), Sampler(top_p=1e-9), Sampler(epsilon=1 - 1e-9)],
     ids=["top-1", "frozen", "top-p", "epsilon"],
 )
 def test_the_best_token_alone_is_greedy_search(objective: str, sampler: Sampler) -> None:
     model = TableModel(6, seed=5)
-    numbers, limits = [1, 2, 3, 4], [9] * 4
+    numbers, limits = list(range(20)), [9] * 20
     batch = batch_of(model, objective, numbers, limits)
     assert [h.tokens for h in SampleSearch(sampler)(batch)] == [h.tokens for h in GreedySearch()(batch)]
 
@@ -211,18 +196,6 @@ def test_the_draws_are_those_of_every_machine() -> None:
     # written down once: another stream would change what studies have drawn
     pinned = [[1180811282, 4247541477], [3265398602, 4219596342]]
     assert (draws(1, [7, 8, 9], 2, 2) * 2**32).long().tolist() == pinned
-
-
-# ---------------------------------------------------------------- extremes
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_the_lowest_temperature_is_greedy_search(objective: str) -> None:
-    model, numbers = TableModel(7, seed=2), list(range(20))
-    lowest = float(Sample.model_json_schema()["properties"]["temperature"]["minimum"])
-    drawn = draw(Sampler(temperature=lowest), model, objective, numbers, [6] * 20, count=1)
-    best = GreedySearch()(batch_of(model, objective, numbers, [6] * 20))
-    assert [samples[0].tokens for samples in drawn] == [hypothesis.tokens for hypothesis in best]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

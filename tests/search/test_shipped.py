@@ -4,7 +4,6 @@ import json
 import shutil
 import struct
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import step_files
 import torch
+from broken_files import Change, edited, linked, removed, rewritten, written
 from marian_folders import SIDES, make_folder
 from shipped_folders import make_shipped
 from step_context import Context
@@ -19,7 +19,7 @@ from step_context import Context
 from creamtea.errors import StepError, StepUnavailable
 from creamtea.marian import SPM, UnusableModel, read_folder
 from creamtea.shipped import MAP, read_shipped
-from creamtea.steps.systems import DECODE, IMPORT_MODEL, LATENCY, RECALL
+from creamtea.steps.systems import IMPORT_MODEL, LATENCY, RECALL
 from creamtea_workers.corpora.subwords import MarianSubwords
 from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.search.shipped import ShippedModel, token_names
@@ -34,10 +34,17 @@ KINDS: dict[str, dict[str, Any]] = {
 LINES = [*SIDES["source"], "the garden", "a book at the river", ""]
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    make_folder(root / "marian", ends=3.0)
+    make_shipped(root / "shipped", root / "marian")
+    return root
+
+
 @pytest.fixture
-def shipped(tmp_path: Path) -> Path:
-    make_folder(tmp_path / "marian", ends=3.0)
-    make_shipped(tmp_path / "shipped", tmp_path / "marian")
+def shipped(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path / "shipped"
 
 
@@ -54,13 +61,9 @@ def imported(root: Path, kind: str) -> Path:
 def decoding(root: Path, folder: Path, **params: Any) -> Context:
     segments = [{"source": line, "reference": SIDES["target"][n % 3]} for n, line in enumerate(LINES)]
     test_set = root / "test_set"
-    folders = {
-        "test_set": [test_set if test_set.exists() else step_files.test_set_folder(root, segments)],
-        "subwords": [folder],
-        "train": [folder],
-    }
-    raw = {"selection": {"kind": "full"}, "search": {"kind": "greedy"}, "precision": "fp32", "batch_size": 4}
-    return Context(DECODE, {**raw, **params}, folders, root / f"decode-{folder.name}")
+    if not test_set.exists():
+        step_files.test_set_folder(root, segments)
+    return step_files.decoding({"test_set": [test_set], "subwords": [folder], "train": [folder]}, **params)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,7 +78,6 @@ def test_outputs_scores_and_sizes_are_those_of_the_same_weights_here(tmp_path: P
             step = decoding(tmp_path, folder, search=search)
             step.run()
             rows.append(read_jsonl(step.output / "hypotheses.jsonl"))
-            shutil.rmtree(step.output)
         same = [n for n, (a, b) in enumerate(zip(*rows, strict=True)) if a["text"] == b["text"]]
         assert len(same) >= (len(LINES) if search["kind"] == "greedy" else len(LINES) - 1)
         texts = [n for n in same if LINES[n]]
@@ -108,10 +110,8 @@ def test_outputs_scores_and_sizes_are_those_of_the_same_weights_here(tmp_path: P
     )
     assert {part["needs"] for part in best["word"]} <= {"", "another vmap.txt: it has no setting"}
 
-    recall = Context(
-        RECALL, {"selection": {"kind": "vmap"}, "sweep": {}, "precision": "fp32"},
-        step.folders, tmp_path / "recall",
-    )  # fmt: skip
+    params = {"selection": {"kind": "vmap"}, "sweep": {}, "precision": "fp32"}
+    recall = Context(RECALL, params, step.folders, tmp_path / "recall")
     sizes = [row.value for row in recall.run().metrics if row.name == "selected_size"]
     assert sizes == [pytest.approx(np.mean([len(map_.ids(source)) for source in sources]))]
 
@@ -150,50 +150,34 @@ def test_it_is_timed_beside_a_model_with_other_ids(shipped: Path, tmp_path: Path
 # ---------------------------------------------------------------- what is refused
 
 
-def cut_off(folder: Path) -> None:
-    content = (folder / "model.bin").read_bytes()
-    (folder / "model.bin").write_bytes(content[:-100])
-
-
-def huge(folder: Path) -> None:
+def huge(content: bytes) -> bytes:
     """Declare 50 GB in the first variable."""
-    content = bytearray((folder / "model.bin").read_bytes())
-    place = 4
+    changed, place = bytearray(content), 4
     (length,) = struct.unpack_from("<H", content, place)
     place += 2 + length + 8
     (length,) = struct.unpack_from("<H", content, place)
     place += 2 + length
-    content[place] = 2
-    content[place + 1 : place + 9] = struct.pack("<II", 125_000, 100_000)
-    (folder / "model.bin").write_bytes(bytes(content))
+    changed[place] = 2
+    changed[place + 1 : place + 9] = struct.pack("<II", 125_000, 100_000)
+    return bytes(changed)
 
 
-def written(name: str, content: object) -> Callable[[Path], object]:
-    return lambda folder: (folder / name).write_text(json.dumps(content))
-
-
-def fewer_pieces(folder: Path) -> None:
-    path = folder / "shared_vocabulary.json"
-    path.write_text(json.dumps(json.loads(path.read_text())[:-1]))
-
-
-def linked(folder: Path) -> None:
-    (folder / MAP).rename(folder.parent / "outside")
-    (folder / MAP).symlink_to(folder.parent / "outside")
-
-
-HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "cut off": (cut_off, "declares .* bytes, and the file does not have them|is damaged, or cut off"),
-    "50 GB declared": (huge, "declares .* bytes, and the file does not have them|is damaged, or cut off"),
-    "no model": (lambda folder: (folder / "model.bin").write_bytes(b"\0" * 64), "or of version 0"),
-    "a pickle": (lambda folder: (folder / "model.bin").write_bytes(b"\x80\x04\x95junk"), "of version"),
-    "nothing": (lambda folder: (folder / "model.bin").write_bytes(b""), "is damaged, or cut off"),
-    "no configuration": (lambda folder: (folder / "config.json").unlink(), r"no config\.json"),
-    "no SentencePiece model": (lambda folder: (folder / "source.spm").unlink(), r"no source\.spm"),
-    "other pieces": (fewer_pieces, r"pieces in shared_vocabulary\.json, .* in model\.bin"),
-    "a vocabulary of numbers": (written("shared_vocabulary.json", [1]), "does not list its pieces"),
-    "another end": (written("config.json", {"unk_token": "<unk>", "eos_token": "x"}), "eos_token"),
-    "a link out of the folder": (linked, "a link that leads out of the folder"),
+DAMAGED = "declares .* bytes, and the file does not have them|is damaged, or cut off"
+HOSTILE: dict[str, tuple[Change, str]] = {
+    "cut off": (rewritten("model.bin", lambda content: content[:-100]), DAMAGED),
+    "50 GB declared": (rewritten("model.bin", huge), DAMAGED),
+    "no model": (written("model.bin", b"\0" * 64), "or of version 0"),
+    "a pickle": (written("model.bin", b"\x80\x04\x95junk"), "of version"),
+    "nothing": (written("model.bin", b""), "is damaged, or cut off"),
+    "no configuration": (removed("config.json"), r"no config\.json"),
+    "no SentencePiece model": (removed("source.spm"), r"no source\.spm"),
+    "other pieces": (
+        rewritten("shared_vocabulary.json", lambda content: json.dumps(json.loads(content)[:-1]).encode()),
+        r"pieces in shared_vocabulary\.json, .* in model\.bin",
+    ),
+    "a vocabulary of numbers": (written("shared_vocabulary.json", b"[1]"), "does not list its pieces"),
+    "another end": (edited("config.json", eos_token="x"), "eos_token"),
+    "a link out of the folder": (linked(MAP), "a link that leads out of the folder"),
 }  # fmt: skip
 
 

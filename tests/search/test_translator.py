@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import step_files
 import torch
 from forced_scores import forced_scores
 from torch import Tensor
@@ -14,8 +15,7 @@ from creamtea.methods.searches import Beam, Greedy, Precision, Search
 from creamtea.methods.selections import FullVocabulary, LexiconSelection, NvsSelection, Selection
 from creamtea_workers.models import inference
 from creamtea_workers.models.interface import EOS, Memory, output_logits
-from creamtea_workers.models.model import ModelConfig, build_model
-from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.models.model import Model
 from creamtea_workers.search import build_search
 from creamtea_workers.search import translator as translating
 from creamtea_workers.search.base import Hypothesis
@@ -26,9 +26,6 @@ from creamtea_workers.selection.tables import FullSelector
 
 VOCABULARY = 1500
 TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 4, "feed_forward": 64}
-CONFIG = ModelConfig.model_validate(
-    {"architecture": TINY, "nvs": {}, "objective": {"kind": "softmax"}, "vocabulary_size": VOCABULARY}
-)
 SELECTIONS = {
     "full": FullVocabulary(),
     "lexicon": LexiconSelection(kind="lexicon", k=9),
@@ -42,20 +39,19 @@ SEARCHES: dict[str, Search] = {
 ALONE = slice(None, None, 2)  # the sentences of a batch that are translated alone, too: it takes longest
 
 
-@pytest.fixture(scope="module")
-def model() -> Transformer:
-    return random_model()
-
-
-def random_model() -> Transformer:
-    torch.manual_seed(7)
-    model = build_model(CONFIG).eval()
+def random_model() -> Model:
+    model = step_files.random_model(VOCABULARY, seed=7, architecture=TINY)
     with torch.no_grad():  # peaked enough that hypotheses finish at many lengths
         model.embedding.weight.mul_(6.0)
         model.scale /= 6.0
         model.output_bias.normal_()
         model.output_bias[EOS] = 8.0
     return model
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return random_model()
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +64,7 @@ def lexicon(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def translator(
-    model: Transformer, objective: str, selection: Selection, search: Search, lexicon: Path
+    model: Model, objective: str, selection: Selection, search: Search, lexicon: Path
 ) -> Translator:
     selector = build_selector(selection, SelectionResources(model, lexicon))
     return Translator(model, OBJECTIVES[objective], selector, build_search(search))
@@ -80,27 +76,32 @@ def sources() -> list[list[int]]:
     return [draw.integers(4, VOCABULARY, size=n).tolist() for n in lengths]
 
 
+def assert_batches_agree(system: Translator, selection: str) -> None:
+    """Sentences of a batch of 32 and alone; the scores are those of force-decoding in fp32."""
+    batch = system.translate(sources())
+    alone = [system.translate([source])[0] for source in sources()[ALONE]]
+    for found, expected in zip(batch[ALONE], alone, strict=True):
+        assert found.hypothesis.tokens == expected.hypothesis.tokens
+        assert found.hypothesis.finished == expected.hypothesis.finished
+        assert found.selected_size == expected.selected_size
+    scores = [t.hypothesis.score for t in batch]
+    assert scores[ALONE] == pytest.approx([t.hypothesis.score for t in alone], abs=1e-4)
+    assert len({len(t.hypothesis.tokens) for t in batch}) > 3  # sentences of different lengths
+    assert selection == "full" or len({t.selected_size for t in batch}) > 3
+    if system.model.may_pad:
+        found = forced_scores(system, sources(), [t.hypothesis for t in batch])
+        assert found == pytest.approx(scores, abs=1e-4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_batches_of_1_and_32_agree_and_scores_are_the_scorers(
-    model: Transformer, lexicon: Path, objective: str, selection: str, search: str
+    model: Model, lexicon: Path, objective: str, selection: str, search: str
 ) -> None:
     system = translator(model, objective, SELECTIONS[selection], SEARCHES[search], lexicon)
-    batch = system.translate(sources())
-    alone = [system.translate([source])[0] for source in sources()[ALONE]]
-    assert [t.hypothesis.tokens for t in batch[ALONE]] == [t.hypothesis.tokens for t in alone]
-    assert [t.hypothesis.finished for t in batch[ALONE]] == [t.hypothesis.finished for t in alone]
-    assert [t.selected_size for t in batch[ALONE]] == [t.selected_size for t in alone]
-    scores = [t.hypothesis.score for t in batch]
-    assert scores[ALONE] == pytest.approx([t.hypothesis.score for t in alone], abs=1e-4)
-
-    hypotheses = [t.hypothesis for t in batch]
-    assert forced_scores(system, sources(), hypotheses) == pytest.approx(scores, abs=1e-4)
-    assert len({len(h.tokens) for h in hypotheses}) > 3  # the test is of sentences of different lengths
-    if selection != "full":
-        assert len({t.selected_size for t in batch}) > 3
+    assert_batches_agree(system, selection)
 
 
 @pytest.mark.slow
@@ -113,22 +114,12 @@ def test_batches_of_1_and_32_agree_in_a_prepared_model(
     """As above, with the kernels that decode steps run: all fp32 weights packed, however small."""
     monkeypatch.setattr(inference, "MIN_PACKED", 0)
     prepared = inference.prepare(random_model(), precision)
+    assert precision == "int8" or isinstance(prepared.projection, inference.PackedLinear)
     system = translator(prepared, "softmax", SELECTIONS[selection], SEARCHES[search], lexicon)
-    batch = system.translate(sources())
-    alone = [system.translate([source])[0] for source in sources()[ALONE]]
-    assert [t.hypothesis.tokens for t in batch[ALONE]] == [t.hypothesis.tokens for t in alone]
-    assert [t.selected_size for t in batch[ALONE]] == [t.selected_size for t in alone]
-    scores = [t.hypothesis.score for t in batch]
-    assert scores[ALONE] == pytest.approx([t.hypothesis.score for t in alone], abs=1e-4)
-    assert len({len(t.hypothesis.tokens) for t in batch}) > 3
-    if precision == "fp32":
-        assert isinstance(prepared.projection, inference.PackedLinear)
-        assert forced_scores(system, sources(), [t.hypothesis for t in batch]) == pytest.approx(
-            scores, abs=1e-4
-        )
+    assert_batches_agree(system, selection)
 
 
-def test_outputs_stay_within_the_sentences_own_vocabulary(model: Transformer, lexicon: Path) -> None:
+def test_outputs_stay_within_the_sentences_own_vocabulary(model: Model, lexicon: Path) -> None:
     system = translator(model, "scones", SELECTIONS["lexicon"], SEARCHES["beam"], lexicon)
     table = Lexicon.load(lexicon)
     for source, translation in zip(sources(), system.translate(sources()), strict=True):
@@ -139,7 +130,7 @@ def test_outputs_stay_within_the_sentences_own_vocabulary(model: Transformer, le
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_token_outside_the_vocabulary_scores_minus_infinity(
-    model: Transformer, lexicon: Path, objective: str
+    model: Model, lexicon: Path, objective: str
 ) -> None:
     system = translator(model, objective, SELECTIONS["lexicon"], SEARCHES["greedy"], lexicon)
     lines = sources()[5:8]
@@ -152,7 +143,7 @@ def test_a_token_outside_the_vocabulary_scores_minus_infinity(
 
 @pytest.mark.parametrize("objective", ["softmax", "scones"])
 def test_softmax_renormalises_over_the_selection_and_scones_does_not(
-    model: Transformer, lexicon: Path, objective: str
+    model: Model, lexicon: Path, objective: str
 ) -> None:
     full = translator(model, objective, SELECTIONS["full"], SEARCHES["greedy"], lexicon)
     some = translator(model, objective, SELECTIONS["lexicon"], SEARCHES["greedy"], lexicon)
@@ -165,8 +156,8 @@ def test_softmax_renormalises_over_the_selection_and_scones_does_not(
         assert all(r > u + 0.1 for r, u in zip(restricted, unrestricted, strict=True))
 
 
-def test_bf16_weights_decode_and_score(model: Transformer, lexicon: Path) -> None:
-    half = build_model(CONFIG).eval().to(torch.bfloat16)
+def test_bf16_weights_decode_and_score(model: Model, lexicon: Path) -> None:
+    half = step_files.random_model(VOCABULARY, architecture=TINY).to(torch.bfloat16)
     system = translator(half, "softmax", SELECTIONS["nvs"], SEARCHES["beam"], lexicon)
     found = system.translate(sources()[:6])
     again = system.translate(sources()[:6])
@@ -190,7 +181,7 @@ class FixedSelector:
 @pytest.mark.parametrize("power", [0.0, 1.0])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_beam_wider_than_a_selection_finds_the_best_of_the_words_that_are_there(
-    model: Transformer, objective: str, power: float
+    model: Model, objective: str, power: float
 ) -> None:
     lines, few, many = [[5, 6, 7], [8, 9]], [EOS, 7], [EOS, *range(11, 30)]
     search = Beam(kind="beam", width=12, length_normalization=power, max_length_ratio=0.01)
@@ -209,12 +200,12 @@ def test_a_beam_wider_than_a_selection_finds_the_best_of_the_words_that_are_ther
 # ---------------------------------------------------------------- batches
 
 
-def batches_of(model: Transformer, search: Search, sources: list[list[int]], size: int) -> list[list[int]]:
+def batches_of(model: Model, search: Search, sources: list[list[int]], size: int) -> list[list[int]]:
     system = Translator(model, OBJECTIVES["softmax"], FullSelector(), build_search(search))
     return list(system.batches(sources, size))
 
 
-def test_batches_have_all_sentences_once_the_longest_first(model: Transformer) -> None:
+def test_batches_have_all_sentences_once_the_longest_first(model: Model) -> None:
     found = batches_of(model, SEARCHES["greedy"], sources(), 5)
     assert sorted(n for batch in found for n in batch) == list(range(len(sources())))
     lengths = [len(sources()[n]) for batch in found for n in batch]
@@ -223,7 +214,7 @@ def test_batches_have_all_sentences_once_the_longest_first(model: Transformer) -
 
 
 def test_a_long_sentence_shares_its_batch_with_few_and_others_theirs_with_many(
-    model: Transformer, monkeypatch: pytest.MonkeyPatch
+    model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model, "kept", 1000)
     monkeypatch.setattr(translating, "_KEPT", 4 * 1000 * 311)  # of 100 subwords: 101 + 210 places

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 from scipy.stats import t
 from step_context import Context
+from step_files import Folders, metric
 
-from creamtea.contract.step import MetricRow, StepResult
+from creamtea.contract.step import StepResult
 from creamtea.methods.selections import LexiconSelection, NvsSelection
 from creamtea.steps.systems import DECODE, RECALL
 from creamtea_workers.corpora.subwords import SubwordModel, word_starts
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS
-from creamtea_workers.models.model import load_model
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection import SelectionResources, build_selector
 from creamtea_workers.selection.aligner import Lexicon
@@ -48,9 +48,9 @@ SEGMENTS: list[dict[str, Any]] = [
 ]
 
 
-def test_the_recall_of_a_lexicon_counts_its_frequent_subwords(folders: dict[str, list[Path]]) -> None:
+def test_the_recall_of_a_lexicon_counts_its_frequent_subwords(folders: Folders) -> None:
     path = folders["align"][0] / "lexicon.npz"
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    subwords = step_files.subwords_of(folders)
     wanted = np.array(subwords.encode("she took the cake"), dtype=np.int32)
     before = run(folders, {"kind": "lexicon", "k": 2})
     replace(Lexicon.load(path), frequent=wanted).save(path)
@@ -106,8 +106,12 @@ def test_nvs_counts_by_hand() -> None:
     assert counts.tolist() == [[1, 0, 0, 0], [2, 1, 0, 0], [3, 2, 1, 1], [6, 3, 1, 1]]
 
 
-def test_an_idioms_subwords_are_those_that_overlap_its_span(tmp_path: Path) -> None:
-    subwords = SubwordModel.load(step_files.subwords_folder(tmp_path) / "subwords.model")
+@pytest.fixture
+def subwords(folders: Folders) -> SubwordModel:
+    return step_files.subwords_of(folders)
+
+
+def test_an_idioms_subwords_are_those_that_overlap_its_span(subwords: SubwordModel) -> None:
     text = "the dog sat"
     found = Reference.of(subwords, text, [{"name": "x", "target": span} for span in ((4, 7), (9, 10))])
     expected = {o.id for o in subwords.offsets(text) if (o.start < 7 and o.end > 4) or o.start <= 9 < o.end}
@@ -118,16 +122,14 @@ def test_an_idioms_subwords_are_those_that_overlap_its_span(tmp_path: Path) -> N
     assert Reference.of(subwords, text, [{"name": "x", "target": (3, 3)}]).idioms == {}
 
 
-def test_a_span_in_a_text_as_given_is_that_of_the_normalised_text(tmp_path: Path) -> None:
-    subwords = SubwordModel.load(step_files.subwords_folder(tmp_path) / "subwords.model")
+def test_a_span_in_a_text_as_given_is_that_of_the_normalised_text(subwords: SubwordModel) -> None:
     composed = Reference.of(subwords, "thé dog sat", [{"name": "x", "target": (4, 7)}])
     given = Reference.of(subwords, "the\u0301▁dog sat", [{"name": "x", "target": (5, 8)}])
     assert given.sentence.tolist() == composed.sentence.tolist()
     assert given.idiom.tolist() == composed.idiom.tolist() != []
 
 
-def test_entries_of_one_name_are_one_idiom(tmp_path: Path) -> None:
-    subwords = SubwordModel.load(step_files.subwords_folder(tmp_path) / "subwords.model")
+def test_entries_of_one_name_are_one_idiom(subwords: SubwordModel) -> None:
     text = "the dog sat"
     parts = [
         {"name": "x", "target": (0, 3)},
@@ -144,34 +146,31 @@ def test_entries_of_one_name_are_one_idiom(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> dict[str, list[Path]]:
-    subwords = step_files.subwords_folder(tmp_path)
-    size = step_files.vocabulary_size(subwords)
-    return {
-        "test_set": [step_files.test_set_folder(tmp_path, SEGMENTS)],
-        "subwords": [subwords],
-        "train": [step_files.model_folder(tmp_path, size)],
-        "align": [step_files.lexicon_folder(tmp_path, size)],
-    }
+def folders(tmp_path: Path) -> Folders:
+    return step_files.input_folders(tmp_path, SEGMENTS)
 
 
-def run(
-    folders: dict[str, list[Path]], selection: dict[str, Any], sweep: dict[str, Any] = SWEEP
-) -> StepResult:
+def run(folders: Folders, selection: dict[str, Any], sweep: dict[str, Any] = SWEEP) -> StepResult:
     return Context(RECALL, {"selection": selection, "sweep": sweep}, folders).run()
 
 
-def metric(result: StepResult, name: str, subject: str = "") -> MetricRow:
-    (row,) = [row for row in result.metrics if (row.name, row.subject) == (name, subject)]
-    return row
+def run_on(folders: Folders, segments: list[dict[str, Any]], k: int = 2) -> StepResult:
+    """With a lexicon, on another test set."""
+    test_set = step_files.test_set_folder(folders["test_set"][0].parent, segments, "other")
+    return run({**folders, "test_set": [test_set]}, {"kind": "lexicon", "k": k})
 
 
-def test_the_recall_of_a_lexicon_is_micro_averaged(folders: dict[str, list[Path]]) -> None:
+def allowed(subwords: SubwordModel, source: str) -> set[int]:
+    """What the lexicon selects at k = 2."""
+    return {EOS} | {t % subwords.size for s in subwords.encode(source) for t in (s, s + 1)}
+
+
+def test_the_recall_of_a_lexicon_is_micro_averaged(folders: Folders) -> None:
     result = run(folders, {"kind": "lexicon", "k": 2})
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    subwords = step_files.subwords_of(folders)
     reached, possible, sizes = [0, 0], [0, 0], []
     for segment in SEGMENTS:
-        ids = {EOS} | {t % subwords.size for s in subwords.encode(segment["source"]) for t in (s, s + 1)}
+        ids = allowed(subwords, segment["source"])
         wanted = Reference.of(subwords, segment["reference"], segment["idioms"])
         sizes.append(len(ids))
         for scope, unique in enumerate((wanted.sentence, wanted.idiom)):
@@ -190,11 +189,11 @@ def test_the_recall_of_a_lexicon_is_micro_averaged(folders: dict[str, list[Path]
 
 
 @pytest.mark.parametrize("kind", ["sentence", "word"])
-def test_the_recall_of_nvs_is_that_of_its_sets(folders: dict[str, list[Path]], kind: str) -> None:
+def test_the_recall_of_nvs_is_that_of_its_sets(folders: Folders, kind: str) -> None:
     spec = {"kind": "nvs", "threshold": 0.5, "context": kind}
     result = run(folders, spec)
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
-    model, _, _ = load_model(folders["train"][0])
+    subwords = step_files.subwords_of(folders)
+    model = step_files.model_of(folders)
     starts = word_starts(subwords)
     reached, possible, sizes = 0, 0, []
     for segment in SEGMENTS:
@@ -222,11 +221,9 @@ def test_the_recall_of_nvs_is_that_of_its_sets(folders: dict[str, list[Path]], k
 @pytest.mark.parametrize(
     "spec", [{"kind": "lexicon", "k": 2}, {"kind": "nvs", "threshold": 0.5}], ids=["lexicon", "nvs"]
 )
-def test_sentences_of_a_batch_share_what_any_of_them_selects(
-    folders: dict[str, list[Path]], spec: dict[str, Any]
-) -> None:
-    model, _, _ = load_model(folders["train"][0])
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+def test_sentences_of_a_batch_share_what_any_of_them_selects(folders: Folders, spec: dict[str, Any]) -> None:
+    model = step_files.model_of(folders)
+    subwords = step_files.subwords_of(folders)
     lexicon = folders["align"][0] / "lexicon.npz"
     kind = LexiconSelection if spec["kind"] == "lexicon" else NvsSelection
     selector = build_selector(kind.model_validate(spec), SelectionResources(model, lexicon, subwords))
@@ -248,10 +245,10 @@ def test_sentences_of_a_batch_share_what_any_of_them_selects(
     assert not [point for point in run(folders, spec).points if point.series == "recall_batch"]
 
 
-def test_the_recall_of_a_system_is_of_its_precision(folders: dict[str, list[Path]]) -> None:
+def test_the_recall_of_a_system_is_of_its_precision(folders: Folders) -> None:
     """What the head selects that decoding asks, at a threshold between its logits in fp32 and in bf16."""
-    model, _, _ = load_model(folders["train"][0])
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    model = step_files.model_of(folders)
+    subwords = step_files.subwords_of(folders)
     source = source_batch([subwords.encode(SEGMENTS[0]["source"])], torch.device("cpu"))
     with torch.inference_mode():
         exact = model.nvs_logits(model.encode(source))[0]
@@ -265,7 +262,7 @@ def test_the_recall_of_a_system_is_of_its_precision(folders: dict[str, list[Path
     assert size != metric(run(folders, nvs), "selected_size").value
 
 
-def test_the_full_vocabulary_reaches_everything(folders: dict[str, list[Path]]) -> None:
+def test_the_full_vocabulary_reaches_everything(folders: Folders) -> None:
     result = run(folders, {"kind": "full"})
     assert metric(result, "recall", "sentence").value == metric(result, "recall", "idiom").value == 1.0
     assert metric(result, "recall_macro", "idiom").value == 1.0
@@ -290,17 +287,13 @@ IDIOMS: list[dict[str, Any]] = [
 ]
 
 
-def test_the_macro_average_is_the_mean_over_distinct_idioms(
-    folders: dict[str, list[Path]], tmp_path: Path
-) -> None:
-    (tmp_path / "idioms").mkdir()
-    test_set = step_files.test_set_folder(tmp_path / "idioms", IDIOMS)
-    result = run({**folders, "test_set": [test_set]}, {"kind": "lexicon", "k": 2})
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+def test_the_macro_average_is_the_mean_over_distinct_idioms(folders: Folders) -> None:
+    result = run_on(folders, IDIOMS)
+    subwords = step_files.subwords_of(folders)
     reached: dict[str, int] = {"pass": 0, "cake": 0}
     possible: dict[str, int] = {"pass": 0, "cake": 0}
     for segment in IDIOMS:
-        ids = {EOS} | {t % subwords.size for s in subwords.encode(segment["source"]) for t in (s, s + 1)}
+        ids = allowed(subwords, segment["source"])
         for name in {idiom["name"] for idiom in segment["idioms"]}:
             spans = [idiom["target"] for idiom in segment["idioms"] if idiom["name"] == name]
             wanted = {
@@ -328,14 +321,12 @@ WORDS: list[dict[str, Any]] = [
 ]
 
 
-def test_idioms_are_asked_by_their_own_words(folders: dict[str, list[Path]], tmp_path: Path) -> None:
-    (tmp_path / "words").mkdir()
-    test_set = step_files.test_set_folder(tmp_path / "words", WORDS)
-    result = run({**folders, "test_set": [test_set]}, {"kind": "lexicon", "k": 2})
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+def test_idioms_are_asked_by_their_own_words(folders: Folders) -> None:
+    result = run_on(folders, WORDS)
+    subwords = step_files.subwords_of(folders)
     reached, possible = [], []
     for source, target in (("the cake", "the dog sat on the mat"), ("dog", "dog")):
-        ids = {EOS} | {t % subwords.size for s in subwords.encode(source) for t in (s, s + 1)}
+        ids = allowed(subwords, source)
         wanted = set(subwords.encode(target))
         reached.append(len(wanted & ids))
         possible.append(len(wanted))
@@ -349,8 +340,8 @@ def test_idioms_are_asked_by_their_own_words(folders: dict[str, list[Path]], tmp
     assert metric(result, "recall", "idiom").detail["unique_subwords"] != row.detail["unique_subwords"]
 
 
-def test_missed_subwords_are_listed_by_distinct_idiom(folders: dict[str, list[Path]], tmp_path: Path) -> None:
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+def test_missed_subwords_are_listed_by_distinct_idiom(folders: Folders) -> None:
+    subwords = step_files.subwords_of(folders)
     pairs = [
         ("dog", "dog"),
         ("the cake", "the dog sat on the mat"),
@@ -359,12 +350,10 @@ def test_missed_subwords_are_listed_by_distinct_idiom(folders: dict[str, list[Pa
     ]
     named = [{"name": s, "source": [], "target": [], "words": {"source": s, "target": t}} for s, t in pairs]
     segments = [{"source": "a", "reference": "the", "idioms": [idiom]} for idiom in [*named, *named]]
-    (tmp_path / "missed").mkdir()
-    test_set = step_files.test_set_folder(tmp_path / "missed", segments)
-    result = run({**folders, "test_set": [test_set]}, {"kind": "lexicon", "k": 2})
+    result = run_on(folders, segments)
     expected = []
     for source, target in pairs:
-        selected = {t % subwords.size for s in subwords.encode(source) for t in (s, s + 1)}
+        selected = allowed(subwords, source)
         ids = subwords.encode(target)
         absent = subwords.pieces([id_ for id_ in dict.fromkeys(ids) if id_ not in selected])
         idiom = {"source": source, "target": target, "subwords": subwords.pieces(ids), "missed": absent}
@@ -375,15 +364,12 @@ def test_missed_subwords_are_listed_by_distinct_idiom(folders: dict[str, list[Pa
     assert shown == {"count": len(expected), "of": len(pairs), "idioms": expected}
 
 
-def test_by_hand_which_subwords_a_lexicon_misses(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+def test_by_hand_which_subwords_a_lexicon_misses(folders: Folders) -> None:
     """Source subword s selects s alone at k = 1: what the idiom and its translation share is not missed."""
     words = {"source": "the cat", "target": "the mat"}
     idiom = {"name": "x", "source": [], "target": [], "words": words}
-    (tmp_path / "hand").mkdir()
-    segment = {"source": "a", "reference": "the", "idioms": [idiom]}
-    test_set = step_files.test_set_folder(tmp_path / "hand", [segment])
-    result = run({**folders, "test_set": [test_set]}, {"kind": "lexicon", "k": 1})
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    result = run_on(folders, [{"source": "a", "reference": "the", "idioms": [idiom]}], k=1)
+    subwords = step_files.subwords_of(folders)
     assert subwords.pieces(subwords.encode("the cat")) == ["▁the", "▁cat"]
     listed = {**words, "subwords": ["▁the", "▁m", "at"], "missed": ["▁m", "at"]}
     found = metric(result, "recall", "idiom_words").detail["missed"]
@@ -400,10 +386,8 @@ def test_those_that_miss_most_are_listed_in_order(lengths: list[int]) -> None:
     assert keys == every[:MAX_LISTED]
 
 
-def test_without_idioms_there_is_a_note_and_no_number(folders: dict[str, list[Path]], tmp_path: Path) -> None:
-    (tmp_path / "plain").mkdir()
-    plain = step_files.test_set_folder(tmp_path / "plain", SEGMENTS[1:])
-    result = run({**folders, "test_set": [plain]}, {"kind": "lexicon", "k": 1})
+def test_without_idioms_there_is_a_note_and_no_number(folders: Folders) -> None:
+    result = run_on(folders, SEGMENTS[1:], k=1)
     row = metric(result, "recall", "idiom")
     assert row.value is None
     assert row.note == "no segment of this test set has an annotated idiom"

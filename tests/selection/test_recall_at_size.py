@@ -11,12 +11,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from step_context import Context
+from step_files import Folders, metric
 
-from creamtea.contract.step import MetricRow, StepResult
+from creamtea.contract.step import StepResult
 from creamtea.methods.analyses.selections import RecallAtSize
-from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.interface import EOS
-from creamtea_workers.models.model import load_model
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection import recall
 from creamtea_workers.selection.aligner import Lexicon
@@ -41,24 +40,12 @@ SEGMENTS: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> dict[str, list[Path]]:
-    subwords = step_files.subwords_folder(tmp_path)
-    size = step_files.vocabulary_size(subwords)
-    return {
-        "test_set": [step_files.test_set_folder(tmp_path, SEGMENTS)],
-        "subwords": [subwords],
-        "train": [step_files.model_folder(tmp_path, size)],
-        "align": [step_files.lexicon_folder(tmp_path, size)],
-    }
+def folders(tmp_path: Path) -> Folders:
+    return step_files.input_folders(tmp_path, SEGMENTS)
 
 
-def run(folders: dict[str, list[Path]]) -> StepResult:
+def run(folders: Folders) -> StepResult:
     return Context(RecallAtSize.step, {"k": KS}, folders).run()
-
-
-def metric(result: StepResult, name: str, subject: str) -> MetricRow:
-    (row,) = [row for row in result.metrics if (row.name, row.subject) == (name, subject)]
-    return row
 
 
 def value(result: StepResult, name: str, subject: str) -> float:
@@ -69,16 +56,14 @@ def value(result: StepResult, name: str, subject: str) -> float:
 
 def test_thresholds_sizes_and_recalls_are_those_of_plain_loops(folders: dict[str, list[Path]]) -> None:
     result = run(folders)
-    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    subwords, model = step_files.subwords_of(folders), step_files.model_of(folders)
     lexicon = Lexicon.load(folders["align"][0] / "lexicon.npz")
-    model, _, _ = load_model(folders["train"][0])
     votes, chosen, wanted = [], {}, []
     for segment in SEGMENTS:
         source = subwords.encode(segment["source"])
         with torch.inference_mode():
-            votes.append(
-                model.nvs_logits(model.encode(source_batch([source], torch.device("cpu"))))[0].tolist()
-            )
+            memory = model.encode(source_batch([source], torch.device("cpu")))
+            votes.append(model.nvs_logits(memory)[0].tolist())
         for k in KS:
             chosen.setdefault(k, []).append(set(lexicon.select(source, k).tolist()))
         wanted.append(Reference.of(subwords, segment["reference"], segment["idioms"]))
@@ -117,8 +102,7 @@ def test_thresholds_sizes_and_recalls_are_those_of_plain_loops(folders: dict[str
 
 
 def test_without_idioms_there_is_a_note_and_no_number(folders: dict[str, list[Path]], tmp_path: Path) -> None:
-    (tmp_path / "plain").mkdir()
-    folders["test_set"] = [step_files.test_set_folder(tmp_path / "plain", SEGMENTS[2:])]
+    folders["test_set"] = [step_files.test_set_folder(tmp_path, SEGMENTS[2:], "plain")]
     result = run(folders)
     for scope in ("idiom", "idiom_macro", "idiom_words", "idiom_words_macro"):
         row = metric(result, "recall_difference", f"k=1/{scope}")
