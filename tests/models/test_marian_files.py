@@ -19,6 +19,7 @@ import pytest
 import sentencepiece
 import torch
 import yaml
+from broken_files import Change, Ran, linked, rewritten, written
 from marian_folders import SIDES, make_folder, random_weights
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
@@ -99,7 +100,14 @@ def save(path: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
     np.savez(path, **content, **{"special:model.yml": np.frombuffer(text, np.int8)})
 
 
-def make_marian(root: Path, **changes: Any) -> tuple[Path, Arrays, dict[str, Any]]:
+def stored(folder: Path) -> tuple[Arrays, dict[str, Any]]:
+    """Return the arrays and the settings of folder/model.npz."""
+    with np.load(folder / "model.npz") as file:
+        arrays = {name: file[name] for name in file.files}
+    return arrays, yaml.safe_load(arrays.pop("special:model.yml").tobytes().rstrip(b"\0"))
+
+
+def make_marian(root: Path, **changes: Any) -> Path:
     """Write root/hf, and of the same weights root/marian with model.npz, decoder.yml and vocabularies."""
     config = make_folder(root / "hf", **changes)
     folder = root / "marian"
@@ -111,12 +119,9 @@ def make_marian(root: Path, **changes: Any) -> tuple[Path, Arrays, dict[str, Any
         ids = {piece: id_ for piece, id_ in json.loads(own.read_text()).items() if piece != "<pad>"}
         names.append(f"{own.stem}.yml")
         (folder / names[-1]).write_text(yaml.safe_dump(ids, allow_unicode=True))
-    if not changes.get("separate_vocabs"):
-        names = ["vocab.yml"] * 2
     (folder / "decoder.yml").write_text(yaml.safe_dump({"models": ["model.npz"], "vocabs": names}))
-    arrays, settings = arrays_of(root / "hf", config), settings_of(config)
-    save(folder / "model.npz", arrays, settings)
-    return folder, arrays, settings
+    save(folder / "model.npz", arrays_of(root / "hf", config), settings_of(config))
+    return folder
 
 
 def save_bin(path: Path, arrays: Arrays, settings: dict[str, Any], bits: int) -> None:
@@ -161,12 +166,11 @@ def with_ssrus(arrays: Arrays, settings: dict[str, Any]) -> tuple[Arrays, dict[s
     return kept, {**settings, **recurrent, "transformer-ffn-activation": "relu"}
 
 
-def make_student(root: Path) -> tuple[Path, Arrays, dict[str, Any]]:
+def make_student(root: Path) -> Path:
     """Write what `make_marian` does, with SSRUs in the decoder, as students of Bergamot have them."""
-    folder, *given = make_marian(root)
-    arrays, settings = with_ssrus(*given)
-    save(folder / "model.npz", arrays, settings)
-    return folder, arrays, settings
+    folder = make_marian(root)
+    save(folder / "model.npz", *with_ssrus(*stored(folder)))
+    return folder
 
 
 def logits_of(arrays: Arrays, settings: dict[str, Any], source: list[int], target: list[int]) -> Array:
@@ -231,7 +235,7 @@ def logits_of(arrays: Arrays, settings: dict[str, Any], source: list[int], targe
 @torch.inference_mode()
 def test_logits_and_outputs_are_marians(tmp_path: Path, kind: str) -> None:
     make = make_student if kind == "student" else partial(make_marian, **KINDS[kind])
-    folder, arrays, settings = make(tmp_path)
+    folder = make(tmp_path)
     read = read_marian(folder / "model.npz")
     model, config, subwords = load_marian(read)
     assert ("SSRU" in config.architecture.describe()) == (kind == "student")
@@ -241,7 +245,7 @@ def test_logits_and_outputs_are_marians(tmp_path: Path, kind: str) -> None:
 
     def wanted(target: list[int]) -> Array:
         return logits_of(
-            *(arrays, settings), [of_source[id_] for id_ in [*source, EOS]], [theirs[id_] for id_ in target]
+            *stored(folder), [of_source[id_] for id_ in [*source, EOS]], [theirs[id_] for id_ in target]
         )
 
     target = [6, 9, 7, 12]
@@ -261,7 +265,7 @@ def test_logits_and_outputs_are_marians(tmp_path: Path, kind: str) -> None:
 @torch.inference_mode()
 def test_weights_are_those_of_the_marianmt_folder(tmp_path: Path, kind: str) -> None:
     """The two differ in vectors of positions alone: transformers has other rates than Marian."""
-    folder, _, _ = make_marian(tmp_path, **KINDS[kind])
+    folder = make_marian(tmp_path, **KINDS[kind])
     given = [load_marian(read_folder(tmp_path / "hf")), load_marian(read_marian(folder / "model.npz"))]
     lines = [*SIDES["source"], "the garden", "ж"]
     sources = [subwords.encode_lines(lines) for _, _, subwords in given]
@@ -271,7 +275,7 @@ def test_weights_are_those_of_the_marianmt_folder(tmp_path: Path, kind: str) -> 
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-def make_package(root: Path, name: str = "vocab.spm") -> tuple[Path, Arrays, dict[str, Any]]:
+def make_package(root: Path, name: str = "vocab.spm") -> Path:
     """Write root/hf, and root/marian with model.npz and one vocabulary of SentencePiece, whose ids are
     Marian's."""
     model = io.BytesIO()
@@ -294,14 +298,13 @@ def make_package(root: Path, name: str = "vocab.spm") -> tuple[Path, Arrays, dic
     folder = root / "marian"
     folder.mkdir()
     (folder / name).write_bytes(model.getvalue())
-    arrays, settings = arrays_of(root / "hf", config), settings_of(config)
-    save(folder / "model.npz", arrays, settings)
-    return folder, arrays, settings
+    save(folder / "model.npz", arrays_of(root / "hf", config), settings_of(config))
+    return folder
 
 
 def test_a_folder_with_a_vocabulary_of_sentencepiece(tmp_path: Path) -> None:
     """Marian's own SentencePiece vocabularies: one model segments both sides."""
-    folder, _, _ = make_package(tmp_path)
+    folder = make_package(tmp_path)
     params = {"marian": "model", "digest": read_marian(folder).digest}
     Context(IMPORT_MODEL, params, {}, tmp_path / "import", locations={"model": str(folder)}).run()
     imported = load_file(tmp_path / "import" / "model.safetensors")
@@ -356,14 +359,15 @@ const bytes = (name) => new Uint8Array(readFileSync(`${folder}/${name}`)).buffer
 def test_bin_files_translate_as_bergamot_does(tmp_path: Path, kind: str) -> None:
     """bergamot.json has the outputs of version 0.4.9 for these files, which ends a line sooner or later than
     we do; set CREAMTEA_BERGAMOT to ask it again. It quantises activations, too."""
-    folder, arrays, settings = make_package(tmp_path)
+    folder = make_package(tmp_path)
+    arrays, settings = stored(folder)
     if kind == "ssru":
         arrays, settings = with_ssrus(arrays, settings)
     for bits, precision in ((32, "float32"), (8, "int8shiftAll")):
         save_bin(folder / "model.bin", arrays, settings, bits)
-        stored = BERGAMOT[kind][precision]
+        outputs = BERGAMOT[kind][precision]
         if "CREAMTEA_BERGAMOT" in os.environ:
-            assert ask_bergamot(folder, "model.bin", precision) == stored
+            assert ask_bergamot(folder, "model.bin", precision) == outputs
         read = read_marian(folder / "model.bin")
         assert ("matrices of 8 bits" in read.note) == (bits == 8)
         model, config, subwords = load_marian(read)
@@ -372,7 +376,7 @@ def test_bin_files_translate_as_bergamot_does(tmp_path: Path, kind: str) -> None
             subwords.decode(output.hypothesis.tokens)
             for output in translator.translate(subwords.encode_lines(LINES))
         ]
-        theirs = [normalise(text) for text in stored]
+        theirs = [normalise(text) for text in outputs]
         known = [
             min(len(own), len(other), 10 if bits == 8 else 200)
             for own, other in zip(ours, theirs, strict=True)
@@ -383,11 +387,11 @@ def test_bin_files_translate_as_bergamot_does(tmp_path: Path, kind: str) -> None
 
 @pytest.mark.parametrize("bits", [8, 32])
 def test_a_bin_file_holds_the_weights_of_the_npz_file(tmp_path: Path, bits: int) -> None:
-    folder, arrays, settings = make_package(tmp_path, "vocab.ende.spm")
+    folder = make_package(tmp_path, "vocab.ende.spm")
     (folder / "lex.50.50.ende.s2t.bin").write_bytes(b"\xf5\x17\x34\x01\xd5\x48\x1a\xf1" + bytes(40))
     model, _, _ = load_marian(read_marian(folder))
+    save_bin(folder / "model.ende.bin", *stored(folder), bits)
     (folder / "model.npz").unlink()
-    save_bin(folder / "model.ende.bin", arrays, settings, bits)
     same, _, _ = load_marian(read_marian(folder))
     weights, others = model.state_dict(), same.state_dict()
     steps = {name: weight.abs().amax() / 127 for name, weight in weights.items()}
@@ -401,44 +405,27 @@ def test_a_bin_file_holds_the_weights_of_the_npz_file(tmp_path: Path, bits: int)
 # ---------------------------------------------------------------- what is refused
 
 
-def with_setting(**changes: Any) -> Callable[[Path, Arrays, dict[str, Any]], None]:
-    def change(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+def with_setting(**changes: Any) -> Change:
+    def change(folder: Path) -> None:
+        arrays, settings = stored(folder)
         named = {key.replace("_", "-"): value for key, value in changes.items()}
         save(folder / "model.npz", arrays, {**settings, **named})
 
     return change
 
 
-def with_array(**changes: Any) -> Callable[[Path, Arrays, dict[str, Any]], None]:
+def with_array(**changes: Any) -> Change:
     """`None` takes an array out."""
 
-    def change(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+    def change(folder: Path) -> None:
+        arrays, settings = stored(folder)
         kept = {name: values for name, values in {**arrays, **changes}.items() if values is not None}
         save(folder / "model.npz", kept, settings)
 
     return change
 
 
-class Ran:
-    """Writes a file if it is unpickled."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, ("touch ran",)
-
-
-def pickled(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
-    save(folder / "model.npz", {**arrays, "Wemb": np.array([Ran()], dtype=object)}, settings)
-
-
-def rewritten(change: Callable[[bytes], bytes]) -> Callable[[Path, Arrays, dict[str, Any]], None]:
-    def rewrite(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
-        path = folder / "model.npz"
-        path.write_bytes(change(path.read_bytes()))
-
-    return rewrite
-
-
-def huge(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+def huge(folder: Path) -> None:
     """50 GB of zeros in an array's header, of which the file has none."""
     with zipfile.ZipFile(folder / "model.npz", "a") as file, file.open("huge.npy", "w") as member:
         np.lib.format.write_array_header_1_0(
@@ -446,34 +433,25 @@ def huge(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
         )
 
 
-def compressed(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
-    """A few kilobytes that unpack to 50 MB."""
-    np.savez_compressed(folder / "model.npz", Wemb=np.zeros((12_500_000, 1), np.float32))
+def of_npz(change: Callable[[bytes], bytes]) -> Change:
+    return rewritten("model.npz", change)
 
 
-def renamed_vocabulary(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
-    (folder / "decoder.yml").write_text("vocabs: [vocab.fsv, vocab.fsv]\n")
-
-
-def outside(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
-    (folder / "decoder.yml").write_text("vocabs: [../hf/vocab.yml, vocab.yml]\n")
-
-
-def linked(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
-    (folder / "vocab.yml").rename(folder.parent / "outside.yml")
-    (folder / "vocab.yml").symlink_to(folder.parent / "outside.yml")
-
-
-def as_bin(change: Callable[[bytes], bytes]) -> Callable[[Path, Arrays, dict[str, Any]], None]:
-    def write(folder: Path, arrays: Arrays, settings: dict[str, Any]) -> None:
+def of_bin(change: Callable[[bytes], bytes]) -> Change:
+    def write(folder: Path) -> None:
+        save_bin(folder / "model.bin", *stored(folder), 8)
         (folder / "model.npz").unlink()
-        save_bin(folder / "model.bin", arrays, settings, 8)
-        (folder / "model.bin").write_bytes(change((folder / "model.bin").read_bytes()))
+        rewritten("model.bin", change)(folder)
 
     return write
 
 
-HOSTILE: dict[str, tuple[Callable[[Path, Arrays, dict[str, Any]], None], str]] = {
+def saved(**arrays: Any) -> Change:
+    return lambda folder: np.savez(folder / "model.npz", **arrays)
+
+
+DAMAGED = "damaged, cut off, or not a model"
+HOSTILE: dict[str, tuple[Change, str]] = {
     "an RNN": (with_setting(type="s2s"), r'type "s2s" in model\.npz, a part that does not map'),
     "GRUs": (with_setting(transformer_decoder_autoreg="rnn"), 'dec-cell "gru" in .* not map'),
     "averages": (
@@ -483,7 +461,9 @@ HOSTILE: dict[str, tuple[Callable[[Path, Arrays, dict[str, Any]], None], str]] =
     "a final norm": (with_setting(transformer_postprocess_top="n"), 'transformer-postprocess-top "n" .* not'),
     "an activation": (with_setting(transformer_ffn_activation="prelu"), "ffn-activation .* not map"),
     "factors": (with_setting(lemma_dim_emb=8), "lemma-dim-emb 8 .* not map"),
-    "a factored vocabulary": (renamed_vocabulary, r"vocab\.fsv.* in decoder\.yml, a part that does not map"),
+    "a factored vocabulary": (
+        written("decoder.yml", b"vocabs: [vocab.fsv, vocab.fsv]"), r"vocab\.fsv.* in decoder\.yml, a part",
+    ),
     "slopes instead of positions": (with_setting(transformer_attention_mask="alibi"), 'mask "alibi" .* not'),
     "trained positions": (with_setting(transformer_train_position_embeddings=True), "embeddings true"),
     "tied layers": (with_setting(transformer_tied_layers=[1, 1]), "transformer-tied-layers a list of 2"),
@@ -497,54 +477,63 @@ HOSTILE: dict[str, tuple[Callable[[Path, Arrays, dict[str, Any]], None], str]] =
     ),
     "another vocabulary": (with_array(Wemb=np.zeros((9, 16), np.float32)), "Wemb in .* is 9 × 16; allowed"),
     "int8": (with_array(Wemb=np.zeros((9, 16), np.int8)), "Wemb in .* has numbers of type int8"),
-    "pickled objects": (pickled, "Wemb in .* holds pickled objects, which can run programs"),
-    "cut off": (rewritten(lambda content: content[:-200]), "damaged, cut off, or not a model"),
+    "pickled objects": (
+        with_array(Wemb=np.array([Ran()], dtype=object)),
+        "Wemb in .* holds pickled objects, which can run programs",
+    ),
+    "cut off": (of_npz(lambda content: content[:-200]), DAMAGED),
     "its middle changed": (
-        rewritten(lambda content: content.replace(b"NUMPY", b"numpy")),
-        "damaged, cut off, or not a model",
+        of_npz(lambda content: content.replace(b"NUMPY", b"numpy")),
+        DAMAGED,
     ),
-    "a text": (rewritten(lambda content: b"hello"), "damaged, cut off, or not a model"),
-    "50 GB declared": (huge, "damaged, cut off, or not a model"),
-    "compressed": (compressed, r"declares 50,0[\d,]+ bytes of arrays and has"),
-    "no settings": (
-        lambda folder, arrays, _: np.savez(folder / "model.npz", **arrays), "no readable special:model",
+    "a text": (of_npz(lambda content: b"hello"), DAMAGED),
+    "50 GB declared": (huge, DAMAGED),
+    "compressed": (
+        lambda folder: np.savez_compressed(folder / "model.npz", Wemb=np.zeros((12_500_000, 1), np.float32)),
+        r"declares 50,0[\d,]+ bytes of arrays and has",
     ),
+    "no settings": (saved(Wemb=np.zeros(1, np.float32)), "no readable special:model"),
     "settings that are no YAML": (
-        lambda folder, arrays, _: np.savez(
-            folder / "model.npz", **{"special:model.yml": np.frombuffer(b"[\0", np.int8)}
-        ),
-        "is not YAML with keys and values",
+        saved(**{"special:model.yml": np.frombuffer(b"[\0", np.int8)}), "is not YAML with keys and values",
     ),
     "two models": (
-        lambda folder, arrays, _: shutil.copyfile(folder / "model.npz", folder / "b.npz"),
+        lambda folder: shutil.copyfile(folder / "model.npz", folder / "b.npz"),
         r"2 models in .*: b\.npz, model\.npz",
     ),
-    "a cut .bin file": (as_bin(lambda content: content[:-1]), "damaged, cut off, or not a model"),
+    "a cut .bin file": (of_bin(lambda content: content[:-1]), DAMAGED),
     "a .bin file of 2⁶⁰ arrays": (
-        as_bin(lambda content: content[:8] + bytes([*[255] * 7, 15]) + content[16:]),
-        "damaged, cut off, or not a model",
+        of_bin(lambda content: content[:8] + bytes([*[255] * 7, 15]) + content[16:]),
+        DAMAGED,
     ),
     "50 GB in a .bin file": (  # the shape of the last array
-        as_bin(lambda content: content.replace(struct.pack("<2i", 24, 16), struct.pack("<2i", 1 << 29, 24))),
-        "damaged, cut off, or not a model",
+        of_bin(lambda content: content.replace(struct.pack("<2i", 24, 16), struct.pack("<2i", 1 << 29, 24))),
+        DAMAGED,
     ),
     "packed for a processor": (
-        as_bin(lambda content: content.replace(struct.pack("<Q", 0x4101), struct.pack("<Q", 0x1801), 1)),
+        of_bin(lambda content: content.replace(struct.pack("<Q", 0x4101), struct.pack("<Q", 0x1801), 1)),
         "type 0x1801, packed for .* gemm type float32 or intgemm8",
     ),
-    "a .bin file that is none": (as_bin(lambda content: b"\x80\x04" + content), "no config.json in"),
-    "a vocabulary elsewhere": (outside, "in decoder.yml, a part that does not map"),
-    "a link out of the folder": (linked, "a link that leads out of the folder"),
+    "a .bin file that is none": (of_bin(lambda content: b"\x80\x04" + content), "no config.json in"),
+    "a vocabulary elsewhere": (
+        written("decoder.yml", b"vocabs: [../hf/vocab.yml, vocab.yml]"), "in decoder.yml, a part that",
+    ),
+    "a link out of the folder": (linked("vocab.yml"), "a link that leads out of the folder"),
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_marian(tmp_path_factory.mktemp("original"))
 
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_files_and_what_does_not_map_have_one_message_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    folder = shutil.copytree(original, tmp_path / "marian")
     change, message = HOSTILE[case]
-    change(*make_marian(tmp_path))
+    change(folder)
     with pytest.raises(UnusableModel, match=message):
-        read_marian(tmp_path / "marian")
+        read_marian(folder)
     assert not Path("ran").exists()

@@ -1,60 +1,28 @@
-"""The recurrent model: attention and gate step by step, searches, padding, and what it cannot be built of."""
+"""The recurrent model: attention and gate step by step, padding, and what it cannot be built of."""
 
 import math
-import random
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from forced_scores import forced_scores
+from architectures import ARCHITECTURES, SOURCES, VOCABULARY, encoded, random_model
 from torch import Tensor
 
 from creamtea.errors import StepError
 from creamtea.methods.architectures import RnnArchitecture
+from creamtea.methods.objectives import Entmax
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import BOS, EOS, UNK
-from creamtea_workers.models.model import ModelConfig, build_model
 from creamtea_workers.models.rnn import Rnn, RnnMemory, moved_up
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.exact import ExactSearch, SearchBudget
-from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator, source_batch
 from creamtea_workers.selection.tables import FullSelector
 
-SMALL = {"kind": "rnn", "layers": 2, "width": 6, "embedding": 5, "language_embedding": 2, "dropout": 0.0}
-# ids 4, 5, 6 are a language and two tags; letters begin at 7
-SOURCES = [[4, 7, 8, 9, 5, 6], [4, 10], [4, 8, 8, 8, 8, 8, 6], []]
-TARGETS = 9
-KINDS = {
-    "softmax": {"attention": "softmax"},
-    "entmax": {},
-    "gated": {"gated": True},
-    "sparsemax": {"gated": True, "attention": "sparsemax", "layers": 1},
-}
-
-
-def config(**changes: Any) -> ModelConfig:
-    parts = {"objective": {"kind": "entmax", "alpha": 1.5}, "nvs": None, "vocabulary_size": TARGETS}
-    source = {"size": 11, "bracketed": 3}
-    return ModelConfig.model_validate(
-        {**parts, "architecture": {**SMALL, **changes}, "source_vocabulary": source}
-    )
-
-
-def rnn(**changes: Any) -> Rnn:
-    torch.manual_seed(4)
-    model = build_model(config(**changes))
-    assert isinstance(model, Rnn)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.mul_(2.0)  # so that attention is not nearly even
-    return model.eval()
-
-
-def encoded(model: Rnn, sources: list[list[int]] = SOURCES) -> Any:
-    return model.encode(source_batch(sources, torch.device("cpu")))
+KINDS = {name: params for name, params in ARCHITECTURES.items() if params.get("kind") == "rnn"}
+GATED = KINDS["rnn, gated"]
+every_kind = pytest.mark.parametrize("architecture", KINDS.values(), ids=KINDS)
 
 
 # ---------------------------------------------------------------- by hand
@@ -102,9 +70,7 @@ def plain_encoder(w: dict[str, Any], name: str, rows: Any, layers: int, width: i
     for layer in range(layers):
         both = []
         for end, order in (("", range(len(rows))), ("_reverse", reversed(range(len(rows))))):
-            weights = [
-                w[f"{name}.{part}_l{layer}{end}"] for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            ]
+            weights = [w[f"{name}.{part}_l{layer}{end}"] for part in LSTM]
             h = c = np.zeros(width)
             outputs: dict[int, Any] = {}
             for place in order:
@@ -134,9 +100,7 @@ def plain_model(model: Rnn, size: RnnArchitecture, source: list[int], target_in:
     for id_ in target_in:
         x = np.concatenate([w["embedding.weight"][id_], feed])
         for layer in range(size.layers):
-            weights = [
-                w[f"decoder.{layer}.{part}"] for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            ]
+            weights = [w[f"decoder.{layer}.{part}"] for part in LSTM]
             states[layer] = lstm(x, *states[layer], weights)
             x = states[layer][0]
         hidden, contexts = [], []
@@ -152,87 +116,22 @@ def plain_model(model: Rnn, size: RnnArchitecture, source: list[int], target_in:
     return np.stack(found)
 
 
-@pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
+@every_kind
 @torch.inference_mode()
-def test_step_by_step(changes: dict[str, Any]) -> None:
-    model = rnn(**changes)
-    target_in = [BOS, 5, 8, 4]
-    memory = encoded(model)
-    hidden = model.decode(memory, torch.tensor([target_in] * len(SOURCES)))
-    size = config(**changes).architecture
-    assert isinstance(size, RnnArchitecture)
+def test_step_by_step(architecture: dict[str, Any]) -> None:
+    model, target_in = random_model(architecture), [BOS, 5, 8, 4]
+    hidden = model.decode(encoded(model), torch.tensor([target_in] * len(SOURCES)))
+    size = RnnArchitecture.model_validate(architecture)
     for row, source in zip(hidden, SOURCES, strict=True):
         wanted = plain_model(model, size, source, target_in)
         np.testing.assert_allclose(row.numpy(), wanted, atol=2e-5)
 
 
-# ---------------------------------------------------------------- incremental decoding
-
-
-@pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
-@torch.inference_mode()
-def test_steps_are_teacher_forcing_whatever_the_rows(changes: dict[str, Any]) -> None:
-    model = rnn(**changes)
-    memory = encoded(model)
-    state = model.start(memory, 4)
-    model.step(torch.tensor([BOS] * 4), state)
-    state.reorder(torch.tensor([2, 2, 0]))
-    model.step(torch.tensor([4, 5, 6]), state)
-    state.reorder(torch.tensor([1, 0, 2]))
-    hidden = model.step(torch.tensor([7, 8, 4]), state)
-    for row, (sentence, prefix) in enumerate([(2, [5, 7]), (2, [4, 8]), (0, [6, 4])]):
-        forced = model.decode(memory.select(torch.tensor([sentence])), torch.tensor([[BOS, *prefix]]))
-        torch.testing.assert_close(hidden[row], forced[0, -1], atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
-@torch.inference_mode()
-def test_nodes_in_any_order_are_teacher_forcing(changes: dict[str, Any]) -> None:
-    model, draw = rnn(**changes), random.Random(1)
-    memory = encoded(model)
-    tree = model.start_tree(memory, 5)
-    known: dict[int, tuple[int, list[int]]] = {n: (n, []) for n in range(len(SOURCES))}
-    for _ in range(20):
-        ready = [node for node, (_, prefix) in known.items() if len(prefix) < 5]
-        parents = draw.choices(ready, k=draw.randint(2, 6))
-        tokens = [draw.randrange(4, TARGETS) if known[parent][1] else BOS for parent in parents]
-        hidden, nodes = model.step_tree(torch.tensor(tokens), torch.tensor(parents), tree)
-        for row, node, parent, token in zip(hidden, nodes, parents, tokens, strict=True):
-            sentence, prefix = known[parent]
-            known[node] = (sentence, [*prefix, token])
-            forced = model.decode(memory.select(torch.tensor([sentence])), torch.tensor([[*prefix, token]]))
-            torch.testing.assert_close(row, forced[0, -1], atol=1e-5, rtol=1e-5)
-        gone = draw.sample(sorted(set(known) - set(range(len(SOURCES)))), k=len(known) // 5)
-        tree.free(gone)
-        known = {node: entry for node, entry in known.items() if node not in gone}
-    full = next(node for node, (_, prefix) in known.items() if len(prefix) == 5)
-    with pytest.raises(ValueError, match="no room"):
-        model.step_tree(torch.tensor([BOS]), torch.tensor([full]), tree)
-
-
-def translator(model: Any, search: Any) -> Translator:
-    return Translator(model, build_objective(config().objective), FullSelector(), search)
-
-
-@pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
-def test_searches_agree_and_score_as_the_scorer(changes: dict[str, Any]) -> None:
-    model = rnn(**changes)
-    best = [translation.hypothesis for translation in translator(model, GreedySearch()).translate(SOURCES)]
-    beam = [translation.hypothesis for translation in translator(model, BeamSearch(4)).translate(SOURCES)]
-    exact = ExactSearch(SearchBudget(300), beam=4)
-    proved = [translation.hypothesis for translation in translator(model, exact).translate(SOURCES)]
-    for found in (best, beam, proved):
-        scores = forced_scores(translator(model, GreedySearch()), SOURCES, found)
-        assert [hypothesis.score for hypothesis in found] == pytest.approx(scores, abs=1e-4)
-    for at_best, by_beam in zip(proved, beam, strict=True):
-        assert not by_beam.finished or at_best.score >= by_beam.score - 1e-6
-
-
-@pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
+@every_kind
 def test_the_kept_attention_is_what_the_attentions_weigh_by(
-    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    architecture: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = rnn(**changes)
+    model = random_model(architecture)
     attentions: list[Any] = list(model.attentions)
     seen: list[Tensor] = []
     for attention in attentions:
@@ -241,7 +140,7 @@ def test_the_kept_attention_is_what_the_attentions_weigh_by(
             attention, "weights", lambda scores, plain=plain: (seen.append(plain(scores)), seen[-1])[1]
         )
     with torch.inference_mode():
-        memory = model.encode(source_batch(SOURCES, torch.device("cpu")))
+        memory = encoded(model)
         state = model.start(memory, 4)
         state.keeps_attention = True
         for token in (BOS, 5, 6):
@@ -253,34 +152,22 @@ def test_the_kept_attention_is_what_the_attentions_weigh_by(
             assert not state.attention[~memory.mask].any()
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
-@pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
-def test_batch_mates_change_nothing(changes: dict[str, Any], precision: Any) -> None:
-    model = prepare(rnn(**changes), precision)
-    system = translator(model, BeamSearch(3))
-    together = system.translate(SOURCES)
-    alone = [system.translate([source])[0] for source in SOURCES]
-    if precision == "fp32":
-        assert [t.hypothesis.tokens for t in together] == [t.hypothesis.tokens for t in alone]
-    assert all(math.isfinite(t.hypothesis.score) for t in together)
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+@every_kind
+def test_it_decodes_in_less_precision(architecture: dict[str, Any], precision: Any) -> None:
+    model = prepare(random_model(architecture), precision)
+    objective = build_objective(Entmax(kind="entmax"))
+    for translation in Translator(model, objective, FullSelector(), BeamSearch(3)).translate(SOURCES):
+        assert math.isfinite(translation.hypothesis.score)
 
 
 # ---------------------------------------------------------------- the parts
 
 
-def test_padding_gets_no_weight_and_no_gradient() -> None:
-    model = rnn().train()
-    memory = encoded(model)
-    memory.hidden.retain_grad()
-    model.decode(memory, torch.tensor([[BOS, 5]] * len(SOURCES))).sum().backward()
-    assert memory.hidden.grad[~memory.mask].abs().sum() == 0
-    assert all(torch.isfinite(weight.grad).all() for weight in model.parameters() if weight.grad is not None)
-
-
-@pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
-def test_more_padding_changes_nothing(changes: dict[str, Any]) -> None:
+@every_kind
+def test_more_padding_changes_nothing(architecture: dict[str, Any]) -> None:
     """A GPU's recordings pad, so that there are fewer shapes."""
-    model = rnn(**changes)
+    model = random_model(architecture)
     target_in = torch.tensor([[BOS, 5, 6]] * len(SOURCES))
     memory = encoded(model)
     padded = memory.padded(5)
@@ -291,7 +178,7 @@ def test_more_padding_changes_nothing(changes: dict[str, Any]) -> None:
 
 
 def test_all_weights_of_the_decoder_are_recorded() -> None:
-    model = rnn(gated=True)
+    model = random_model(GATED)
     memory = encoded(model)
     hidden = RnnMemory(memory.hidden.detach(), memory.mask, memory.first)
     model.unrolled(hidden, torch.randn(len(SOURCES), 3, 5)).sum().backward()
@@ -300,7 +187,7 @@ def test_all_weights_of_the_decoder_are_recorded() -> None:
 
 
 def test_lemma_and_tags_are_taken_apart() -> None:
-    model = rnn(gated=True)
+    model = random_model(GATED)
     lemma, tags = model.parts(source_batch(SOURCES, torch.device("cpu")))
     shown = lemma.tolist()
     assert shown == [[4, 7, 8, 9, 3, 0, 0], [4, 10, 3, 0, 0, 0, 0], [4, 8, 8, 8, 8, 8, 3], [3, *[0] * 6]]
@@ -308,7 +195,7 @@ def test_lemma_and_tags_are_taken_apart() -> None:
 
 
 def test_unknown_letters_are_of_the_lemma_and_unknown_tags_of_the_tags() -> None:
-    lemma, tags = rnn(gated=True).parts(source_batch([[4, 7, UNK, 5, UNK, 6]], torch.device("cpu")))
+    lemma, tags = random_model(GATED).parts(source_batch([[4, 7, UNK, 5, UNK, 6]], torch.device("cpu")))
     assert (lemma.tolist(), tags.tolist()) == ([[4, 7, UNK, 3]], [[5, UNK, 6, 3]])
 
 
@@ -319,21 +206,17 @@ def test_moved_up_keeps_the_order() -> None:
 
 
 def test_a_gate_needs_symbols_of_tags() -> None:
-    parts = {"objective": {"kind": "softmax"}, "nvs": None, "vocabulary_size": TARGETS}
-    joint = ModelConfig.model_validate({**parts, "architecture": {**SMALL, "gated": True}})
     with pytest.raises(StepError, match="subwords of kind characters"):
-        build_model(joint)
+        random_model(GATED, source_vocabulary=None)
 
 
 def test_a_joint_vocabulary_and_a_head() -> None:
-    parts = {"objective": {"kind": "softmax"}, "nvs": {}, "vocabulary_size": 12}
-    model = build_model(ModelConfig.model_validate({**parts, "architecture": SMALL})).eval()
-    memory = model.encode(source_batch(SOURCES, torch.device("cpu")))
-    assert model.nvs_logits(memory).shape == (4, 12)
+    model = random_model(KINDS["rnn"], source_vocabulary=None)
+    assert model.nvs_logits(encoded(model)).shape == (4, VOCABULARY)
 
 
 def test_dropout_only_while_training() -> None:
-    model = rnn(dropout=0.5)
+    model = random_model({**KINDS["rnn"], "dropout": 0.5})
     target_in = torch.tensor([[BOS, 5]] * len(SOURCES))
     first = model.decode(encoded(model), target_in)
     assert torch.equal(first, model.decode(encoded(model), target_in))

@@ -6,15 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from creamtea.methods.architectures import SsruArchitecture
-from creamtea.methods.objectives import Softmax
-from creamtea_workers.models.interface import BOS
 from creamtea_workers.models.state import RecurrentState
-from creamtea_workers.models.transformer import Recurrence, Ssru, Transformer
-from creamtea_workers.objectives import build_objective
-from creamtea_workers.search.base import SearchInput
-from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.output import output_layer
+from creamtea_workers.models.transformer import Recurrence, Ssru
 
 WIDTH = 6
 
@@ -84,37 +77,3 @@ def test_every_parameter_learns_under_autocast() -> None:
         unit.over_prefix(x).sum().backward()
     for leaf in (x, *unit.parameters()):
         assert leaf.grad.abs().sum() > 0
-
-
-@torch.inference_mode()
-def test_beam_search_finds_what_teacher_forcing_ranks_first() -> None:
-    """As wide as every hypothesis of up to three subwords, a beam finds the best of all."""
-    torch.manual_seed(4)
-    size = SsruArchitecture(
-        encoder_layers=1, decoder_layers=2, width=8, heads=2, feed_forward=16, dropout=0.0
-    )
-    vocabulary, eos, limit = 7, 3, 3
-    model = Transformer(vocabulary, size).eval()
-    objective = build_objective(Softmax(kind="softmax"))
-    memory = model.encode(torch.tensor([[5, 6, eos], [4, 4, eos]]))
-    batch = SearchInput(model, objective, memory, output_layer(model, None), [limit, limit])
-    found = BeamSearch(width=60)(batch)
-    for sentence, hypothesis in enumerate(found):
-        one = memory.select(torch.tensor([sentence]))
-        scores = dict(hypotheses(model, objective, one, limit, vocabulary, eos))
-        best = max(scores, key=lambda tokens: scores[tokens])
-        assert (*hypothesis.tokens, eos) == best
-        assert hypothesis.score == pytest.approx(scores[best], abs=1e-5)
-
-
-def hypotheses(model, objective, memory, limit, vocabulary, eos):  # type: ignore[no-untyped-def]
-    """(tokens with eos, log score) of every finished hypothesis of one sentence."""
-    open_: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
-    for _ in range(limit):
-        longer = []
-        for tokens, score in open_:
-            hidden = model.decode(memory, torch.tensor([[BOS, *tokens]]))[0, -1]
-            steps = objective.log_scores(hidden @ model.output_weight.T + model.output_bias).tolist()
-            yield (*tokens, eos), score + steps[eos]
-            longer += [((*tokens, w), score + steps[w]) for w in range(vocabulary) if w != eos]
-        open_ = longer

@@ -1,16 +1,18 @@
-"""The model with either decoder: incremental against teacher-forced decoding, padding, reordering."""
+"""Models of Transformer layers: attention, norms, dropout, sizes, files. What all models promise to search is
+in test_interface.py."""
 
 import math
 from pathlib import Path
 from typing import Any
 
 import pytest
+import step_files
 import torch
+from architectures import ARCHITECTURES, LAYERS, MARIAN, OTHERS, SOURCE
 from torch import Tensor
 
 from creamtea.errors import StepError
-from creamtea.methods.architectures import Layered, Nvs, SsruArchitecture, TransformerArchitecture
-from creamtea.methods.objectives import Scones, Softmax
+from creamtea.methods.architectures import Layered, SsruArchitecture, TransformerArchitecture
 from creamtea_workers.models.interface import BOS, EOS, PAD, AttentiveState, output_logits
 from creamtea_workers.models.layers import CrossAttention, Dropout, PositionTable
 from creamtea_workers.models.model import ModelConfig, build_model, load_model, save_model
@@ -18,28 +20,8 @@ from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
 
 VOCABULARY = 40
-SIZES = {
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "width": 16,
-    "heads": 4,
-    "feed_forward": 24,
-    "dropout": 0.1,
-}
+SIZES = {**LAYERS, "dropout": 0.1}
 SIZE = TransformerArchitecture.model_validate(SIZES)
-
-
-MARIAN = {"norm": "post", "activation": "silu", "positions": "halves", "scale_embeddings": False}
-OTHERS = {"activation": "gelu", "positions": "learned", "max_positions": 64, "tied_embeddings": "none"}
-KINDS = [
-    (TransformerArchitecture, {}),
-    (TransformerArchitecture, MARIAN),
-    (TransformerArchitecture, OTHERS),
-    (SsruArchitecture, {}),
-    (SsruArchitecture, {"norm": "post", "tied_embeddings": "target"}),
-    (TransformerArchitecture, {"attention": "entmax"}),
-    (SsruArchitecture, {"attention": "sparsemax"}),
-]
 ALPHAS = {"softmax": 1.0, "entmax": 1.5, "sparsemax": 2.0}
 
 
@@ -56,11 +38,12 @@ def alpha_entmax(scores: Tensor, alpha: float) -> Tensor:
     return (z - low).clamp(min=0).pow(1 / (alpha - 1))
 
 
-@pytest.fixture(params=KINDS)
+LAYERED = {name: params for name, params in ARCHITECTURES.items() if params.get("kind") != "rnn"}
+
+
+@pytest.fixture(params=LAYERED.values(), ids=LAYERED)
 def model(request: pytest.FixtureRequest) -> Transformer:
-    torch.manual_seed(1)
-    kind, settings = request.param
-    return Transformer(VOCABULARY, kind.model_validate({**SIZES, **settings}), Nvs()).eval()
+    return step_files.random_model(VOCABULARY, architecture=request.param)
 
 
 def sources(*lengths: int) -> Tensor:
@@ -100,73 +83,6 @@ def prefixes(rows: int, length: int) -> Tensor:
 
 
 @torch.no_grad()
-def test_steps_equal_teacher_forcing_at_every_position(model: Transformer) -> None:
-    memory = model.encode(sources(7, 3, 5))
-    target = prefixes(3, 40)  # the cache grows twice
-    expected = model.decode(memory, target)
-    state = model.start(memory, 40)
-    for position in range(40):
-        hidden = model.step(target[:, position], state)
-        torch.testing.assert_close(hidden, expected[:, position], atol=1e-5, rtol=1e-5)
-
-
-@torch.no_grad()
-def test_a_position_does_not_see_later_ones(model: Transformer) -> None:
-    memory = model.encode(sources(6))
-    first, second = prefixes(1, 8), prefixes(1, 8)
-    second[:, :5] = first[:, :5]
-    a, b = model.decode(memory, first), model.decode(memory, second)
-    torch.testing.assert_close(a[:, :5], b[:, :5])
-    assert not torch.allclose(a[:, 5:], b[:, 5:])
-
-
-@torch.no_grad()
-def test_a_sentence_does_not_see_its_batch(model: Transformer) -> None:
-    source, target = sources(4, 9, 2, 6), prefixes(4, 5)
-    memory = model.encode(source)
-    together, votes = model.decode(memory, target), model.nvs_logits(memory)
-    for row, length in enumerate((4, 9, 2, 6)):
-        alone = model.encode(source[row : row + 1, :length])
-        torch.testing.assert_close(
-            model.decode(alone, target[row : row + 1])[0], together[row], atol=1e-5, rtol=1e-5
-        )
-        torch.testing.assert_close(model.nvs_logits(alone)[0], votes[row], atol=1e-5, rtol=1e-5)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("rows", [[0, 0, 1, 1, 2, 2], [2, 1], [1, 1, 1, 0]])
-def test_reordered_rows_continue_as_the_rows_they_copy(model: Transformer, rows: list[int]) -> None:
-    memory, target = model.encode(sources(4, 6, 3)), prefixes(3, 4)
-    state = model.start(memory, 10)
-    for position in range(4):
-        model.step(target[:, position], state)
-    order = torch.tensor(rows)
-    state.reorder(order)
-    following = torch.randint(4, VOCABULARY, (len(rows), 3))
-    copied = torch.cat((target[order], following), 1)
-    expected = model.decode(memory.select(order), copied)
-    for position in range(4, 7):
-        hidden = model.step(copied[:, position], state)
-        torch.testing.assert_close(hidden, expected[:, position], atol=1e-5, rtol=1e-5)
-
-
-@torch.no_grad()
-def test_beams_that_move_within_their_sentence(model: Transformer) -> None:
-    memory = model.encode(sources(4, 6))
-    state = model.start(memory, 10)
-    state.reorder(torch.tensor([0, 0, 1, 1]))
-    ids = torch.full((4, 1), BOS)
-    for rows in ([1, 0, 3, 2], [0, 0, 3, 3], [1, 1, 2, 3]):
-        model.step(ids[:, -1], state)
-        order = torch.tensor(rows)
-        state.reorder(order)
-        ids = torch.cat((ids[order], torch.randint(4, VOCABULARY, (4, 1))), 1)
-    hidden = model.step(ids[:, -1], state)
-    expected = model.decode(memory.select(torch.tensor([0, 0, 1, 1])), ids)[:, -1]
-    torch.testing.assert_close(hidden, expected, atol=1e-5, rtol=1e-5)
-
-
-@torch.no_grad()
 def test_the_beams_of_one_sentence_share_its_keys_and_values(
     model: Transformer, request: pytest.FixtureRequest
 ) -> None:
@@ -195,26 +111,17 @@ def test_a_full_cache_refuses_another_step() -> None:
         model.step(torch.tensor([BOS]), state)
 
 
-def test_embeddings_are_tied_and_every_parameter_learns(model: Transformer) -> None:
-    assert (model.output_weight is model.embedding.weight) == (model.size.tied_embeddings != "none")
-    hidden = model.decode(memory := model.encode(sources(5, 4)), prefixes(2, 3))
-    (output_logits(model, hidden).square().mean() + model.nvs_logits(memory).square().mean()).backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
-
-
-def test_dropout_of_nearly_everything_keeps_one_in_256() -> None:
-    y = Dropout(0.999)(torch.ones(300000))
-    assert set(y.unique().tolist()) == {0.0, 256.0}
-    assert y.mean().item() == pytest.approx(1.0, abs=0.2)
-
-
-def test_dropout_keeps_the_share_and_the_mean() -> None:
+@pytest.mark.parametrize(
+    ("rate", "dropped", "rough"),
+    [(0.1, 26 / 256, 3e-3), (0.999, 255 / 256, 0.2)],  # of nearly everything one in 256 is kept
+)
+def test_dropout_keeps_the_share_and_the_mean(rate: float, dropped: float, rough: float) -> None:
     torch.manual_seed(1)
-    dropout = Dropout(0.1)
-    x = torch.ones(1001, 333)
+    dropout, x = Dropout(rate), torch.ones(1001, 333)
     y = dropout(x)
-    assert (y == 0).float().mean().item() == pytest.approx(26 / 256, abs=2e-3)
-    assert y.mean().item() == pytest.approx(1.0, abs=3e-3)
+    assert y.unique().tolist() == pytest.approx([0.0, 1 / (1 - dropped)])
+    assert (y == 0).float().mean().item() == pytest.approx(dropped, abs=2e-3)
+    assert y.mean().item() == pytest.approx(1.0, abs=rough)
     assert torch.equal(dropout.eval()(x), x)
 
 
@@ -273,30 +180,9 @@ def test_positions_beyond_the_table_continue_it() -> None:
     torch.testing.assert_close(late[10, 1::2], (260 * rate).cos(), atol=1e-4, rtol=0)
 
 
-def test_a_saved_model_comes_back_ready_for_inference(tmp_path: object) -> None:
-    given = ModelConfig(
-        objective=Scones(kind="scones", alpha=0.5),
-        architecture=SIZE,
-        nvs=Nvs(positive_weight=10.0),
-        vocabulary_size=VOCABULARY,
-    )
-    model = build_model(given)
-    save_model(tmp_path, model, given)
-    loaded, objective, config = load_model(tmp_path)
-    assert not loaded.training
-    assert objective.alpha == 0.5
-    assert config == given
-    for name, value in model.state_dict().items():
-        assert torch.equal(value, loaded.state_dict()[name]), name
-
-
 def test_heads_that_do_not_divide_the_width() -> None:
-    size = TransformerArchitecture(width=16, heads=3)
-    config = ModelConfig(
-        objective=Softmax(kind="softmax"), architecture=size, nvs=None, vocabulary_size=VOCABULARY
-    )
     with pytest.raises(StepError, match=r"architecture\.width 16 is not a multiple of architecture\.heads 3"):
-        build_model(config)
+        build_model(step_files.model_config(VOCABULARY, architecture={"width": 16, "heads": 3}))
 
 
 def test_a_model_without_a_head_has_no_nvs_logits() -> None:
@@ -319,9 +205,7 @@ def test_a_model_without_a_head_has_no_nvs_logits() -> None:
 )
 def test_logits_start_as_large_as_the_objective_can_use(objective: dict[str, Any], deviation: float) -> None:
     torch.manual_seed(1)
-    config = ModelConfig.model_validate(
-        {"architecture": {"width": 64}, "nvs": None, "objective": objective, "vocabulary_size": 2000}
-    )
+    config = step_files.model_config(2000, architecture={"width": 64}, nvs=None, objective=objective)
     model = build_model(config).eval()
     memory = model.encode(torch.randint(4, 2000, (3, 7)))
     logits = output_logits(model, model.decode(memory, torch.randint(4, 2000, (3, 5))))
@@ -366,16 +250,14 @@ def test_post_norm_is_that_of_torch() -> None:
 
 
 def test_a_text_beyond_the_learned_positions_is_an_error() -> None:
-    model = Transformer(VOCABULARY, TransformerArchitecture.model_validate({**SIZES, **OTHERS})).eval()
+    model = step_files.random_model(VOCABULARY, architecture={**SIZES, **OTHERS})
     with pytest.raises(StepError, match="has learned 64 positions: raise architecture"):
         model.encode(sources(65))
 
 
 @pytest.mark.parametrize(("tied", "matrices"), [("all", 1), ("target", 2), ("none", 3)])
 def test_embeddings_are_tied_as_asked(tied: str, matrices: int) -> None:
-    model = Transformer(
-        VOCABULARY, TransformerArchitecture.model_validate({**SIZES, "tied_embeddings": tied})
-    )
+    model = step_files.random_model(VOCABULARY, architecture={**SIZES, "tied_embeddings": tied})
     assert sum(name.endswith("embedding.weight") for name, _ in model.named_parameters()) == matrices
     assert (model.output_weight is model.embedding.weight) == (tied != "none")
 
@@ -384,22 +266,6 @@ def test_embeddings_are_tied_as_asked(tied: str, matrices: int) -> None:
 
 
 PRESET_VOCABULARY = 32000
-
-
-def preset(architecture: dict[str, Any], nvs: bool = False) -> Transformer:
-    """Without memory for its parameters."""
-    params = {
-        "objective": {"kind": "softmax"},
-        "architecture": architecture,
-        "nvs": {"positive_weight": 100000.0} if nvs else None,
-        "vocabulary_size": PRESET_VOCABULARY,
-    }
-    with torch.device("meta"):
-        return build_model(ModelConfig.model_validate(params))
-
-
-def count(model: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def by_hand(encoder: int, decoder: int, width: int, inner: int, ssru: bool) -> int:
@@ -414,44 +280,40 @@ def by_hand(encoder: int, decoder: int, width: int, inner: int, ssru: bool) -> i
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes"),
+    ("architecture", "sizes", "nvs"),
     [
-        ("small", (3, 3, 128, 512, False)),
-        ("base", (6, 6, 512, 2048, False)),
-        ("big", (6, 6, 1024, 4096, False)),
-        ("deep", (20, 2, 1024, 4096, True)),
+        ({"preset": "small"}, (3, 3, 128, 512, False), False),
+        ({"preset": "base"}, (6, 6, 512, 2048, False), False),
+        ({"preset": "base", "kind": "ssru"}, (6, 6, 512, 2048, True), False),
+        ({"preset": "big"}, (6, 6, 1024, 4096, False), False),
+        ({"preset": "deep"}, (20, 2, 1024, 4096, True), False),
+        ({"preset": "deep"}, (20, 2, 1024, 4096, True), True),  # the head is a second output layer
     ],
+    ids=str,
 )
-def test_parameters_of_presets(name: str, sizes: tuple[int, int, int, int, bool]) -> None:
-    assert count(preset({"preset": name})) == by_hand(*sizes)
-
-
-def test_the_nvs_head_adds_an_output_layer() -> None:
-    added = count(preset({"preset": "deep"}, nvs=True)) - count(preset({"preset": "deep"}))
-    assert added == PRESET_VOCABULARY * 1024 + PRESET_VOCABULARY
-
-
-def test_an_ssru_decoder_of_preset_sizes() -> None:
-    assert count(preset({"preset": "base", "kind": "ssru"})) == by_hand(6, 6, 512, 2048, True)
+def test_parameters_of_presets(
+    architecture: dict[str, Any], sizes: tuple[int, int, int, int, bool], nvs: bool
+) -> None:
+    """Without memory for them."""
+    parts = {"architecture": architecture, "nvs": {"positive_weight": 100000.0} if nvs else None}
+    with torch.device("meta"):
+        model = build_model(step_files.model_config(PRESET_VOCABULARY, **parts))
+    found = sum(parameter.numel() for parameter in model.parameters())
+    assert found == by_hand(*sizes) + nvs * (PRESET_VOCABULARY * sizes[2] + PRESET_VOCABULARY)
 
 
 # ---------------------------------------------------------------- a vocabulary for the source
 
 
-SMALL_SIZES = {"encoder_layers": 1, "decoder_layers": 1, "width": 16, "heads": 2, "feed_forward": 32}
-SOURCE = {"size": 12, "bracketed": 3}
-
-
 def config(**changes: Any) -> ModelConfig:
-    parts = {"objective": {"kind": "softmax"}, "architecture": SMALL_SIZES, "nvs": None, "vocabulary_size": 7}
-    return ModelConfig.model_validate({**parts, **changes})
+    return step_files.model_config(7, nvs=None, **changes)
 
 
 def test_the_source_has_an_embedding_of_its_own() -> None:
     own, joint = build_model(config(source_vocabulary=SOURCE)), build_model(config())
     added = {name: value.shape for name, value in own.state_dict().items() if name not in joint.state_dict()}
-    assert added == {"source_embedding.weight": (12, 16)}
-    memory = own.encode(torch.tensor([[11, 10, 3]]))  # ids that the target does not have
+    assert added == {"source_embedding.weight": (11, 16)}
+    memory = own.encode(torch.tensor([[10, 9, 3]]))  # ids that the target does not have
     assert own.decode(memory, torch.tensor([[2, 6]])).shape == (1, 2, 16)
 
 
@@ -470,11 +332,20 @@ def test_a_model_of_a_joint_vocabulary_is_written_as_before() -> None:
     assert "source_vocabulary" not in config().model_dump(mode="json")
 
 
-@pytest.mark.parametrize("changes", [{}, {"source_vocabulary": SOURCE}])
-def test_saved_and_loaded(tmp_path: Path, changes: dict[str, Any]) -> None:
-    wanted = config(**changes)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"source_vocabulary": SOURCE},
+        {"objective": {"kind": "scones", "alpha": 0.7}, "nvs": {"positive_weight": 10.0}},
+    ],
+    ids=str,
+)
+def test_a_saved_model_comes_back_ready_for_inference(tmp_path: Path, changes: dict[str, Any]) -> None:
+    wanted = step_files.model_config(7, **{"nvs": None, **changes})
     model = build_model(wanted)
     save_model(tmp_path, model, wanted)
-    loaded, _, found = load_model(tmp_path)
-    assert found == wanted
+    loaded, objective, found = load_model(tmp_path)
+    assert (found, objective) == (wanted, build_objective(wanted.objective))
+    assert not loaded.training
     assert all(torch.equal(loaded.state_dict()[name], value) for name, value in model.state_dict().items())
