@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from limits import COMMAND
 from pydantic import TypeAdapter
 from sacrebleu.metrics import BLEU, CHRF, TER
+from scored_texts import outputs, segments
 from step_context import Context
 
 from creamtea.errors import StepUnavailable
@@ -42,23 +42,18 @@ text = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
 pairs = st.lists(st.tuples(text, text), min_size=1, max_size=6)
 
 
-@pytest.mark.slow
 @given(pairs=pairs)
-def test_corpus_bleu_equals_sacrebleu(pairs: list[tuple[str, str]]) -> None:
+def test_bleu_equals_sacrebleu_on_corpora_and_sentences_with_effective_order(
+    pairs: list[tuple[str, str]],
+) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
     metric = BleuMetric(Bleu(kind="bleu"), GERMAN)
-    ours = metric.score(metric.statistics(texts(hypotheses, references)).sum(axis=0))
-    assert ours == pytest.approx(BLEU().corpus_score(hypotheses, [references]).score, abs=1e-9)
-
-
-@given(pairs=pairs)
-def test_sentence_bleu_equals_sacrebleu_with_effective_order(pairs: list[tuple[str, str]]) -> None:
-    hypotheses, references = map(list, zip(*pairs, strict=True))
-    metric = BleuMetric(Bleu(kind="bleu"), GERMAN)
-    ours = metric.segment_scores(metric.statistics(texts(hypotheses, references)))
+    statistics = metric.statistics(texts(hypotheses, references))
+    corpus = BLEU().corpus_score(hypotheses, [references]).score
+    assert metric.score(statistics.sum(axis=0)) == pytest.approx(corpus, abs=1e-9)
     scorer = BLEU(effective_order=True)
-    theirs = [scorer.sentence_score(h, [r]).score for h, r in pairs]
-    assert ours == pytest.approx(theirs, abs=1e-9)
+    sentences = [scorer.sentence_score(h, [r]).score for h, r in pairs]
+    assert metric.segment_scores(statistics) == pytest.approx(sentences, abs=1e-9)
 
 
 SCORERS = {BleuMetric: BLEU, ChrfMetric: CHRF, TerMetric: TER}
@@ -192,6 +187,9 @@ def test_a_tokenizer_that_is_not_installed_is_unavailable_with_its_remedy(
         BleuMetric(Bleu(kind="bleu", tokenize="ja-mecab"), Languages(source="en", target="ja"))
 
 
+BOTH = {"case_sensitive": True, "normalized": True}
+
+
 @pytest.mark.parametrize(
     ("fields", "name", "title"),
     [
@@ -200,11 +198,7 @@ def test_a_tokenizer_that_is_not_installed_is_unavailable_with_its_remedy(
         ({"kind": "bleu", "lowercase": True}, "bleu-lc", "BLEU (lower-cased)"),
         ({"kind": "bleu", "tokenize": "intl", "lowercase": True}, "bleu-intl-lc", "BLEU (intl, lower-cased)"),
         ({"kind": "ter", "normalized": False}, "ter", "TER"),
-        (
-            {"kind": "ter", "case_sensitive": True, "normalized": True},
-            "ter-cased-norm",
-            "TER (cased, normalised)",
-        ),
+        ({"kind": "ter", **BOTH}, "ter-cased-norm", "TER (cased, normalised)"),
     ],
 )
 def test_what_is_unusual_is_in_the_name(fields: dict[str, object], name: str, title: str) -> None:
@@ -237,15 +231,11 @@ def test_a_ratio_to_less_than_one_is_one() -> None:
     assert ratio(np.array([[1.0, 0.5], [0.0, 0.0], [3.0, 2.0]])).tolist() == [2.0, 0.0, 1.5]
 
 
-def test_agreement_is_the_mean_of_chrf_in_both_directions(
-    tmp_path: Path, test_set_folder: Callable[..., Any], decode_folder: Callable[..., Any]
-) -> None:
-    folders = [decode_folder(own, f"decode-{place}") for place, own in enumerate(OUTPUTS)]
-    inputs = {"test_set": [test_set_folder([""] * 3, SOURCES)], "systems": folders}
-    rows = {
-        (row.name, row.subject): row
-        for row in Context(AGREEMENT, {}, inputs, tmp_path / "output").run().metrics
-    }
+def test_agreement_is_the_mean_of_chrf_in_both_directions(tmp_path: Path) -> None:
+    folders = [outputs(tmp_path, own) for own in OUTPUTS]
+    test_set = segments(tmp_path, [""] * 3, source=SOURCES)
+    result = Context(AGREEMENT, {}, {"test_set": [test_set], "systems": folders}).run()
+    rows = {(row.name, row.subject): row for row in result.metrics}
     corpus = np.array([[CHRF().corpus_score(one, [other]).score for other in OUTPUTS] for one in OUTPUTS])
     expected = (corpus + corpus.T) / 2
     for i, j in ((0, 1), (0, 2), (1, 2)):

@@ -1,7 +1,5 @@
 """The score and compare steps on files, against sacreBLEU called directly."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,13 +8,16 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
+from scored_texts import LANGUAGES, comparing, outputs, scoring, segments
+from step_context import Context
+from step_files import read_rows
 
-from creamtea.contract.step import StepKind
 from creamtea.errors import StepError
-from creamtea.steps.systems import COMPARE, PAIRS, SCORE
+from creamtea.steps.systems import PAIRS
+from creamtea_workers.corpora.text import write_jsonl
 
 WORDS = ["a", "small", "dog", "runs", "over", "the", "street", "and", "barks", "at", "cats", "."]
-Fixture = Callable[..., Any]
+BLEU_METRIC = {"kind": "bleu"}
 
 
 def sentences(count: int, seed: int) -> list[str]:
@@ -37,16 +38,13 @@ REFERENCES = sentences(60, 0)
 HYPOTHESES = [*changed(REFERENCES[:-2], 0.3, 1), "a small\u2028dog", ""]
 
 
-def segment_scores(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "segment_scores.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+@pytest.fixture
+def test_set(tmp_path: Path) -> Path:
+    return segments(tmp_path, REFERENCES)
 
 
-def test_bleu_has_its_value_interval_signature_and_length_ratio(
-    make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
-) -> None:
-    folders = {"test_set": [test_set_folder(REFERENCES)], "decode": [decode_folder(HYPOTHESES)]}
-    context = make_context(SCORE, {"metric": {"kind": "bleu"}}, folders)
+def test_bleu_has_its_value_interval_signature_and_length_ratio(tmp_path: Path, test_set: Path) -> None:
+    context = scoring(test_set, outputs(tmp_path, HYPOTHESES), BLEU_METRIC)
     bleu, length = context.run().metrics
 
     scorer = BLEU()
@@ -61,65 +59,47 @@ def test_bleu_has_its_value_interval_signature_and_length_ratio(
     sentence = BLEU(effective_order=True)
     pairs = zip(HYPOTHESES, REFERENCES, strict=True)
     expected = [sentence.sentence_score(h, [r]).score for h, r in pairs]
-    rows = segment_scores(context.output)
+    rows = read_rows(context.output / "segment_scores.jsonl")
     assert [row["index"] for row in rows] == list(range(60))
     assert [row["value"] for row in rows] == pytest.approx(expected)
     assert context.progresses[-1][:2] == (2, 2)
 
 
-@pytest.mark.parametrize("step", [SCORE, COMPARE], ids=["score", "compare"])
-def test_one_segment_has_a_note_in_place_of_its_interval(
-    step: StepKind[Any], make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
-) -> None:
-    given, own = [decode_folder(HYPOTHESES[:1])], [decode_folder(REFERENCES[:1], "own")]
-    texts = {"decode": given} if step is SCORE else {"baseline": given, "system": own}
-    params: dict[str, Any] = {"metric": {"kind": "bleu"}}
-    if step is COMPARE:
-        params["significance"] = {"samples": 100, "trials": 100, "seed": 1}
-    row = (
-        make_context(step, params, {"test_set": [test_set_folder(REFERENCES[:1])], **texts}).run().metrics[0]
-    )
+@pytest.mark.parametrize("step", ["score", "compare"])
+def test_one_segment_has_a_note_in_place_of_its_interval(step: str, tmp_path: Path) -> None:
+    one, given = segments(tmp_path, REFERENCES[:1]), outputs(tmp_path, HYPOTHESES[:1])
+    other = outputs(tmp_path, REFERENCES[:1])
+    context = scoring(one, given, BLEU_METRIC)
+    if step == "compare":
+        context = comparing(one, [given], [other], BLEU_METRIC, samples=100, trials=100)
+    row = context.run().metrics[0]
     assert (row.low, row.high, row.note) == (None, None, "only one segment: no spread to judge by")
     assert row.detail.get("p_two_sided", 1.0) == 1.0
 
 
-def test_chrf_has_no_length_ratio(
-    make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
-) -> None:
-    folders = {"test_set": [test_set_folder(REFERENCES)], "decode": [decode_folder(HYPOTHESES)]}
-    context = make_context(SCORE, {"metric": {"kind": "chrf", "word_order": 2}}, folders)
+def test_chrf_has_no_length_ratio(tmp_path: Path, test_set: Path) -> None:
+    context = scoring(test_set, outputs(tmp_path, HYPOTHESES), {"kind": "chrf", "word_order": 2})
     (row,) = context.run().metrics
     assert row.value == pytest.approx(CHRF(word_order=2).corpus_score(HYPOTHESES, [REFERENCES]).score)
     assert "nw:2" in row.detail["signature"]
-    assert len(segment_scores(context.output)) == 60
+    assert len(read_rows(context.output / "segment_scores.jsonl")) == 60
 
 
-def test_outputs_of_another_test_set_are_refused(
-    make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
-) -> None:
-    folders = {"test_set": [test_set_folder(["one", "two"])], "decode": [decode_folder(["one"])]}
-    with pytest.raises(StepError, match="1 hypotheses do not line up with the test set's 2 segments"):
-        make_context(SCORE, {"metric": {"kind": "bleu"}}, folders).run()
+def test_outputs_of_another_test_set_are_refused(tmp_path: Path, test_set: Path) -> None:
+    with pytest.raises(StepError, match="1 hypotheses do not line up with the test set's 60 segments"):
+        scoring(test_set, outputs(tmp_path, ["one"]), BLEU_METRIC).run()
 
 
 SCORERS = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
 
 
-@pytest.mark.parametrize("metric", [{"kind": kind} for kind in SCORERS], ids=str)
-def test_one_seed_each_is_sacrebleus_paired_tests(
-    metric: dict[str, Any], make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
-) -> None:
+@pytest.mark.parametrize("kind", SCORERS)
+def test_one_seed_each_is_sacrebleus_paired_tests(kind: str, tmp_path: Path, test_set: Path) -> None:
     base, system = changed(REFERENCES, 0.35, 1), changed(REFERENCES, 0.3, 2)
-    folders = {
-        "test_set": [test_set_folder(REFERENCES)],
-        "baseline": [decode_folder(base, "base")],
-        "system": [decode_folder(system, "system")],
-    }
-    params = {"metric": metric, "significance": {"samples": 500, "trials": 600, "seed": 12345}}
-    (row,) = make_context(COMPARE, params, folders).run().metrics
+    given = [outputs(tmp_path, base)], [outputs(tmp_path, system)]
+    (row,) = comparing(test_set, *given, {"kind": kind}, samples=500, trials=600, seed=12345).run().metrics
 
-    scorer = SCORERS[metric["kind"]]()
-    named = [("base", base), ("system", system)]
+    scorer, named = SCORERS[kind](), [("base", base), ("system", system)]
     test = PairedTest(named, {"m": scorer}, [REFERENCES], test_type="bs", n_samples=500)
     signatures, results = test()
     (key,) = signatures
@@ -127,13 +107,13 @@ def test_one_seed_each_is_sacrebleus_paired_tests(
     assert row.detail["p_value"] == pytest.approx(results[key][1].p_value)
     assert sorted(row.detail["signature"].split("|")) == sorted(str(signatures[key]).split("|"))
     swaps = PairedTest(named, {"m": scorer}, [REFERENCES], test_type="ar", n_samples=600)()[1]
-    if metric["kind"] == "ter":  # sacreBLEU loses trials that tie with the difference to rounding
+    if kind == "ter":  # sacreBLEU loses trials that tie with the difference to rounding
         assert row.detail["p_randomization"] == whole_edits_p_value(base, system, 600)
         assert row.detail["p_randomization"] > swaps[key][1].p_value
     else:
         assert row.detail["p_randomization"] == swaps[key][1].p_value
     assert row.detail["trials"] == 600
-    assert (row.name, row.subject) == ("delta", metric["kind"])
+    assert (row.name, row.subject) == ("delta", kind)
     assert row.low < row.value < row.high
 
 
@@ -147,59 +127,44 @@ def whole_edits_p_value(base: list[str], system: list[str], trials: int) -> floa
     return float((np.sum(np.abs(sums) >= abs(difference.sum())) + 1) / (trials + 1))
 
 
-def test_seeds_are_averaged(make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture) -> None:
-    outputs = [changed(REFERENCES, 0.3, seed) for seed in (1, 2, 3)]
-    folders = {
-        "test_set": [test_set_folder(REFERENCES)],
-        "baseline": [decode_folder(outputs[0], "base")],
-        "system": [decode_folder(outputs[1], "s1"), decode_folder(outputs[2], "s2")],
-    }
-    params = {"metric": {"kind": "bleu"}, "significance": {}}
-    (row,) = make_context(COMPARE, params, folders).run().metrics
-    base, first, second = (BLEU().corpus_score(texts, [REFERENCES]).score for texts in outputs)
-    assert row.value == pytest.approx((first + second) / 2 - base)
-    assert row.detail["outputs"] == {"baseline": 1, "system": 2}
-
-
-def test_every_two_systems_are_compared_as_with_a_baseline(
-    make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
+def test_seeds_are_averaged_and_every_two_systems_are_compared_as_with_a_baseline(
+    tmp_path: Path, test_set: Path
 ) -> None:
     texts = [changed(REFERENCES, 0.3 + seed / 50, seed) for seed in range(4)]
-    folders = [decode_folder(lines, f"output{place}") for place, lines in enumerate(texts)]
-    params: dict[str, Any] = {"metric": {"kind": "bleu"}, "significance": {"samples": 200, "trials": 200}}
-    test_set = [test_set_folder(REFERENCES)]
-    pairs = {"test_set": test_set, "systems": folders}
-    rows = make_context(PAIRS, params | {"outputs": [1, 2, 1]}, pairs).run().metrics
+    folders = [outputs(tmp_path, lines) for lines in texts]
+    params: dict[str, Any] = {"metric": BLEU_METRIC, "languages": LANGUAGES, "outputs": [1, 2, 1]}
+    params["significance"] = {"samples": 200, "trials": 200}
+    rows = Context(PAIRS, params, {"test_set": [test_set], "systems": folders}).run().metrics
     assert [(row.name, row.subject) for row in rows] == [("delta", "0/1"), ("delta", "0/2"), ("delta", "1/2")]
     systems = [folders[:1], folders[1:3], folders[3:]]
     for row in rows:
         i, j = map(int, row.subject.split("/"))
-        one = {"test_set": test_set, "baseline": systems[i], "system": systems[j]}
-        (alone,) = make_context(COMPARE, params, one).run().metrics
+        context = comparing(test_set, systems[i], systems[j], BLEU_METRIC, samples=200, trials=200)
+        (alone,) = context.run().metrics
         assert (row.value, row.low, row.high) == pytest.approx((alone.value, alone.low, alone.high))
         assert row.detail == alone.detail
+    base, first, second = (BLEU().corpus_score(lines, [REFERENCES]).score for lines in texts[:3])
+    assert rows[0].value == pytest.approx((first + second) / 2 - base)
+    assert rows[0].detail["outputs"] == {"baseline": 1, "system": 2}
 
 
-def test_comet_is_compared_on_the_scores_that_are_there(make_context: Fixture, tmp_path: Path) -> None:
+def scored(folder: Path, values: list[float]) -> Path:
+    """What a score step leaves that gave these scores."""
+    folder.mkdir()
+    write_jsonl(
+        folder / "segment_scores.jsonl", ({"index": n, "value": value} for n, value in enumerate(values))
+    )
+    return folder
+
+
+def test_comet_is_compared_on_the_scores_that_are_there(tmp_path: Path) -> None:
     values = {"base": [0.5, 0.7, 0.1], "system": [0.9, 0.6, 0.6]}
-    for name, scores in values.items():
-        (tmp_path / name).mkdir()
-        lines = (json.dumps({"index": i, "value": value}) + "\n" for i, value in enumerate(scores))
-        (tmp_path / name / "segment_scores.jsonl").write_text("".join(lines))
-    folders = {"baseline": [tmp_path / "base"], "system": [tmp_path / "system"]}
-    params = {"metric": {"kind": "comet"}, "significance": {"samples": 100}}
-    (row,) = make_context(COMPARE, params, folders).run().metrics
+    base, system = (scored(tmp_path / name, own) for name, own in values.items())
+    (row,) = comparing(None, [base], [system], {"kind": "comet"}, samples=100).run().metrics
     assert row.value == pytest.approx(np.mean(values["system"]) - np.mean(values["base"]))
     assert row.detail["signature"].startswith("model:Unbabel/wmt22-comet-da|seed:12345|bs:100")
     # of the eight ways to swap, four are as far apart: none, all, and both with the second kept
     assert row.detail["p_randomization"] == pytest.approx(4 / 8, abs=0.03)
-
-
-def test_scores_of_different_test_sets_cannot_be_compared(make_context: Fixture, tmp_path: Path) -> None:
-    for name, count in (("base", 2), ("system", 3)):
-        (tmp_path / name).mkdir()
-        lines = "".join(json.dumps({"index": i, "value": 0.5}) + "\n" for i in range(count))
-        (tmp_path / name / "segment_scores.jsonl").write_text(lines)
-    folders = {"baseline": [tmp_path / "base"], "system": [tmp_path / "system"]}
+    longer = scored(tmp_path / "longer", [0.5] * 4)
     with pytest.raises(StepError, match="different numbers of segments"):
-        make_context(COMPARE, {"metric": {"kind": "comet"}, "significance": {}}, folders).run()
+        comparing(None, [base], [longer], {"kind": "comet"}).run()

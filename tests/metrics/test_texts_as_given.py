@@ -13,12 +13,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
+from scored_texts import comparing, scoring
 from step_context import Context
 
 from creamtea.contract.step import MetricRow
 from creamtea.errors import StepError
 from creamtea.methods.metrics import Bleu, Metric, bleu_tokenizer, development_tokenizer
-from creamtea.steps.systems import COMPARE, OUTPUTS, SCORE
+from creamtea.steps.systems import OUTPUTS
 from creamtea.steps.texts import TEST_SET
 from creamtea.words import plain
 
@@ -39,13 +40,9 @@ def scored(tmp_path: Path) -> Score:
     def run(
         references: list[str], outputs: list[str], target: str = "fr", tokenized: str = "no", **bleu: Any
     ) -> dict[str, MetricRow]:
-        files = {
-            "src": "\n".join("x" for _ in references),
-            "ref": "\n".join(references),
-            "hyp": "\n".join(outputs),
-        }
-        for name, text in files.items():
-            (tmp_path / name).write_text(f"{text}\n", encoding="utf-8")
+        files = {"src": ["x"] * len(references), "ref": references, "hyp": outputs}
+        for name, lines in files.items():
+            (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         digests = {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in files}
         places = {name: str(tmp_path / name) for name in files}
         languages = {"source": "en", "target": target}
@@ -58,16 +55,10 @@ def scored(tmp_path: Path) -> Score:
         given.run()
         rows = {}
         for metric in ({"kind": "bleu", **bleu}, {"kind": "chrf"}):
-            step = {"metric": metric, "languages": languages}
-            result = Context(SCORE, step, {**folders, "decode": [given.output]}).run()
-            rows |= {row.name: row for row in result.metrics}
-        step = {
-            "metric": {"kind": "bleu", **bleu},
-            "languages": languages,
-            "significance": {"samples": 100, "trials": 100},
-        }
-        compared = {**folders, "baseline": [given.output], "system": [given.output]}
-        (rows["delta"],) = Context(COMPARE, step, compared).run().metrics
+            step = scoring(test_set.output, given.output, metric, languages=languages)
+            rows |= {row.name: row for row in step.run().metrics}
+        own = test_set.output, [given.output], [given.output], {"kind": "bleu", **bleu}, languages
+        (rows["delta"],) = comparing(*own, samples=100, trials=100).run().metrics
         return rows
 
     return run
@@ -109,12 +100,8 @@ def test_scores_under_sacrebleus_signature_are_sacrebleus(
 
 
 def test_what_is_done_to_references_stands_in_every_signature(scored: Score) -> None:
-    rows = scored(
-        ["Haus &amp; Hof sind längst verkauft ."],
-        ["Haus & Hof sind längst verkauft."],
-        "de",
-        tokenized="moses",
-    )
+    reference, output = "Haus &amp; Hof sind längst verkauft .", "Haus & Hof sind längst verkauft."
+    rows = scored([reference], [output], "de", tokenized="moses")
     assert rows["bleu"].value == pytest.approx(100.0)
     for name in ("bleu", "chrf", "length_ratio"):
         assert rows[name].detail["signature"].endswith("|ref:detokenized")
@@ -175,10 +162,8 @@ def test_the_tokenizer_of_a_language(language: str, tokenizer: str, of_developme
 def test_the_choice_is_sacrebleus(language: str) -> None:
     pytest.importorskip("MeCab")
     pytest.importorskip("mecab_ko")
-    assert (
-        BLEU(trg_lang=language).tokenizer.__class__
-        is BLEU(tokenize=bleu_tokenizer(language)).tokenizer.__class__
-    )
+    scorers = BLEU(trg_lang=language), BLEU(tokenize=bleu_tokenizer(language))
+    assert len({type(scorer.tokenizer) for scorer in scorers}) == 1
 
 
 @pytest.mark.parametrize("target", ["zh", "zh-CN"])
@@ -186,9 +171,8 @@ def test_chinese_is_split(scored: Score, tmp_path: Path, target: str) -> None:
     """The metric as a study in that language has it."""
     metric = Bleu(kind="bleu").for_target(target).model_dump(mode="json")
     rows = scored(CHINESE * 5, TRANSLATED * 5, target, **metric)
-    assert rows["bleu"].value == pytest.approx(
-        sacrebleu_itself(tmp_path, "-l", "en-zh")["BLEU"]["score"], abs=1e-9
-    )
+    theirs = sacrebleu_itself(tmp_path, "-l", "en-zh")["BLEU"]["score"]
+    assert rows["bleu"].value == pytest.approx(theirs, abs=1e-9)
     assert rows["bleu"].value == pytest.approx(64.7, abs=0.05)
     assert "unfit" not in rows["bleu"].detail
 

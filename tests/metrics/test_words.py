@@ -1,23 +1,20 @@
 """WER, PER, accuracy and Levenshtein distance: by hand, against a plain implementation, over groups."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
+from scored_texts import comparing, outputs, scoring, segments
 
 from creamtea.methods.metrics import METRICS
 from creamtea.stats.resampling import resampled_sums
-from creamtea.steps.systems import COMPARE, SCORE
 from creamtea_workers.metrics.base import Texts
 from creamtea_workers.metrics.words import WordMetric
 
-Fixture = Callable[..., Any]
 # group, hypothesis, reference: ady has 1 of 2 words wrong, 1 error in 5 phones; hin 2 of 3, 4 in 5
 WORDS = [
     ("ady", "aː b aː n", "aː b aː n"),
@@ -97,50 +94,31 @@ def test_a_resample_keeps_the_size_of_each_group() -> None:
     )
 
 
-def grouped(folder: Path) -> Path:
-    path = folder / "segments.jsonl"
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    lines = [json.dumps({**row, "group": word[0]}) for row, word in zip(rows, WORDS, strict=True)]
-    path.write_text("\n".join(lines) + "\n")
-    return folder
+REFERENCES, HYPOTHESES = ([word[place] for word in WORDS] for place in (2, 1))
 
 
-def test_the_score_step(make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture) -> None:
-    folders = {
-        "test_set": [grouped(test_set_folder([reference for _, _, reference in WORDS]))],
-        "decode": [decode_folder([hypothesis for _, hypothesis, _ in WORDS])],
-    }
-    (row,) = make_context(SCORE, {"metric": {"kind": "per"}}, folders).run().metrics
-    assert (row.name, row.value) == ("per", pytest.approx(40.0))
-    assert row.low <= row.value <= row.high
-    assert row.detail["signature"] == "metric:per|mean of groups:2|text:NFC"
+@pytest.fixture
+def test_set(tmp_path: Path) -> Path:
+    return segments(tmp_path, REFERENCES, group=[group for group, _, _ in WORDS])
 
 
-def test_each_group_by_itself(
-    make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
-) -> None:
-    folders = {
-        "test_set": [grouped(test_set_folder([reference for _, _, reference in WORDS]))],
-        "decode": [decode_folder([hypothesis for _, hypothesis, _ in WORDS])],
-    }
-    params = {"metric": {"kind": "per"}, "each_group": True}
-    mean, *of_groups = make_context(SCORE, params, folders).run().metrics
-    assert mean.subject == ""
+def test_the_score_step(tmp_path: Path, test_set: Path) -> None:
+    context = scoring(test_set, outputs(tmp_path, HYPOTHESES), {"kind": "per"}, each_group=True)
+    mean, *of_groups = context.run().metrics
+    assert (mean.name, mean.subject, mean.value) == ("per", "", pytest.approx(40.0))
+    assert mean.detail["signature"] == "metric:per|mean of groups:2|text:NFC"
     assert {row.subject: row.value for row in of_groups} == pytest.approx({"ady": 20, "hin": 60})
-    assert all(row.low <= row.value <= row.high for row in of_groups)
+    assert all(row.low <= row.value <= row.high for row in (mean, *of_groups))
     assert [row.detail["segments"] for row in of_groups] == [2, 3]
+    (alone,) = scoring(test_set, outputs(tmp_path, HYPOTHESES), {"kind": "per"}).run().metrics
+    assert alone == mean
 
 
-def test_the_compare_step(make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture) -> None:
+def test_the_compare_step(tmp_path: Path, test_set: Path) -> None:
     """Against enumeration: all 2^5 swaps of words, of which many give the observed difference."""
-    perfect = [reference for _, _, reference in WORDS]
-    folders = {
-        "test_set": [grouped(test_set_folder(perfect))],
-        "baseline": [decode_folder(perfect, "baseline")],
-        "system": [decode_folder([hypothesis for _, hypothesis, _ in WORDS], "system")],
-    }
-    params = {"metric": {"kind": "wer"}, "significance": {"samples": 200, "trials": 20000, "seed": 1}}
-    (row,) = make_context(COMPARE, params, folders).run().metrics
+    perfect, system = outputs(tmp_path, REFERENCES), outputs(tmp_path, HYPOTHESES)
+    context = comparing(test_set, [perfect], [system], {"kind": "wer"}, samples=200, trials=20000, seed=1)
+    (row,) = context.run().metrics
     assert row.value == pytest.approx(BY_HAND["wer"])
     # wrong words: one of ady (25 each way), two of hin (50 / 3 each): |±25 ± 16.7 ± 16.7| >= 58.3 twice in 8
     assert row.detail["p_randomization"] == pytest.approx(2 / 8, abs=0.02)
