@@ -46,11 +46,12 @@ def development(pairs: Pairs) -> Development:
 def raw_parameters(
     training: dict[str, Any], architecture: dict[str, Any] | None = None, **changes: Any
 ) -> dict[str, Any]:
-    """`architecture`: what differs from the small one."""
-    size = {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 4, "feed_forward": 64}
+    """`architecture`: what differs from the small one of its kind."""
+    sizes = {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 4, "feed_forward": 64}
+    own = {"kind": "transformer", **(architecture or {})}
     return {
         "objective": {"kind": "softmax", "label_smoothing": 0.1},
-        "architecture": {**size, **(architecture or {})},
+        "architecture": {**({"layers": 1} if own["kind"] == "rnn" else sizes), **own},
         "nvs": None,
         "training": training,
         "seed": 1,

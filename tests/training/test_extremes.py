@@ -75,20 +75,15 @@ def test_a_training_at_a_bound_ends_with_numbers_or_says_why_not(case: Case, tmp
         changes["objective"] = {"kind": key, **own}
     if key == "nvs":
         changes["nvs"] = own
-    architecture = {"transformer": {**TINY, **own}, "rnn": {"kind": "rnn", "layers": 1, "width": 8, **own}}
-    params = parameters(training, **changes).model_dump(mode="json")
-    if key in architecture:
-        params["architecture"] = architecture[key]
-    given = parameters(training).model_validate(params)
+    architectures = {"transformer": TINY, "rnn": {"kind": "rnn", "width": 8}}
+    architecture = {**architectures[key], **own} if key in architectures else None
+    given = parameters(training, architecture, **changes)
     try:
         result = trainer(given, reversals(12, 4, seed=1), tmp_path).run()
     except StepError:  # which names what to change
         return
     assert all(weight.isfinite().all() for weight in result.model.parameters())
     assert math.isfinite(result.evaluation.loss)
-
-
-SIZED = {"width": 1000, "beam": 1000, "samples": 1000}
 
 
 @pytest.mark.slow

@@ -47,13 +47,9 @@ def test_a_plateau_halves_the_rate() -> None:
 def run_with(losses: list[float], monkeypatch: pytest.MonkeyPatch, folder: Path, **training: Any) -> Any:
     """A training whose validations find these losses."""
     left = iter([*losses, *losses[-1:] * 99])
-
-    def judge(*arguments: object) -> Evaluation:
-        return Evaluation(next(left), 1.0, 0.0)
-
-    monkeypatch.setattr(training_loop, "evaluate", judge)
-    params = parameters({**SHORT, "schedule": "plateau", "warmup": 0, "learning_rate": 0.004, **training})
-    return trainer(params, PAIRS, folder).run()
+    monkeypatch.setattr(training_loop, "evaluate", lambda *_: Evaluation(next(left), 1.0, 0.0))
+    recipe = {"schedule": "plateau", "warmup": 0, "learning_rate": 0.004, "patience": 99}
+    return trainer(parameters({**SHORT, **recipe, **training}), PAIRS, folder).run()
 
 
 def test_the_rate_is_halved_after_more_validations_than_patience(
@@ -61,7 +57,7 @@ def test_the_rate_is_halved_after_more_validations_than_patience(
 ) -> None:
     """As torch's ReduceLROnPlateau."""
     losses = [5.0, 4.0, 4.5, 4.2, 3.0, 3.1, 3.2, 3.3, 3.4, 3.5]
-    outcome = run_with(losses, monkeypatch, tmp_path, max_updates=20, patience=99)
+    outcome = run_with(losses, monkeypatch, tmp_path, max_updates=20)
     weight = torch.nn.Parameter(torch.zeros(1))
     optimiser = torch.optim.SGD([weight], lr=0.004)
     theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5, patience=1, threshold=0.0)
@@ -75,27 +71,15 @@ def test_the_rate_is_halved_after_more_validations_than_patience(
 
 
 def test_a_rate_below_the_lowest_ends_the_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    losses = [1.0, 2.0, 2.0, 2.0, 2.0]
-    outcome = run_with(
-        losses,
-        monkeypatch,
-        tmp_path,
-        max_updates=99,
-        patience=99,
-        plateau_patience=0,
-        min_learning_rate=0.001,
-    )
-    assert outcome.stopped == "min_learning_rate"
-    assert outcome.position.update == 8  # 0.004, 0.002, 0.001, 0.0005
+    lowest = {"max_updates": 99, "plateau_patience": 0, "min_learning_rate": 0.001}
+    outcome = run_with([1.0, 2.0, 2.0, 2.0, 2.0], monkeypatch, tmp_path, **lowest)
+    assert (outcome.stopped, outcome.position.update) == ("min_learning_rate", 8)  # 0.004, … 0.0005
 
 
 def test_errors_are_means_over_languages() -> None:
-    words = replace(
-        development(reversals(3, 3, seed=2)),
-        references=["a b", "c d", "e f g h"],
-        select_by="per",
-        groups=["x", "x", "y"],
-    )
+    references, groups = ["a b", "c d", "e f g h"], ["x", "x", "y"]
+    pairs = development(reversals(3, 3, seed=2))
+    words = replace(pairs, references=references, select_by="per", groups=groups)
     assert word_errors(["a b", "c", "e f g x"], words) == pytest.approx((25 + 25) / 2)
     assert word_errors(["a b", "c", "e f g x"], replace(words, groups=())) == pytest.approx(100 * 2 / 8)
     assert word_errors(["", "", ""], replace(words, select_by="loss")) is None
@@ -132,20 +116,16 @@ def test_gradients_are_clipped_number_by_number(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_resumed_training_of_words_ends_with_the_same_weights(tmp_path: Path) -> None:
     recipe = {**SHORT, "schedule": "plateau", "warmup": 0, "plateau_patience": 0, "clip_value": 0.5}
-    size = {"kind": "rnn", "layers": 1, "width": 16, "embedding": 8, "dropout": 0.2}
-    raw = parameters(recipe).model_dump(mode="json") | {"architecture": size}
-    params = type(parameters(recipe)).model_validate(raw)
+    params = parameters(recipe, {"kind": "rnn", "width": 16, "embedding": 8, "dropout": 0.2})
     whole, pieces = trained_twice(params, PAIRS, tmp_path, [3, 7])
     assert whole.position.halvings == pieces.position.halvings
 
 
 @pytest.mark.slow
 def test_a_recurrent_model_learns_to_reverse(tmp_path: Path) -> None:
-    size = {"kind": "rnn", "layers": 1, "width": 48, "embedding": 24, "dropout": 0.0}
     recipe = {**SHORT, "batch_sentences": 40, "max_updates": 250, "validate_every": 250, "clip_value": 1.0}
     recipe |= {"schedule": "constant", "warmup": 0, "learning_rate": 0.01, "select_by": "per"}
-    raw = parameters(recipe).model_dump(mode="json") | {"architecture": size}
-    params = type(parameters(recipe)).model_validate(raw)
+    params = parameters(recipe, {"kind": "rnn", "width": 48, "embedding": 24, "dropout": 0.0})
     held_out = reversals(30, 4, seed=9)
     loop = trainer(params, reversals(600, 4, seed=1), tmp_path, dev=held_out)
     loop.development = replace(development(held_out), select_by="per")
