@@ -4,9 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
-from blame_by_rule import REFERENCE, campaign_by_rule, disturbed, proved
+from blame_by_rule import REFERENCE, Disturbed, campaign_by_rule, disturbed, proved
 from command_line import Run
 from sqlalchemy import select, update
+from sqlalchemy.orm import Session
 from table_rows import all_of
 from trained_study import SEARCHES, Trained
 
@@ -30,35 +31,48 @@ def share(row: Row, origin: str) -> float:
     return value
 
 
+def some_errors(trained: Trained) -> list[Disturbed]:
+    """Four outputs of greedy search that a beam mends, and that the model prefers mended."""
+    differing = disturbed(trained.database, "tiny", "test", "greedy", "beam", True)
+    found = [one for one in differing if one.better]  # nobody corrects a translation into nothing
+    assert len(found) >= 4
+    return found[:4]
+
+
+def campaign_named(session: Session, name: str) -> Campaign:
+    return session.scalars(select(Campaign).where(Campaign.name == name)).one()
+
+
 # ---------------------------------------------------------------- the labels agree with what was done
 
 
-def test_what_a_beam_mends_was_greedy_searchs_error(trained: Trained) -> None:
-    """Where the beam's output scores higher: the model prefers it."""
-    assert share(trained.shares("greedy", "beam", higher=True), "search") == 1.0
+@pytest.mark.parametrize(
+    ("system", "better", "higher", "origin", "at_least"),
+    [
+        ("greedy", "beam", True, "search", 1.0),  # the better output scores higher: the model prefers it
+        ("greedy", "exact", True, "search", 1.0),
+        ("nvs", "greedy", False, "selection", 0.95),
+        ("lexicon", "greedy", False, "selection", 0.95),
+        ("beam", REFERENCE, False, "model", 0.9),
+    ],
+)
+def test_the_origin_is_what_was_done_to_the_system(
+    trained: Trained, system: str, better: str, higher: bool, origin: str, at_least: float
+) -> None:
+    row = trained.shares(system, better, higher)
+    assert share(row, origin) >= at_least
+    if origin == "selection":
+        assert share(row, "model") <= 0.05
+    elif origin == "model":
+        assert row.cells["selection"].state == "absent", "it allows every subword"
+        assert row.cells["model"].low < share(row, "model")
+    elif better == "exact":
+        assert 0.0 < share(row, "proved") <= 1.0
 
 
-def test_what_exact_search_mends_was_greedy_searchs_error(trained: Trained) -> None:
-    row = trained.shares("greedy", "exact", higher=True)
-    assert share(row, "search") == 1.0
-    proofs = proved(trained.database, trained.store, "tiny", "test", "exact")
-    assert len(proofs) == 40
-    assert 0.0 < share(row, "proved") <= 1.0
-    assert proved(trained.database, trained.store, "tiny", "test", "beam") == {}
-
-
-@pytest.mark.parametrize("system", ["nvs", "lexicon"])
-def test_what_a_harsh_selection_spoils_was_the_selections_error(trained: Trained, system: str) -> None:
-    row = trained.shares(system, "greedy")
-    assert share(row, "selection") >= 0.95
-    assert share(row, "model") <= 0.05
-
-
-def test_what_a_wide_beam_still_gets_wrong_is_the_models_error(trained: Trained) -> None:
-    row = trained.shares("beam", REFERENCE)
-    assert share(row, "model") >= 0.9
-    assert row.cells["selection"].state == "absent", "it allows every subword"
-    assert row.cells["model"].low < share(row, "model")
+def test_proofs_of_exact_search_are_stored(trained: Trained) -> None:
+    found = [len(proved(trained.database, trained.store, "tiny", "test", one)) for one in ("exact", "beam")]
+    assert found == [40, 0]
 
 
 def test_the_labels_follow_from_the_scores_alone(trained: Trained) -> None:
@@ -66,7 +80,7 @@ def test_the_labels_follow_from_the_scores_alone(trained: Trained) -> None:
     trained.shares("beam", REFERENCE)
     name = f"beam against {REFERENCE}"
     with trained.database.session() as session:
-        campaign = session.scalars(select(Campaign).where(Campaign.name == name)).one()
+        campaign = campaign_named(session, name)
         marked = marks_of(session, load_ratings(session, campaign))
         rows = session.scalars(select(Blame).where(Blame.campaign_id == campaign.id)).all()
         for row in rows:
@@ -109,7 +123,7 @@ def test_scores_of_evidence_are_those_of_the_decoding(trained: Trained) -> None:
 
 def test_a_run_continues_where_it_was_and_forgets_what_is_not_marked(trained: Trained) -> None:
     name = "continued"
-    found = disturbed(trained.database, "tiny", "test", "greedy", "beam", True)
+    found = some_errors(trained)
     campaign_by_rule(trained.database, "tiny", "test", name, ["greedy", "beam"], found)
 
     class Interrupted(Exception):
@@ -127,7 +141,7 @@ def test_a_run_continues_where_it_was_and_forgets_what_is_not_marked(trained: Tr
     wider = replace(SEARCHES, beam=4)
     assert gather(trained.database, trained.store, "tiny", name, wider).now == len(found)
     with trained.database.transaction() as session:
-        campaign = session.scalars(select(Campaign).where(Campaign.name == name)).one()
+        campaign = campaign_named(session, name)
         rater = session.scalars(select(Rater).where(Rater.campaign_id == campaign.id)).one()
         rater.excluded_at = trained.database.now(session)
     gather(trained.database, trained.store, "tiny", name, wider)
@@ -161,33 +175,29 @@ def test_the_command_and_the_report(trained: Trained, run: Run) -> None:
 
 
 def test_outputs_that_the_study_did_not_make(trained: Trained) -> None:
-    found = disturbed(trained.database, "tiny", "test", "greedy", "beam", True)
+    found = some_errors(trained)
     other = [replace(one, output=f"{one.output} anders") for one in found]
-    campaign_by_rule(trained.database, "tiny", "test", "elsewhere", ["greedy", "beam"], other)
-    with pytest.raises(InputError, match="none of the outputs"):
-        gather(trained.database, trained.store, "tiny", "elsewhere", SEARCHES)
-    campaign_by_rule(trained.database, "tiny", "test", "partly", ["greedy", "beam"], [*found[1:], other[0]])
+    for name, outputs in (("elsewhere", other), ("partly", [*found[1:], other[0]])):
+        campaign_by_rule(trained.database, "tiny", "test", name, ["greedy", "beam"], outputs)
     gathered = gather(trained.database, trained.store, "tiny", "partly", SEARCHES)
     assert gathered.others == {"greedy": 1}
-    for arguments, words in (
-        (("tiny", "nobody"), "no campaign 'nobody'"),
-        (("tinny", "partly"), "no study 'tinny'"),
+    for study, campaign, systems, words in (
+        ("tiny", "elsewhere", (), "none of the outputs"),
+        ("tiny", "nobody", (), "no campaign 'nobody'"),
+        ("tinny", "partly", (), "no study 'tinny'"),
+        ("tiny", "partly", ["nobody"], "--system nobody"),
     ):
         with pytest.raises(InputError, match=words):
-            gather(trained.database, trained.store, *arguments, SEARCHES)
-    with pytest.raises(InputError, match="--system nobody"):
-        gather(trained.database, trained.store, "tiny", "partly", SEARCHES, ["nobody"])
+            gather(trained.database, trained.store, study, campaign, SEARCHES, systems)
 
 
 def test_what_raters_corrected(trained: Trained) -> None:
-    """Post-edits of greedy outputs into the better ones of exact search."""
-    differing = disturbed(trained.database, "tiny", "test", "greedy", "beam", True)
-    found = [one for one in differing if one.better]  # nobody corrects a translation into nothing
-    assert len(found) >= 3
+    """Post-edits of greedy outputs into the better ones of a beam."""
+    found = some_errors(trained)
     campaign_by_rule(trained.database, "tiny", "test", "edited", ["greedy"], found)
     better = {one.index: one.better for one in found}
     with trained.database.transaction() as session:
-        campaign = session.scalars(select(Campaign).where(Campaign.name == "edited")).one()
+        campaign = campaign_named(session, "edited")
         campaign.protocol = "post-edit"
         rated = select(Rating, Item).join(Assignment, Assignment.id == Rating.assignment_id)
         for rating, item in session.execute(
@@ -204,7 +214,7 @@ def test_what_raters_corrected(trained: Trained) -> None:
 
 
 def test_a_reference_that_raters_saw_is_a_better_translation(trained: Trained) -> None:
-    found = disturbed(trained.database, "tiny", "test", "greedy", "beam", True)
+    found = some_errors(trained)
     campaign_by_rule(trained.database, "tiny", "test", "referred", ["greedy"], found)
     better = {one.index: one.better for one in found}
     with trained.database.transaction() as session:
@@ -216,10 +226,10 @@ def test_a_reference_that_raters_saw_is_a_better_translation(trained: Trained) -
 
 
 def test_low_scores_where_nothing_is_marked(trained: Trained) -> None:
-    found = disturbed(trained.database, "tiny", "test", "greedy", "beam", True)
+    found = some_errors(trained)
     campaign_by_rule(trained.database, "tiny", "test", "scored", ["greedy", "beam"], found)
     with trained.database.transaction() as session:
-        campaign = session.scalars(select(Campaign).where(Campaign.name == "scored")).one()
+        campaign = campaign_named(session, "scored")
         campaign.protocol = "da"
         items = select(Item.id).where(Item.campaign_id == campaign.id)
         assignments = select(Assignment.id).where(Assignment.item_id.in_(items))

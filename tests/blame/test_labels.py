@@ -48,88 +48,106 @@ def evidence(*candidates: dict[str, Any], normalization: float = 0.0) -> Evidenc
 
 
 def at(text: str, marked: str) -> Mark:
-    start = text.index(marked)
-    return Mark(start, start + len(marked) - 1)
+    """The last place of a word; an omission of none."""
+    start = text.rindex(marked)
+    return Mark(start, start + len(marked) - 1) if marked else Mark()
 
 
 DOG, CAT = "der Hund schläft heute", "die Katze schläft heute"
+SHORT, LONG = "der Hund schläft", "die Katze schläft heute den ganzen Tag lang"
+LITTLE, NOW = "der kleine Hund schläft heute", "jetzt schläft die Katze heute"
+SEARCH, MODEL, SELECTION, UNDECIDED = Origin.SEARCH, Origin.MODEL, Origin.SELECTION, Origin.UNDECIDED
+EMPTY = candidate("exact search", "", -1.0, outcome="proved")
+KATER = candidate(FULL, "der Kater schläft heute", -4.0, forbidden=[])
 
 
-def of_dog(*others: dict[str, Any], score: float = -5.0, marked: str = "Hund") -> Finding:
-    found = evidence(candidate(OUTPUT, DOG, score), *others)
-    return label(found, at(DOG, marked), [REFERENCE])
+def better(text: str, score: float | None, names: str = REFERENCE, **more: Any) -> dict[str, Any]:
+    return candidate(names, text, score, **more)
 
 
-def test_a_better_translation_that_the_model_prefers_was_missed_by_the_search() -> None:
-    found = of_dog(candidate(REFERENCE, CAT, -4.0))
-    assert (found.origin, found.marked, found.needed) == (Origin.SEARCH, "Hund", ("die", "Katze"))
+def labelled(text: str, marked: str, *others: dict[str, Any], own: str = OUTPUT, by: float = 0.0) -> Finding:
+    """Of an output with a score of -5, where a word is marked."""
+    output = candidate(own, text, -5.0, **({"forbidden": []} if own != OUTPUT else {}))
+    return label(evidence(output, *others, normalization=by), at(text, marked), [REFERENCE])
+
+
+@pytest.mark.parametrize(
+    ("text", "marked", "others", "origin"),
+    [
+        (DOG, "Hund", [better(CAT, -4.0)], SEARCH),
+        (DOG, "Hund", [better(CAT, -6.0)], MODEL),
+        (DOG, "Hund", [better(CAT, -5.0)], MODEL),
+        (DOG, "Hund", [better(CAT, -5.0 + 1e-5)], MODEL),  # rounding
+        (DOG, "Hund", [better(CAT, None)], MODEL),  # impossible, by entmax
+        # an output that keeps the error and scores higher counts against the model
+        (DOG, "Hund", [better(CAT, -4.0), candidate("exact search", SHORT, -3.0, outcome="proved")], MODEL),
+        # an empty one that scores higher neither has nor mends the error
+        (DOG, "Hund", [better(CAT, -6.0), EMPTY], MODEL),
+        (DOG, "Hund", [better(CAT, -4.0), EMPTY], SEARCH),
+        (f"{DOG} heute", "heute", [EMPTY, better(DOG, -6.0)], MODEL),
+        # a wider beam that says what was needed is as good as the reference
+        (DOG, "Hund", [better(CAT, -9.0), candidate("beam 16", "die Katze schläft jetzt", -4.0)], SEARCH),
+        # a word that was not allowed, or another one
+        (DOG, "Hund", [better(CAT, -6.0, forbidden=[[4, 9]]), KATER], SELECTION),
+        (DOG, "Hund", [better(CAT, -6.0, forbidden=[[18, 23]]), KATER], MODEL),
+        (DOG, "Hund", [better(CAT, -4.0, f"{REFERENCE}+{FULL}", forbidden=[[4, 9]])], SELECTION),  # first
+        # the full vocabulary mends the error after a word that was not allowed, or before one (of a beam)
+        (
+            *("jetzt schläft der Hund", "Hund"),
+            [better("heute schläft die Katze", -4.0, f"{FULL}+{REFERENCE}", forbidden=[[0, 5]])],
+            SELECTION,
+        ),
+        (
+            *("jetzt schläft der Hund heute", "Hund"),
+            [better(NOW, -4.0, f"{FULL}+{REFERENCE}", forbidden=[[24, 29]])],
+            SELECTION,
+        ),
+        (  # it could have written all of it
+            *("jetzt schläft der Hund heute", "Hund"),
+            [better(NOW, -4.0, f"{FULL}+{REFERENCE}", forbidden=[])],
+            SEARCH,
+        ),
+        # nothing better is known
+        (DOG, "Hund", [better(DOG.replace("heute", "jetzt"), -4.0)], UNDECIDED),
+        (DOG, "Hund", [], UNDECIDED),
+        # omissions: all that is missing is needed; an empty output has none
+        (SHORT, "", [better(LITTLE, -6.0), candidate("exact search", f"{LITTLE} .", -4.0)], SEARCH),
+        (
+            SHORT,
+            "",
+            [better(LITTLE, -6.0), candidate("exact search", "der kleine Hund schläft", -4.0)],
+            MODEL,
+        ),
+        (SHORT, "", [better(DOG, -4.0), EMPTY, candidate("beam 16", f"{SHORT} .", -4.5)], SEARCH),
+    ],
+)
+def test_the_cause_of_an_error(text: str, marked: str, others: list[dict[str, Any]], origin: Origin) -> None:
+    assert labelled(text, marked, *others).origin is origin
+
+
+def test_with_all_words_it_writes_the_same() -> None:
+    reference = better(CAT, -6.0, forbidden=[[4, 9]])
+    assert labelled(DOG, "Hund", reference, own=f"{OUTPUT}+{FULL}").origin is MODEL
+
+
+def test_scores_may_be_normalised_by_length() -> None:
+    found = {by: labelled(DOG, "Hund", better(LONG, -6.0), by=by).origin for by in (0.0, 1.0)}
+    assert found == {0.0: MODEL, 1.0: SEARCH}
+
+
+def test_what_is_said_beside_the_cause() -> None:
+    found = labelled(DOG, "Hund", better(CAT, -4.0))
+    assert (found.marked, found.needed) == ("Hund", ("die", "Katze"))
     assert found.instead is found.better
-
-
-def test_a_wrong_output_that_the_model_prefers_is_its_own() -> None:
-    found = of_dog(candidate(REFERENCE, CAT, -6.0))
-    assert found.origin is Origin.MODEL
-    assert found.instead.names == (OUTPUT,)
-
-
-def test_equal_scores_are_no_error_of_the_search() -> None:
-    assert of_dog(candidate(REFERENCE, CAT, -5.0)).origin is Origin.MODEL
-    assert of_dog(candidate(REFERENCE, CAT, -5.0 + 1e-5)).origin is Origin.MODEL  # rounding
-
-
-def test_an_output_that_keeps_the_error_and_scores_higher_counts_against_the_model() -> None:
-    keeps = candidate("exact search", "der Hund schläft", -3.0, outcome="proved")
-    found = of_dog(candidate(REFERENCE, CAT, -4.0), keeps)
-    assert found.origin is Origin.MODEL
-    assert found.instead.names == ("exact search",)
-    assert found.instead.proved
-
-
-def test_an_empty_output_that_the_model_prefers_neither_has_nor_mends_the_error() -> None:
-    empty = candidate("exact search", "", -1.0, outcome="proved")
-    assert of_dog(candidate(REFERENCE, CAT, -6.0), empty).origin is Origin.MODEL
-    assert of_dog(candidate(REFERENCE, CAT, -4.0), empty).origin is Origin.SEARCH
-    extra = "der Hund schläft heute heute"
-    found = evidence(
-        candidate(OUTPUT, extra, -5.0), empty, candidate(REFERENCE, "der Hund schläft heute", -6.0)
-    )
-    assert label(found, Mark(23, 27), [REFERENCE]).origin is Origin.MODEL
-
-
-def test_a_wider_beam_that_says_what_was_needed_is_as_good_as_the_reference() -> None:
+    assert labelled(DOG, "Hund", better(CAT, -6.0)).instead.names == (OUTPUT,)
+    keeps = labelled(DOG, "Hund", better(CAT, -4.0), candidate("exact search", SHORT, -3.0, outcome="proved"))
+    assert (keeps.instead.names, keeps.instead.proved) == (("exact search",), True)
+    assert labelled(SHORT, "", better(LITTLE, -6.0)).needed == ("kleine", "heute")
     beam = candidate("beam 16", "die Katze schläft jetzt", -4.0)
-    found = of_dog(candidate(REFERENCE, CAT, -9.0), beam)
-    assert found.origin is Origin.SEARCH
-    assert found.instead.names == ("beam 16",)
-
-
-def test_a_word_that_was_not_allowed() -> None:
-    reference = candidate(REFERENCE, CAT, -6.0, forbidden=[[4, 9]])
-    writes = candidate(FULL, "der Kater schläft heute", -4.0, forbidden=[])
-    assert of_dog(reference, writes).origin is Origin.SELECTION
-    same = candidate(f"{OUTPUT}+{FULL}", DOG, -5.0, forbidden=[])
-    found = label(evidence(same, reference), at(DOG, "Hund"), [REFERENCE])
-    assert found.origin is Origin.MODEL, "with all words it writes the same"
-    allowed = candidate(REFERENCE, CAT, -6.0, forbidden=[[18, 23]])
-    assert of_dog(allowed, writes).origin is Origin.MODEL, "another word was not allowed"
-
-
-def test_another_word_of_a_translation_that_mends_the_error() -> None:
-    """The full vocabulary mends the error after a word that was not allowed, or before one (of a beam)."""
-    full = candidate(f"{FULL}+{REFERENCE}", "heute schläft die Katze", -4.0, forbidden=[[0, 5]])
-    found = evidence(candidate(OUTPUT, "jetzt schläft der Hund", -5.0), full)
-    assert label(found, Mark(18, 21), [REFERENCE]).origin is Origin.SELECTION
-    later = candidate(f"{FULL}+{REFERENCE}", "jetzt schläft die Katze heute", -4.0, forbidden=[[24, 29]])
-    found = evidence(candidate(OUTPUT, "jetzt schläft der Hund heute", -5.0), later)
-    assert label(found, Mark(18, 21), [REFERENCE]).origin is Origin.SELECTION
-    allowed = candidate(f"{FULL}+{REFERENCE}", "jetzt schläft die Katze heute", -4.0, forbidden=[])
-    found = evidence(candidate(OUTPUT, "jetzt schläft der Hund heute", -5.0), allowed)
-    assert label(found, Mark(18, 21), [REFERENCE]).origin is Origin.SEARCH, "it could have written all of it"
-
-
-def test_selection_comes_before_search() -> None:
-    reference = candidate(f"{REFERENCE}+{FULL}", CAT, -4.0, forbidden=[[4, 9]])
-    assert of_dog(reference).origin is Origin.SELECTION
+    assert labelled(DOG, "Hund", better(CAT, -9.0), beam).instead.names == ("beam 16",)
+    unspaced = labelled("猫が寝る", "猫", better("犬が寝る", -4.0))
+    assert (unspaced.marked, unspaced.needed) == ("猫", ("犬",))
+    assert labelled("القط ينام", "القط", better("الكلب ينام", -4.0)).needed == ("الكلب",)
 
 
 def test_the_better_rated_output_comes_before_the_reference() -> None:
@@ -169,62 +187,12 @@ def test_whether_exact_search_was_proved() -> None:
     assert evidence(candidate(f"{OUTPUT}+exact search", DOG, -5.0, outcome="proved")).proved is True
 
 
-def test_nothing_better_is_known() -> None:
-    assert of_dog(candidate(REFERENCE, DOG.replace("heute", "jetzt"), -4.0)).origin is Origin.UNDECIDED
-    found = evidence(candidate(OUTPUT, DOG, -5.0))
-    assert label(found, at(DOG, "Hund"), ["system beam"]).origin is Origin.UNDECIDED
-
-
-def test_omissions() -> None:
-    short = "der Hund schläft"
-    found = evidence(
-        candidate(OUTPUT, short, -5.0),
-        candidate(REFERENCE, "der kleine Hund schläft heute", -6.0),
-        candidate("exact search", "der kleine Hund schläft heute .", -4.0),
-    )
-    finding = label(found, Mark(), [REFERENCE])
-    assert (finding.origin, finding.needed) == (Origin.SEARCH, ("kleine", "heute"))
-    partly = evidence(
-        candidate(OUTPUT, short, -5.0),
-        candidate(REFERENCE, "der kleine Hund schläft heute", -6.0),
-        candidate("exact search", "der kleine Hund schläft", -4.0),
-    )
-    assert label(partly, Mark(), [REFERENCE]).origin is Origin.MODEL
-
-
-def test_an_empty_output_has_no_omission() -> None:
-    found = evidence(
-        candidate(OUTPUT, "der Hund schläft", -5.0),
-        candidate(REFERENCE, "der Hund schläft heute", -4.0),
-        candidate("exact search", "", -1.0),
-        candidate("beam 16", "der Hund schläft .", -4.5),
-    )
-    assert label(found, Mark(), [REFERENCE]).origin is Origin.SEARCH
-
-
 def test_a_mark_between_words_is_what_stands_there() -> None:
     found = evidence(
         candidate(OUTPUT, "der Hund schläft", -5.0), candidate(REFERENCE, "der Hund hier schläft", -4.0)
     )
     assert label(found, Mark(8, 8), [REFERENCE]).needed == ("hier",)
     assert label(found, Mark(3, 3), [REFERENCE]).origin is Origin.UNDECIDED
-
-
-def test_impossible_translations_and_normalised_scores() -> None:
-    assert of_dog(candidate(REFERENCE, CAT, None)).origin is Origin.MODEL  # entmax
-    longer = candidate(REFERENCE, "die Katze schläft heute den ganzen Tag lang", -6.0)
-    plain = evidence(candidate(OUTPUT, DOG, -5.0), longer)
-    assert label(plain, at(DOG, "Hund"), [REFERENCE]).origin is Origin.MODEL
-    by_length = evidence(candidate(OUTPUT, DOG, -5.0), longer, normalization=1.0)
-    assert label(by_length, at(DOG, "Hund"), [REFERENCE]).origin is Origin.SEARCH
-
-
-def test_right_to_left_and_unspaced_scripts() -> None:
-    found = evidence(candidate(OUTPUT, "猫が寝る", -5.0), candidate(REFERENCE, "犬が寝る", -4.0))
-    finding = label(found, Mark(0, 0), [REFERENCE])
-    assert (finding.marked, finding.needed) == ("猫", ("犬",))
-    arabic = evidence(candidate(OUTPUT, "القط ينام", -5.0), candidate(REFERENCE, "الكلب ينام", -4.0))
-    assert label(arabic, Mark(0, 3), [REFERENCE]).needed == ("الكلب",)
 
 
 def test_evidence_without_the_output_is_refused() -> None:
