@@ -36,8 +36,8 @@ from urllib.request import Request, urlopen
 
 from pearmut_files import as_done, as_imported
 from playwright.sync_api import Page, sync_playwright
-from rated import Rated
 from rating_page import launched
+from small_campaigns import make_campaign
 
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, find_format
@@ -54,9 +54,9 @@ PROPOSED = {"start": 4, "end": 4, "severity": "minor"}  # the fox
 SPAN_PLAN = ((0, 2), (14, 20))  # characters that are marked, where the text has them
 
 
-def fill(database: Database, protocol: str) -> Rated:
-    settings = {"attention_every": 2}
-    rated = Rated(database, protocol, name=f"{protocol} run", systems=["plain", "beam 4"], settings=settings)
+def fill(database: Database, protocol: str) -> str:
+    """Return the campaign's name."""
+    items: list[dict[str, Any]] = []
     marks = protocol != "da"
     category = {"category": ["Accuracy", "Mistranslation"]} if protocol == "mqm" else {}
     for segment, outputs in enumerate(TEXTS):
@@ -68,15 +68,13 @@ def fill(database: Database, protocol: str) -> Rated:
         if marks and segment == 0:
             fields["proposals"] = {"0": [{**PROPOSED, **category}]}
         if protocol == "cesa":
-            rated.item(dict(enumerate(outputs)), **fields)
+            items.append({**fields, "systems": [0, 1], "outputs": list(outputs)})
             continue
         for system, output in enumerate(outputs):
             own = {name: value for name, value in fields.items() if name != "proposals" or system == 0}
-            rated.item({system: output}, **own)
+            items.append({**own, "systems": [system], "outputs": [output]})
     expected = [{"start": [0, 1], "end": [2, 3], "severity": "major"}] if marks else None
-    both = (
-        {0: "Das stimmt 🦊 nicht.", 1: "Das stimmt."} if protocol == "cesa" else {0: "Das stimmt 🦊 nicht."}
-    )
+    both = ["Das stimmt 🦊 nicht.", "Das stimmt."][: 2 if protocol == "cesa" else 1]
     for kind, said in (("tutorial", {"explanation": "Mark it"}), ("attention-check", {"warning": "Read it"})):
         guidance = {
             "steps": {} if protocol == "mqm" else {"0": [10, 30]},
@@ -86,8 +84,12 @@ def fill(database: Database, protocol: str) -> Rated:
         }
         if kind == "attention-check":
             guidance = {"spans": {}, "above": [], **guidance}
-        rated.item(both, kind=kind, segment_index=-1, weight=0.0, guidance=guidance, source=kind)
-    return rated
+        own = {"kind": kind, "segment_index": -1, "weight": 0.0, "guidance": guidance, "source": kind}
+        items.append({**own, "systems": [*range(len(both))], "outputs": both})
+    name = f"{protocol} run"
+    row = {"systems": ["plain", "beam 4"]}
+    make_campaign(database, items, name=name, k=2, protocol=protocol, row=row, attention_every=2)
+    return name
 
 
 @contextmanager
@@ -286,9 +288,8 @@ def main() -> int:
         database = open_database(url)
         names = {}
         for protocol in PROTOCOLS:
-            rated = fill(database, protocol)
-            names[protocol] = rated.name
-            export_campaign(database, rated.name, "pearmut", root / protocol, "bench")
+            names[protocol] = fill(database, protocol)
+            export_campaign(database, names[protocol], "pearmut", root / protocol, "bench")
         database.close()
         environment = {**os.environ, "PEARMUT_ROOT": str(root), "PYTHONPATH": ""}
         files = [str(root / folder / "campaign.json") for folder in names]

@@ -1,10 +1,13 @@
 """A small study that campaigns are made from; a launched campaign of four items, with raters at work."""
 
+from pathlib import Path
+
 import pytest
 from rated_study import fill_study
 from small_campaigns import add_rater, make_campaign, work_for
 
 from creamtea.human.rating import Work
+from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 
 
@@ -12,6 +15,11 @@ from creamtea.store.database import Database
 def study_database(database: Database) -> Database:
     fill_study(database)
     return database
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtefactStore:
+    return ArtefactStore(tmp_path / "artefacts")
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
 """A small study with outputs of four systems, written straight into the tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
+from sqlalchemy import select
 from table_rows import NOON, step_row
 
 from creamtea.store.database import Database
-from creamtea.store.tables import Hypothesis, Segment, StepInput, StudyRow, StudyStep
+from creamtea.store.tables import Hypothesis, Metric, Segment, SegmentScore, StepInput, StudyRow, StudyStep
 
 SYSTEMS = ["plain", "beam", "scones", "entmax"]
 # by segment, the outputs of the four systems; segment 2 is the same for all
@@ -70,3 +72,26 @@ def fill_study(
                     )
                     for i, texts in enumerate(outputs)
                 )
+
+
+def add_scores(
+    database: Database,
+    metric: str,
+    values: Mapping[str, Sequence[float]],
+    state: str = "succeeded",
+    **labels: str,
+) -> None:
+    """Add a metric's values of each segment by system, and their means."""
+    with database.transaction() as session:
+        study = session.scalars(select(StudyRow.id)).one()
+        for system, own in values.items():
+            key = f"{metric}/{system}"
+            error = "no model" if state == "failed" else None
+            session.add(step_row(key, "score", state=state, error=error, params={"metric": {"kind": metric}}))
+            session.flush()
+            of_step = {"system": system, "seed": 7, "test_set": "test", "metric": metric, **labels}
+            session.add(StudyStep(study_id=study, node=key, step_key=key, position=99, labels=of_step))
+            session.add_all(SegmentScore(step_key=key, index=i, value=value) for i, value in enumerate(own))
+            if own:
+                mean = fmean(own)
+                session.add(Metric(step_key=key, name=metric, subject="", value=mean, detail={}))

@@ -4,10 +4,8 @@ from typing import Any
 
 from rated_study import SYSTEMS
 
-from creamtea.access import audit
 from creamtea.human.making import campaigns, launching
 from creamtea.human.making.settings import CampaignSettings
-from creamtea.human.rating import raters
 from creamtea.store.database import Database
 
 PLAIN = CampaignSettings(bad_references=0, repeats=0)  # no controls: every item is rated
@@ -39,8 +37,3 @@ def launched_campaign(
     draft_campaign(database, name, **fields)
     launching.launch(database, name)
     return campaigns.summary(database, name)
-
-
-def add_rater(database: Database, campaign: str, pseudonym: str) -> int:
-    """The id of the campaign's rater with this pseudonym, who is added if new."""
-    return raters.find_or_add(database, campaign, audit.COMMAND_LINE, pseudonym)

@@ -2,17 +2,29 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from table_rows import all_of, campaign_row, item_row, row_of
 
 from creamtea.human import rating as assignment
+from creamtea.human.formats.base import ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.storing import collect
 from creamtea.human.rating import raters
+from creamtea.human.record import Content
+from creamtea.human.results.ratings import Ratings, load_ratings
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
+# of single tests in files that run on SQLite alone (tests/conftest.py)
+ON_BOTH = pytest.mark.parametrize(
+    "database", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True
+)
 LAPSED = timedelta(seconds=-1)
 SYSTEMS = ["plain", "beam", "scones", "entmax"]
 
@@ -92,6 +104,23 @@ def rate_all(database: Database, rater_id: int) -> list[str]:
 
 def ratings(database: Database) -> list[Rating]:
     return all_of(database, select(Rating).order_by(Rating.id))
+
+
+def items_of(database: Database, name: str = "c") -> list[Item]:
+    of_campaign = select(Item).join(Campaign).where(Campaign.name == name)
+    return all_of(database, of_campaign.order_by(Item.position))
+
+
+def results_of(database: Database, name: str = "c") -> Ratings:
+    with database.session() as session:
+        return load_ratings(session, find_campaign(session, name))
+
+
+def exchanged(database: Database, folder: Path, kind: str = "csv", name: str = "c") -> Content:
+    """The campaign as an export and an import, as campaign `again`, bring it back."""
+    export_campaign(database, name, kind, folder / f"out-{kind}", "test")
+    import_campaign(database, folder / f"out-{kind}", kind, ImportFacts("again"), "test")
+    return collect(database, "again")
 
 
 def stored(database: Database, assignment_id: int) -> Assignment:

@@ -75,22 +75,14 @@ bob,B,4,TGT,eng,deu,85,news,False,[],13,14
 
 
 def test_special_marks_are_counted_by_name_and_are_no_omissions(database: Database, tmp_path: Path) -> None:
-    def spans(*marks: str) -> str:
-        spans = [{"severity": "minor", **({"special_mark": mark} if mark else {})} for mark in marks]
-        return (
-            json.dumps(
-                {
-                    "rater": "ann",
-                    "segment": 0,
-                    "system": "AB"[len(marks) % 2],
-                    "payload": {"score": 9, "spans": spans},
-                }
-            )
-            + "\n"
-        )
-
+    omission = {"severity": "minor"}
+    fault, odd = ({**omission, "special_mark": mark} for mark in ("fault", "odd"))
+    lines = [
+        {"rater": "ann", "segment": 0, "system": system, "payload": {"score": 9, "spans": spans}}
+        for system, spans in (("A", [omission, odd]), ("B", [omission, fault, fault]))
+    ]
     path = tmp_path / "ratings.jsonl"
-    path.write_text(spans("", "fault", "fault") + spans("", "odd"), encoding="utf-8")
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     import_campaign(database, path, "jsonl", ImportFacts("wmt", "esa"), "test")
     found = cells(database, "marked")
     shown = {name: cell for name, cell in found["B"].items() if name not in ("major", "free", "ratings")}
@@ -148,9 +140,6 @@ def test_names_are_found_however_a_keyboard_writes_them(tmp_path: Path) -> None:
     assert content.systems == (decomposed,)
     assert content.settings["baseline"] == decomposed
     assert content.items[0].outputs == ("Haus",)
-
-
-# ---------------------------------------------------------------- outputs that a rater has rated again
 
 
 def test_wmt_2024_takes_the_last_score_of_an_output_rated_again(database: Database, tmp_path: Path) -> None:
@@ -211,18 +200,6 @@ ben,A,1,TGT,eng,deu,50,news.1,False,[],3,4
     export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
     scores = (tmp_path / "out/human-scores/eng-deu.esa.seg.score").read_text()
     assert scores == "A\t60.0\nA\t15.0\nA\t40.0\nA\t80.0\n"
-
-
-def test_wmt_2024_means_over_domains(database: Database, tmp_path: Path) -> None:
-    lines = """\
-ann,A,1,TGT,eng,deu,60,news.1,False,[],3,4
-ann,A,2,TGT,eng,deu,61,news.1,False,[],3,4
-ann,B,3,TGT,eng,deu,62,chat.1,False,[],3,4
-"""
-    (tmp_path / "docs").write_text("canary\tcanary\nnews\tnews.1\nnews\tnews.1\nchat\tchat.1\n")
-    imported(database, tmp_path, lines, documents=tmp_path / "docs", first_segment=0)
-    assert "means over 2 domains" in block(database)["about"]
-    assert {name: row["raw"] for name, row in cells(database).items()} == {"A": 60.5, "B": 62.0}
 
 
 def test_standardised_scores_of_the_crowd(database: Database, tmp_path: Path) -> None:

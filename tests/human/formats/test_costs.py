@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_campaigns import results_of
 
 from creamtea.errors import InputError
 from creamtea.human.formats.base import APPRAISE, FOREIGN, MQM, MT_METRICS_EVAL, PEARMUT, ImportFacts, NotKept
@@ -14,9 +15,7 @@ from creamtea.human.formats.rating_rows import rows_of
 from creamtea.human.formats.storing import collect
 from creamtea.human.making.proposals import check_proposed
 from creamtea.human.protocols.taxonomy import GOOGLE, Taxonomy
-from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
-from creamtea.store.tables import Campaign
 
 OWN = Taxonomy.model_validate(
     {
@@ -109,38 +108,38 @@ def error(category: str, severity: str, score: Any) -> dict[str, Any]:
     return {"start": 0, "end": 3, "category": category, "severity": severity, "score": score}
 
 
-def test_costs_of_an_mt_metrics_eval_folder_count(database: Database, tmp_path: Path) -> None:
-    """The file has A at 0 and B at -1; by severities alone A would be at -5, behind B."""
-    path = mt_metrics_eval(tmp_path, error("accuracy/register", "major", 0), error("other", "minor", 1.0))
-    done = import_campaign(database, path, "mt-metrics-eval", ImportFacts("wmt"), "test")
-    assert values(database, "wmt") == {("A", 0): "0.0", ("B", 0): "-1.0"}
-    assert done.notices == (
-        NotKept(
-            1,
-            "errors whose cost in the file, which counts, is not that of the usual weights: "
+@pytest.mark.parametrize(
+    ("first", "second", "scores", "noticed"),
+    [
+        # the file has A at 0 and B at -1; by severities alone A would be at -5, behind B
+        (
+            ("accuracy/register", 0),
+            ("other", 1.0),
+            ("0.0", "-1.0"),
             "accuracy/register, major: 0 instead of 5 (1)",
         ),
-    )
-    assert "segment scores that are not what their errors cost" not in {part.what for part in done.not_kept}
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "scores"),
-    [
-        (0.25, 1.75, ("-0.25", "-1.75")),
-        (2.5, 12, ("-2.5", "-12.0")),
-        (0.125, 1e-6, ("-0.125000", "-0.000001")),
+        (("other", 0.25), ("other", 1.75), ("-0.25", "-1.75"), None),
+        (("other", 2.5), ("other", 12), ("-2.5", "-12.0"), None),
+        (("other", 0.125), ("other", 1e-6), ("-0.125000", "-0.000001"), None),
     ],
 )
-def test_costs_need_not_be_tenths(
-    database: Database, tmp_path: Path, first: float, second: float, scores: tuple[str, str]
+def test_costs_of_an_mt_metrics_eval_folder_count(
+    database: Database, tmp_path: Path, first: Any, second: Any, scores: tuple[str, str], noticed: str | None
 ) -> None:
-    path = mt_metrics_eval(tmp_path, error("other", "major", first), error("other", "minor", second))
-    import_campaign(database, path, "mt-metrics-eval", ImportFacts("wmt"), "test")
+    """They need not be tenths."""
+    errors = error(first[0], "major", first[1]), error(second[0], "minor", second[1])
+    done = import_campaign(
+        database, mt_metrics_eval(tmp_path, *errors), "mt-metrics-eval", ImportFacts("wmt"), "test"
+    )
+    if noticed:
+        (notice,) = done.notices
+        assert str(notice).startswith("errors whose cost in the file, which counts, is not that of the usual")
+        assert noticed in str(notice)
+        assert "segment scores that are not what their errors cost" not in {
+            part.what for part in done.not_kept
+        }
     assert values(database, "wmt") == {("A", 0): scores[0], ("B", 0): scores[1]}
-    with database.session() as session:
-        ratings = load_ratings(session, session.query(Campaign).one())
-    assert sorted(ratings.value.tolist()) == sorted([-first, -second])
+    assert sorted(results_of(database, "wmt").value.tolist()) == sorted([-first[1], -second[1]])
     for kind in ("csv", "mt-metrics-eval"):
         export_campaign(database, "wmt", kind, tmp_path / kind, "test")
         again = ImportFacts(kind, None if kind == "csv" else "mqm")
@@ -158,14 +157,17 @@ def test_what_no_error_can_cost(database: Database, tmp_path: Path, score: Any) 
         import_campaign(database, path, "mt-metrics-eval", ImportFacts("wmt"), "test")
 
 
-def test_no_rater_says_what_an_error_costs() -> None:
-    with pytest.raises(ValueError, match="follows from the weights"):
-        check_proposed({"spans": [{"severity": "major", "cost": 0}]}, [])
-
-
-def test_scores_by_the_usual_weights_are_kept(own: Database, tmp_path: Path) -> None:
+def test_a_taxonomy_is_for_its_own_errors(own: Database, tmp_path: Path) -> None:
     path = tmp_path / "made.jsonl"
-    path.write_text(path.read_text().replace('"Other"', '"Fluency", "Punctuation"'))
+    made = path.read_text()
+    path.write_text(made.replace("Other", "Style"))
+    with pytest.raises(InputError, match="line 1, column payload: the category of an error is one of"):
+        import_campaign(own, path, "jsonl", ImportFacts("new", "mqm", taxonomy=OWN), "test")
+    with pytest.raises(InputError, match="--taxonomy is for marked errors, and da has none"):
+        import_campaign(own, path, "jsonl", ImportFacts("old", "da", taxonomy=OWN), "test")
+    with pytest.raises(ValueError, match="follows from the weights"):  # no rater says what an error costs
+        check_proposed({"spans": [{"severity": "major", "cost": 0}]}, [])
+    path.write_text(made.replace('"Other"', '"Fluency", "Punctuation"'))
     import_campaign(own, path, "jsonl", ImportFacts("google", "mqm", taxonomy=GOOGLE), "test")
     done = export_campaign(own, "google", "mqm", tmp_path / "out", "test")
     assert LOSS.what not in {part.what for part in done.not_kept}
@@ -185,17 +187,3 @@ def test_the_file_of_ratings_alone_needs_the_taxonomy(own: Database, tmp_path: P
     assert values(own, "folder") == VALUES
     with pytest.raises(InputError, match=r"--taxonomy: the folder's campaign\.json"):
         import_campaign(own, tmp_path / "out", kind, ImportFacts("told", taxonomy=OWN), "test")
-
-
-def test_a_taxonomy_where_no_errors_are_marked(database: Database, tmp_path: Path) -> None:
-    path = tmp_path / "ratings.csv"
-    path.write_text("rater,segment,system,value\nann,1,A,50\n")
-    with pytest.raises(InputError, match="--taxonomy is for marked errors, and da has none"):
-        import_campaign(database, path, "csv", ImportFacts("old", "da", taxonomy=OWN), "test")
-
-
-def test_errors_that_the_taxonomy_does_not_have(own: Database, tmp_path: Path) -> None:
-    path = tmp_path / "made.jsonl"
-    path.write_text(path.read_text().replace("Other", "Style"))
-    with pytest.raises(InputError, match="line 1, column payload: the category of an error is one of"):
-        import_campaign(own, path, "jsonl", ImportFacts("new", "mqm", taxonomy=OWN), "test")

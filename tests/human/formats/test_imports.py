@@ -75,8 +75,6 @@ def test_facts_that_no_campaign_can_have(
         imported(database, tmp_path, ONE.format(rater), "da", dry_run=True, **facts)
 
 
-# ---------------------------------------------------------------- systems that are left out
-
 RATINGS = "rater,segment,system,step,item,kind,original\n" + "".join(
     f"{rater},{segment},{system},50,{item},{kind},{original}\n"
     for rater, segment, system, item, kind, original in [
@@ -129,28 +127,26 @@ def test_a_preference_to_a_system_that_is_left_out_goes(other: Database, tmp_pat
     assert [(row.item, row.system) for row in rows(other)] == [(0, "A"), (0, "B")]
 
 
-def test_no_rating_left_is_no_campaign(other: Database, tmp_path: Path) -> None:
-    text = "rater,segment,system,value,item\nann,1,A,2,0\nann,1,C,0,0\nann,1,B,2,1\nann,1,C,0,1\n"
-    with pytest.raises(InputError, match="--leave-out C: every item shows one of these"):
-        imported(other, tmp_path, text, "preference", leave_out=("C",))
-
-
-def test_of_outputs_shown_together_the_others_stay(other: Database, tmp_path: Path) -> None:
-    text = "rater,segment,system,value\nann,1,A,2.0\nann,1,B,3.0\nann,1,C,4.0\n"
-    imported(other, tmp_path, text, "contrastive-da", leave_out=("B",))
-    assert [(row.system, row.value, row.shown) for row in rows(other)] == [("A", "2.0", 1), ("C", "4.0", 2)]
+PAIRS = "rater,segment,system,value,item\nann,1,A,2,0\nann,1,C,0,0\nann,1,B,2,1\nann,1,C,0,1\n"
 
 
 @pytest.mark.parametrize(
-    ("leave_out", "baseline", "said"),
+    ("text", "protocol", "leave_out", "baseline", "said"),
     [
-        (("C",), None, "--leave-out C: no such system; there are A, B"),
-        (("A",), "A", "--leave-out A: it is the baseline"),
-        (("A", "B"), None, "no system would be left"),
+        (RATINGS, "da", ("C",), None, "--leave-out C: no such system; there are A, B"),
+        (RATINGS, "da", ("A",), "A", "--leave-out A: it is the baseline"),
+        (RATINGS, "da", ("A", "B"), None, "no system would be left"),
+        (PAIRS, "preference", ("C",), None, "--leave-out C: every item shows one of these"),
     ],
 )
 def test_systems_that_cannot_be_left_out(
-    other: Database, tmp_path: Path, leave_out: tuple[str, ...], baseline: str | None, said: str
+    other: Database,
+    tmp_path: Path,
+    text: str,
+    protocol: str,
+    leave_out: tuple[str, ...],
+    baseline: Any,
+    said: str,
 ) -> None:
     with pytest.raises(InputError, match=said):
-        imported(other, tmp_path, RATINGS, "da", baseline=baseline, leave_out=leave_out)
+        imported(other, tmp_path, text, protocol, baseline=baseline, leave_out=leave_out)

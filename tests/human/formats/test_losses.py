@@ -73,41 +73,25 @@ def test_an_export_says_what_it_leaves_behind(other: Database, tmp_path: Path, k
     assert "name of the test set" in map(str, done.not_kept), "without a number"
 
 
-def test_formats_without_a_protocol_refuse_it(other: Database, tmp_path: Path) -> None:
-    store_import(
-        other,
-        dataclasses.replace(everything(), protocol="preference", answers=()),
-        "test",
-        "here",
-        media_sizes=SIZES,
-    )
-    for kind, said in (("appraise", "no scores of preference"), ("mqm", "not preference")):
-        with pytest.raises(InputError, match=said):
-            export_campaign(other, "all", kind, tmp_path / kind, "test")
-        assert not (tmp_path / kind).exists()
-
-
 @pytest.mark.parametrize(
     ("change", "kind", "said"),
     [
+        ({"protocol": "preference", "answers": ()}, "appraise", "no scores of preference"),
+        ({"protocol": "preference", "answers": ()}, "mqm", "not preference"),
         ({"document": "a#b"}, "appraise", "ends the name of a document"),
         ({"document": "tutorial 1"}, "appraise", "marks practice"),
         ({"source": "a\tb"}, "mqm", r"segment 7 of A: found '\\t'"),
         ({"outputs": ("a <v>b", "text")}, "mqm", "segment 7 of A: found '<v>'"),
     ],
 )
-def test_what_a_format_would_take_for_something_else(
+def test_what_a_format_does_not_have_or_would_take_for_something_else(
     other: Database, tmp_path: Path, change: dict[str, Any], kind: str, said: str
 ) -> None:
     content = everything()
-    first = dataclasses.replace(content.items[0], **change)
-    store_import(
-        other,
-        dataclasses.replace(content, items=(first, *content.items[1:])),
-        "test",
-        "here",
-        media_sizes=SIZES,
-    )
+    if "protocol" not in change:
+        first = dataclasses.replace(content.items[0], **change)
+        change = {"items": (first, *content.items[1:])}
+    store_import(other, dataclasses.replace(content, **change), "test", "here", media_sizes=SIZES)
     with pytest.raises(InputError, match=said):
         export_campaign(other, "all", kind, tmp_path / "out", "test")
     assert not (tmp_path / "out").exists()

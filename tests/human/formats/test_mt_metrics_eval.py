@@ -2,100 +2,74 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import evalset
 import pytest
-from rated import Rated
+from rated_campaigns import rated_campaign
+from rated_study import OUTPUTS, SYSTEMS, add_scores
 from sqlalchemy import Delete, Update, delete, select, update
-from table_rows import step_row
+from table_rows import one_of
 
 from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts, NotKept
 from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
 from creamtea.human.formats.rating_rows import rows_of
 from creamtea.human.formats.storing import collect
+from creamtea.human.record import Content
 from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.tables import (
     AuditEvent,
     Campaign,
     Hypothesis,
-    Metric,
     Segment,
-    SegmentScore,
     StudyRow,
     StudyStep,
 )
 
-PLAIN, BEAM, SCONES = 0, 1, 2  # systems of the study `jam` (tests/human/conftest.py)
-NAMES = ["plain", "beam", "scones"]
+NAMES = SYSTEMS[:3]
 
 
-def study_campaign(database: Database, protocol: str = "contrastive-da") -> Rated:
-    """Segments 1 and 3 of five are rated, on every output of the study's first seed."""
-    with database.session() as session:
-        study = session.scalars(select(StudyRow)).one().id
-        texts = {
-            (row.step_key.split("/")[1], row.index): row.text
-            for row in session.scalars(select(Hypothesis).where(Hypothesis.step_key.endswith("/7")))
-        }
-    rated = Rated(database, protocol, systems=NAMES, study_id=study)
-    for segment, weight in ((1, 1.0), (3, 3.0)):
-        outputs = {at: texts[name, segment] for at, name in enumerate(NAMES)}
-        if protocol == "preference":
-            del outputs[SCONES]
-        rated.item(outputs, segment_index=segment, weight=weight)
-    for pseudonym, excluded in (("ann", False), ("bob", False), ("out", True)):
-        rated.rater(pseudonym, excluded)
-    return rated
+def shown(segment: int, systems: Sequence[int] = (0, 1, 2), **fields: Any) -> dict[str, Any]:
+    """An item of the study `jam` with the outputs of its first seed."""
+    outputs = [OUTPUTS[segment][at] for at in systems]
+    return {"segment_index": segment, "systems": list(systems), "outputs": outputs, **fields}
 
 
-def rate(rated: Rated) -> None:
-    each = [[0], [1], [2]]
-    rated.answer(0, "ann", each, [0, 5, 10], [5, 5, 10])  # the second revision counts
-    rated.answer(0, "bob", each, [10, 0, 10])
-    rated.answer(0, "out", each, [25, 25, 25])
-    rated.answer(1, "bob", [[1, 2], [0]], [20, 25])
-    spoilt = rated.item(
-        {0: "x", 1: "y", 2: "z"}, kind="bad-reference", original=0, degraded=0, segment_index=1
-    )
-    rated.answer(spoilt, "ann", each, [25, 25, 25])
+def rate_study(database: Database, items: list[dict[str, Any]], protocol: str = "contrastive-da") -> None:
+    study = one_of(database, select(StudyRow.id))
+    people: dict[str, Any] = {"raters": ("ann", "bob", "out"), "excluded": ["out"]}
+    rated_campaign(database, items, systems=NAMES, protocol=protocol, study_id=study, **people)
 
 
-def add_metrics(database: Database, systems: list[str], segments: int = 5) -> None:
-    with database.transaction() as session:
-        study = session.scalars(select(StudyRow)).one().id
-        for number, system in enumerate(systems):
-            key = f"score/{system}"
-            labels = {"system": system, "test_set": "test", "seed": 7, "metric": "comet"}
-            session.add(step_row(key, "score", params={"metric": {"kind": "comet"}}))
-            session.flush()
-            session.add(
-                StudyStep(study_id=study, node=key, step_key=key, position=90 + number, labels=labels)
-            )
-            session.add(Metric(step_key=key, name="comet", subject="", value=0.1 * (number + 1), detail={}))
-            session.add_all(
-                SegmentScore(step_key=key, index=index, value=number + index / 3) for index in range(segments)
-            )
+RATED = [  # segments 1 and 3 of five; of two revisions the second counts
+    shown(1, steps={"ann": [[0, 5, 10], [5, 5, 10]], "bob": [10, 0, 10], "out": [25, 25, 25]}),
+    shown(3, steps={"bob": [25, 20, 20]}, weight=3.0),
+    shown(1, steps={"ann": [25, 25, 25]}, kind="bad-reference", degraded=0),
+]
 
 
-def exported(database: Database, rated: Rated, folder: Path) -> evalset.EvalSet:
-    export_campaign(database, rated.name, "mt-metrics-eval", folder / "jam-test", "test")
+def exported(database: Database, folder: Path) -> evalset.EvalSet:
+    export_campaign(database, "tasting", "mt-metrics-eval", folder / "jam-test", "test")
     return evalset.read(folder / "jam-test", "en-de")
 
 
-def test_the_whole_test_set_and_every_level(study_database: Database, tmp_path: Path) -> None:
-    rated = study_campaign(study_database)
-    rate(rated)
-    add_metrics(study_database, NAMES)
-    found = exported(study_database, rated, tmp_path)
+def test_the_whole_test_set_and_every_level(
+    study_database: Database, other: Database, tmp_path: Path
+) -> None:
+    rate_study(study_database, RATED)
+    add_scores(study_database, "comet", {name: [at, at + 0.5] * 2 + [9] for at, name in enumerate(NAMES)})
+    add_scores(study_database, "bleu", {name: [1.0] * 5 for name in NAMES[:2]})
+    done = export_campaign(study_database, "tasting", "mt-metrics-eval", tmp_path / "jam-test", "test")
+    assert done.left_out == ("metric bleu: not every system has it",)
+    found = evalset.read(tmp_path / "jam-test", "en-de")
     assert found.source == [f"source {index}" for index in range(5)]
     assert found.outputs["beam"] == ["das Haus", "ein Hund", "ja", "rot", "zwei"]
-    assert list(found.documents) == ["test"]
-    assert found.domains == ["test"]
+    assert (list(found.documents), found.domains) == (["test"], ["test"])
     # by hand: segment 1 by ann and bob, segment 3 by bob; 1 + 0.2 a step; weights 1 and 3
     human = {level: found.human["contrastive-da", level] for level in evalset.LEVELS}
     assert human["seg"] == {
@@ -105,115 +79,78 @@ def test_the_whole_test_set_and_every_level(study_database: Database, tmp_path: 
     }
     overall = {"plain": [5.125], "beam": [4.125], "scones": [4.5]}
     assert human["sys"] == human["domain"] == human["doc"] == overall
-    assert found.metrics["comet", "ref", "sys"]["scones"] == [0.1 * 3]
-    assert found.metrics["comet", "ref", "seg"]["beam"] == [1 + index / 3 for index in range(5)]
+    assert {name for name, _, _ in found.metrics} == {"comet"}
+    assert found.metrics["comet", "ref", "sys"]["scones"] == [(2 + 2.5 + 2 + 2.5 + 9) / 5]
+    assert found.metrics["comet", "ref", "seg"]["beam"] == [1, 1.5, 1, 1.5, 9]
+
+    # from a database that does not have the study, whose test set is that of its own items
+    export_campaign(study_database, "tasting", "jsonl", tmp_path / "jsonl", "test")
+    import_campaign(other, tmp_path / "jsonl", "jsonl", ImportFacts("tasting"), "test")
+    again = exported(other, tmp_path / "again")
+    assert again.source == ["source 0", "source 1"]
+    for level in ("sys", "domain", "doc"):
+        assert again.human["contrastive-da", level] == human[level]
 
 
 def test_pairs_are_weighed_by_pair(study_database: Database, tmp_path: Path) -> None:
-    rated = study_campaign(study_database, "preference")
-    rated.answer(0, "ann", [[0], [1]], [2, 0])
-    rated.answer(0, "bob", [[1], [0]], [1, 1])
-    rated.answer(1, "bob", [[1], [0]], [2, 0])
-    found = exported(study_database, rated, tmp_path)
+    pairs = [
+        shown(1, (0, 1), steps={"ann": [2, 0], "bob": [1, 1]}),
+        shown(3, (0, 1), steps={"bob": [0, 2]}, weight=3.0),
+    ]
+    rate_study(study_database, pairs, "preference")
+    found = exported(study_database, tmp_path)
     assert found.human["preference", "seg"]["plain"] == [None, 1.5, None, 0.0, None]
     assert found.human["preference", "sys"] == {"plain": [0.375], "beam": [1.625], "scones": [None]}
 
 
-def test_outputs_shown_one_at_a_time_meet_in_their_segment(study_database: Database, tmp_path: Path) -> None:
-    rated = Rated(study_database, "da", systems=NAMES, study_id=study_campaign(study_database).study_id)
-    rated.rater("ann")
-    rated.answer(rated.item({0: "ein Haus", 2: "ein Haus"}, segment_index=0), "ann", [[0, 2]], [40])
-    rated.answer(rated.item({1: "das Haus"}, segment_index=0), "ann", [[1]], [60])
-    found = exported(study_database, rated, tmp_path)
-    assert found.human["da", "seg"]["scones"] == [40.0, None, None, None, None]
-    assert found.human["da", "sys"] == {"plain": [40.0], "beam": [60.0], "scones": [40.0]}
-
-
-def test_metrics_that_are_not_whole_are_left_out_and_said(study_database: Database, tmp_path: Path) -> None:
-    rated = study_campaign(study_database)
-    add_metrics(study_database, NAMES[:2])
-    done = export_campaign(study_database, rated.name, "mt-metrics-eval", tmp_path / "out", "test")
-    assert done.left_out == ("metric comet: not every system has it",)
-    assert evalset.read(tmp_path / "out", "en-de").metrics == {}
-
-
-def test_documents_reach_over_segments_that_nobody_rated(study_database: Database, tmp_path: Path) -> None:
-    rated = Rated(study_database, "da", systems=NAMES, study_id=study_campaign(study_database).study_id)
-    for segment, document in ((0, "a"), (2, "a"), (3, "b c")):
-        text = {0: "ein Haus", 2: "ja", 3: "<b>rot</b>"}[segment]
-        rated.item({0: text}, segment_index=segment, document=document)
-    found = exported(study_database, rated, tmp_path)
-    assert found.documents == {"a": (0, 3), "b_c": (3, 4), "test-3": (4, 5)}
-
-
-def test_segments_that_nobody_rated_do_not_join_a_document_of_their_number(
-    study_database: Database, tmp_path: Path
+@pytest.mark.parametrize(
+    ("rated", "documents"),
+    [
+        ({0: "a", 2: "a", 3: "b c"}, {"a": (0, 3), "b_c": (3, 4), "test-3": (4, 5)}),
+        ({3: "test-3"}, {"test-1": (0, 3), "test-3": (3, 4), "test-4": (4, 5)}),  # its own name stays
+    ],
+)
+def test_documents_reach_over_segments_that_nobody_rated(
+    study_database: Database, tmp_path: Path, rated: dict[int, str], documents: dict[str, tuple[int, int]]
 ) -> None:
-    rated = Rated(study_database, "da", systems=NAMES, study_id=study_campaign(study_database).study_id)
-    rated.item({0: "<b>rot</b>"}, segment_index=3, document="test-3")
-    found = exported(study_database, rated, tmp_path)
-    assert found.documents == {"test-1": (0, 3), "test-3": (3, 4), "test-4": (4, 5)}
+    rate_study(study_database, [shown(at, (0,), document=name) for at, name in rated.items()], "da")
+    assert exported(study_database, tmp_path).documents == documents
 
 
 def test_an_import_has_its_own_items_as_test_set(database: Database, other: Database, tmp_path: Path) -> None:
-    rated = Rated(database, "da", systems=["a b", "c.d-e"], test_set="old set")
-    rated.rater("ann")
-    rated.answer(rated.item({0: "x"}, segment_index=7), "ann", [[0]], [10])
-    rated.answer(rated.item({1: ""}, segment_index=4), "ann", [[1]], [20])
-    export_campaign(database, rated.name, "csv", tmp_path / "csv", "test")
-    import_campaign(other, tmp_path / "csv", "csv", ImportFacts(rated.name), "test")
-    found = exported(other, rated, tmp_path)
+    items = [
+        {"segment_index": 7, "systems": [0], "outputs": ["x"], "steps": {"anna": [10]}},
+        {"segment_index": 4, "systems": [1], "outputs": [""], "steps": {"anna": [20]}},
+    ]
+    rated_campaign(database, items, systems=["a b", "c.d-e"], protocol="da", test_set="old set")
+    export_campaign(database, "tasting", "csv", tmp_path / "csv", "test")
+    import_campaign(other, tmp_path / "csv", "csv", ImportFacts("tasting"), "test")
+    found = exported(other, tmp_path)
     assert found.source == ["source 1", "source 0"]
     assert found.outputs == {"a_b": [None, "x"], "c.d-e": ["", None]}
     assert found.references == {"ref": [None, None]}
     assert found.human["da", "seg"] == {"a_b": [None, 10.0], "c.d-e": [20.0, None]}
 
 
-def test_the_export_of_an_export_has_the_same_scores(
-    study_database: Database, other: Database, tmp_path: Path
-) -> None:
-    rated = study_campaign(study_database)
-    rate(rated)
-    direct = exported(study_database, rated, tmp_path)
-    export_campaign(study_database, rated.name, "jsonl", tmp_path / "jsonl", "test")
-    import_campaign(other, tmp_path / "jsonl", "jsonl", ImportFacts(rated.name), "test")
-    again = exported(other, rated, tmp_path / "again")
-    for level in ("sys", "domain", "doc"):
-        assert again.human["contrastive-da", level] == direct.human["contrastive-da", level]
-
-
-def in_documents(database: Database, names: str) -> Rated:
-    rated = Rated(database, "da", systems=["a"])
-    for name in names:
-        rated.item({0: "x"}, document=name)
-    return rated
-
-
-def one_item(database: Database, systems: list[str], **fields: str) -> Rated:
-    rated = Rated(database, "da", systems=systems)
-    output = fields.pop("output", "x")
-    rated.item({0: output}, **fields)
-    return rated
-
-
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("systems", "items", "message"),
     [
-        (lambda db: one_item(db, ["a"], source="two\nlines"), "segment 1, source: found a line end in"),
-        (lambda db: one_item(db, ["a"], output="cr\rlf"), "segment 1, output of a: found a line end in"),
-        (lambda db: one_item(db, ["a"], output="[No translation supplied] "), "which means a missing text"),
-        (lambda db: one_item(db, ["a b", "a/b"]), "the systems 'a b' and 'a/b' are both called 'a_b'"),
-        (lambda db: one_item(db, ["ref", "refA", "refB", "refC"]), "no name is left for the reference"),
-        (lambda db: Rated(db, "da"), "no items that tell of systems: nothing to export"),
-        (lambda db: in_documents(db, "aba"), "document 'a': found in two places of the test set"),
+        ("a", [{"source": "two\nlines"}], "segment 1, source: found a line end in"),
+        ("a", [{"outputs": ["cr\rlf"]}], "segment 1, output of a: found a line end in"),
+        ("a", [{"outputs": ["[No translation supplied] "]}], "which means a missing text"),
+        (["a b", "a/b"], [{}], "the systems 'a b' and 'a/b' are both called 'a_b'"),
+        (["ref", "refA", "refB", "refC"], [{}], "no name is left for the reference"),
+        ("a", [], "no items that tell of systems: nothing to export"),
+        ("a", [{"document": name} for name in "aba"], "document 'a': found in two places of the test set"),
     ],
 )
 def test_what_the_format_cannot_hold_is_refused(
-    database: Database, tmp_path: Path, make: Callable[[Database], Rated], message: str
+    database: Database, tmp_path: Path, systems: Sequence[str], items: list[dict[str, Any]], message: str
 ) -> None:
-    rated = make(database)
+    usual = {"systems": [0], "outputs": ["x"]}
+    rated_campaign(database, [{**usual, **item} for item in items], systems=systems, protocol="da")
     with pytest.raises(InputError) as error:
-        export_campaign(database, rated.name, "mt-metrics-eval", tmp_path / "out", "test")
+        export_campaign(database, "tasting", "mt-metrics-eval", tmp_path / "out", "test")
     assert message in str(error.value)
     assert not (tmp_path / "out").exists()
 
@@ -225,15 +162,14 @@ def test_languages_are_words_that_patterns_find(
     database: Database, tmp_path: Path, code: str, name: str
 ) -> None:
     """The toolkit looks for files by patterns with SRC-TGT in them: of "e[n]" it finds none."""
-    rated = one_item(database, ["a"])
-    with database.transaction() as session:
-        session.execute(update(Campaign).values(source_language=code))
-    export_campaign(database, rated.name, "mt-metrics-eval", tmp_path / "jam-test", "test")
-    assert evalset.read(tmp_path / "jam-test", f"{name}-de").outputs == {"a": ["x"]}
+    rated_campaign(database, [{}], systems=["a"], protocol="da", source_language=code)
+    export_campaign(database, "tasting", "mt-metrics-eval", tmp_path / "jam-test", "test")
+    assert evalset.read(tmp_path / "jam-test", f"{name}-de").outputs == {"a": ["o0-a"]}
 
 
 def test_a_reference_called_as_a_system_gets_another_name(database: Database, tmp_path: Path) -> None:
-    assert set(exported(database, one_item(database, ["ref"]), tmp_path).references) == {"refA"}
+    rated_campaign(database, [{}], systems=["ref"], protocol="da")
+    assert set(exported(database, tmp_path).references) == {"refA"}
 
 
 @pytest.mark.parametrize(
@@ -252,11 +188,11 @@ def test_a_reference_called_as_a_system_gets_another_name(database: Database, tm
 def test_outputs_that_are_not_the_studys_any_more(
     study_database: Database, tmp_path: Path, change: Update | Delete, message: str
 ) -> None:
-    rated = study_campaign(study_database)
+    rate_study(study_database, RATED)
     with study_database.transaction() as session:
         session.execute(change)
     with pytest.raises(InputError, match=message):
-        export_campaign(study_database, rated.name, "mt-metrics-eval", tmp_path / "out", "test")
+        export_campaign(study_database, "tasting", "mt-metrics-eval", tmp_path / "out", "test")
 
 
 @pytest.mark.parametrize(
@@ -267,8 +203,8 @@ def test_outputs_that_are_not_the_studys_any_more(
     ],
 )
 def test_texts_are_written_as_they_are(database: Database, tmp_path: Path, output: str, read: str) -> None:
-    rated = one_item(database, ["a"], output=output)
-    assert exported(database, rated, tmp_path).outputs["a"] == [read]
+    rated_campaign(database, [{"outputs": [output]}], systems=["a"], protocol="da")
+    assert exported(database, tmp_path).outputs["a"] == [read]
     written = (tmp_path / "jam-test" / "system-outputs" / "en-de" / "a.txt").read_bytes()
     assert written == f"{output}\n".encode()
 
@@ -302,8 +238,12 @@ def written(folder: Path, **changes: str) -> Path:
     return folder / "wmt"
 
 
-def facts(scores: str | None = None, protocol: str | None = None, **fields: str) -> ImportFacts:
+def facts(scores: str | None = None, protocol: str | None = None, **fields: Any) -> ImportFacts:
     return ImportFacts("wmt", protocol, scores=scores, **fields)
+
+
+def read(folder: Path, chosen: ImportFacts) -> tuple[Content, tuple[NotKept, ...]]:
+    return find_format("mt-metrics-eval").read(folder, chosen, NOW)
 
 
 def test_the_folder_that_one_is_in_has_a_name(
@@ -311,7 +251,7 @@ def test_the_folder_that_one_is_in_has_a_name(
 ) -> None:
     monkeypatch.chdir(written(tmp_path))
     with pytest.raises(InputError, match=r"^wmt: found sources"):
-        find_format("mt-metrics-eval").read(Path(), facts(source_language="x", target_language="y"), NOW)
+        read(Path(), facts(source_language="x", target_language="y"))
     import_campaign(database, Path(), "mt-metrics-eval", facts("mqm"), "test")
     with database.session() as session:
         (event,) = session.query(AuditEvent).all()
@@ -348,15 +288,10 @@ def test_segment_scores_are_those_of_one_rater_and_stay_as_they_are(
     assert sorted(ratings.value.tolist()) == [-25.0, -1.666667, -0.1, 0.0]
 
     export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
-    before, after = (evalset.read(path, "en-de") for path in (_readable(tmp_path / "wmt"), tmp_path / "out"))
+    shutil.rmtree(tmp_path / "wmt" / "metric-scores")  # which the strict reader has to refuse
+    before, after = (evalset.read(tmp_path / folder, "en-de") for folder in ("wmt", "out"))
     assert after.human["scores", "seg"] == before.human["mqm", "seg"]
     assert (after.outputs, after.documents, after.source) == (before.outputs, before.documents, before.source)
-
-
-def _readable(folder: Path) -> Path:
-    """Without what the strict reader has to refuse."""
-    shutil.rmtree(folder / "metric-scores")
-    return folder
 
 
 def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
@@ -370,29 +305,28 @@ def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
             "human-scores/en-de.da.seg.score": "A 70\nA None\nA None\n\nB None\nB 50.0\nB None\n\n",
         }.items()
     }
-    content, _ = find_format("mt-metrics-eval").read(written(tmp_path, **marked), facts("da", "da"), NOW)
+    content, _ = read(written(tmp_path, **marked), facts("da", "da"))
     first = content.items[0]
     assert (first.source, first.outputs, first.document) == ("one", ("Eins",), "a")
 
 
-def test_a_text_that_begins_with_that_character_comes_back(database: Database, tmp_path: Path) -> None:
-    sources = {"sources/en-de.txt": "\ufeff\ufeffone\n two \nthree\n"}
-    folder = written(tmp_path, **sources)
-    import_campaign(database, folder, "mt-metrics-eval", facts("da", "da"), "test")
-    export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
-    content, _ = find_format("mt-metrics-eval").read(tmp_path / "out", facts("da", "da"), NOW)
-    assert content.items[0].source == "\ufeffone"
-
-
 def test_scores_of_a_scale(tmp_path: Path) -> None:
-    content, _ = find_format("mt-metrics-eval").read(written(tmp_path), facts("da", "da"), NOW)
+    folder = written(tmp_path)
+    content, _ = read(folder, facts("da", "da"))
     assert sorted(score.step for answer in content.answers for score in answer.scores) == [50, 70]
-    with pytest.raises(
-        InputError, match=r"en-de\.wmt-z\.seg\.score, line 1.*1e-05.* not a value of the scale"
-    ):
-        find_format("mt-metrics-eval").read(written(tmp_path), facts("wmt-z", "da"), NOW)
-    content, _ = find_format("mt-metrics-eval").read(written(tmp_path), facts("wmt-z"), NOW)
+    with pytest.raises(InputError, match=r"en-de\.wmt-z\.seg\.score, line 1.*1e-05.* not a value of the sc"):
+        read(folder, facts("wmt-z", "da"))
+    content, _ = read(folder, facts("wmt-z"))
     assert content.answers[0].scores[0].payload == {"score": "1e-05"}
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="reads a folder"):
+        read(tmp_path / "file", facts())
+
+
+def test_a_name_of_two_words_is_one_system(tmp_path: Path) -> None:
+    scores = "A 1\t-1\nA 1\tNone\nA 1\t-3\n"
+    folder = written(tmp_path, **{"system-outputs/en-de/A 1.txt": "x\n" * 3, SEG: scores})
+    assert read(folder, facts("da"))[0].systems == ("A 1", "A", "B")
 
 
 ERROR = {"start": 0, "end": 2, "category": "Fluency/Grammar", "severity": "major", "score": 5.0}
@@ -410,15 +344,11 @@ def marked(folder: Path, rater: str = "ann", ending: str = "mqm.ann") -> Path:
 
 
 def test_marked_errors_have_their_raters(tmp_path: Path) -> None:
-    content, not_kept = find_format("mt-metrics-eval").read(marked(tmp_path), facts("mqm"), NOW)
+    content, not_kept = read(marked(tmp_path), facts("mqm"))
     assert content.protocol == "mqm"
     rows = {(row.system, row.segment): row for row in rows_of(content)}
-    assert rows["B", 0].payload == {
-        "spans": [
-            {"start": 0, "end": 0, "severity": "major", "category": ["Fluency", "Grammar"]},
-            {"severity": "minor"},
-        ]
-    }
+    grammar = {"start": 0, "end": 0, "severity": "major", "category": ["Fluency", "Grammar"]}
+    assert rows["B", 0].payload == {"spans": [grammar, {"severity": "minor"}]}
     assert (rows["B", 0].rater, rows["B", 0].value, rows["A", 2].value) == ("ann", "-6.0", "0.0")
     said = {part.what: part.count for part in not_kept}
     assert said["segment scores without marked errors"] == 3
@@ -427,12 +357,9 @@ def test_marked_errors_have_their_raters(tmp_path: Path) -> None:
 
 
 def test_an_error_that_begins_behind_its_text_is_said_to_be_an_omission(tmp_path: Path) -> None:
-    behind = {"start": 7, "end": 9, "severity": "minor"}
-    folder = written(
-        tmp_path,
-        **{"human-scores/en-de.mqm.ann.seg.rating": f"A\t{rated(behind)}\tann\n" + "A\tNone\n" * 2},
-    )
-    content, not_kept = find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
+    behind = rated({"start": 7, "end": 9, "severity": "minor"})
+    ratings = {"human-scores/en-de.mqm.ann.seg.rating": f"A\t{behind}\tann\n" + "A\tNone\n" * 2}
+    content, not_kept = read(written(tmp_path, **ratings), facts("mqm"))
     assert [row.payload for row in rows_of(content)] == [{"spans": [{"severity": "minor"}]}]
     notes = {part.what: part.count for part in not_kept if part.note}
     assert notes == {"errors marked after the end of the text: read as omissions": 1}
@@ -446,14 +373,14 @@ def test_an_error_that_cannot_be_read(tmp_path: Path, change: dict[str, object])
     path = folder / "human-scores/en-de.mqm.ann.seg.rating"
     path.write_text(path.read_text().replace(json.dumps(ERROR), json.dumps(ERROR | change)))
     with pytest.raises(InputError, match=r"seg\.rating, line 4: found .*; allowed: None, or"):
-        find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
+        read(folder, facts("mqm"))
 
 
 def test_esa_joins_a_score_with_the_errors_of_one_rater(tmp_path: Path) -> None:
     scores = "A None\nA None\nA 90\nB 40\nB None\nB None\n"
     folder = marked(tmp_path, ending="esa")
     (folder / "human-scores/en-de.esa.seg.score").write_text(scores)
-    content, _ = find_format("mt-metrics-eval").read(folder, facts("esa", "esa"), NOW)
+    content, _ = read(folder, facts("esa", "esa"))
     assert {(row.system, row.value, len(row.payload["spans"])) for row in rows_of(content)} == {
         ("A", "90", 0),
         ("B", "40", 2),
@@ -463,25 +390,25 @@ def test_esa_joins_a_score_with_the_errors_of_one_rater(tmp_path: Path) -> None:
 def test_a_protocol_that_the_folder_contradicts(tmp_path: Path) -> None:
     folder = marked(tmp_path, ending="da")
     with pytest.raises(InputError, match=r"--protocol esa: mqm contradicts it: all scores are 0.*; mqm fits"):
-        find_format("mt-metrics-eval").read(marked(tmp_path), facts("mqm", "esa"), NOW)
+        read(marked(tmp_path), facts("mqm", "esa"))
     path = folder / "human-scores/en-de.da.seg.rating"
     path.write_text(path.read_text().replace('"Fluency/Grammar"', "null"))
     with pytest.raises(InputError, match=r"--protocol mqm: da contradicts it: it has 2 scores.*; esa fits"):
-        find_format("mt-metrics-eval").read(folder, facts("da", "mqm"), NOW)
+        read(folder, facts("da", "mqm"))
 
 
 def test_two_raters_of_one_segment(tmp_path: Path) -> None:
     marked(tmp_path)
     folder = marked(tmp_path, "bob", "mqm.bob")
-    content, _ = find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
+    content, _ = read(folder, facts("mqm"))
     assert (len(content.items), len(content.answers), content.ratings_per_item) == (6, 4, 2)
     (folder / "human-scores/en-de.mqm.seg.score").write_text("A None\nA None\nA 90\nB 4\nB None\nB None\n")
     with pytest.raises(InputError, match="found 2 raters' errors; allowed: those of one"):
-        find_format("mt-metrics-eval").read(folder, facts("mqm", "esa"), NOW)
+        read(folder, facts("mqm", "esa"))
     marked(tmp_path, "ann", "mqm.merged")  # the same ratings again
-    content, _ = find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
+    content, _ = read(folder, facts("mqm"))
     assert len(content.answers) == 4
-    content, _ = find_format("mt-metrics-eval").read(folder, facts("mqm.merged"), NOW)
+    content, _ = read(folder, facts("mqm.merged"))
     assert len(content.answers) == 2
 
 
@@ -494,7 +421,7 @@ def test_the_first_line_whose_errors_cost_nothing_that_is_known_is_named(tmp_pat
     ratings = "".join(f"{line}\n" * 3 for line in lines)
     folder = written(tmp_path, **outputs, **dict(zip(names, (ratings, scores), strict=True)))
     with pytest.raises(InputError, match=r"seg\.rating, line 1: .*awful"):
-        find_format("mt-metrics-eval").read(folder, facts("mqm"), NOW)
+        read(folder, facts("mqm"))
 
 
 SEG = "human-scores/en-de.da.seg.score"
@@ -527,41 +454,7 @@ def test_folders_that_cannot_be_read(
     tmp_path: Path, change: dict[str, str], chosen: ImportFacts, said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
-        find_format("mt-metrics-eval").read(written(tmp_path, **change), chosen, NOW)
-
-
-def test_a_name_of_two_words_is_one_system(tmp_path: Path) -> None:
-    scores = "A 1\t-1\nA 1\tNone\nA 1\t-3\n"
-    folder = written(tmp_path, **{"system-outputs/en-de/A 1.txt": "x\n" * 3, SEG: scores})
-    content, _ = find_format("mt-metrics-eval").read(folder, facts("da"), NOW)
-    assert content.systems == ("A 1", "A", "B")
-
-
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="reads a folder"):
-        find_format("mt-metrics-eval").read(tmp_path / "file", facts(), NOW)
-
-
-DOMAINS = {
-    "documents/en-de.docs": "news\ta\nnews\tb\nchat\tc\n",
-    "human-scores/en-de.mqm.seg.score": "A -1\nA -3\nA -7\nB 0\nB None\nB None\n",
-}
-
-
-def test_domains_come_back(database: Database, tmp_path: Path) -> None:
-    import_campaign(database, written(tmp_path, **DOMAINS), "mt-metrics-eval", facts("mqm"), "test")
-    domains = {"a": "news", "b": "news", "c": "chat"}
-    assert collect(database, "wmt").settings["domains"] == domains
-    export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
-    assert (tmp_path / "out/documents/en-de.docs").read_text() == "news\ta\nnews\tb\nchat\tc\n"
-    found = evalset.read(tmp_path / "out", "en-de")
-    assert (found.domains, found.domain_of) == (["chat", "news"], domains)
-    assert found.by_domain["en-de.scores.domain.score", "A"] == {"news": "-2.0", "chat": "-7.0"}
-    assert found.by_domain["en-de.scores.domain.score", "B"] == {"news": "0.0", "chat": "None"}
-    again = ImportFacts("again")
-    import_campaign(database, tmp_path / "out", "mt-metrics-eval", again, "test")
-    assert collect(database, "again").settings["domains"] == domains
+        read(written(tmp_path, **change), chosen)
 
 
 def test_two_domains_of_one_name_in_the_format(database: Database, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pearmut_files import as_done, as_imported
-from rated import Rated
+from small_campaigns import make_campaign
 from sqlalchemy import select
 from whole_campaign import START, content
 
@@ -158,13 +158,26 @@ def test_practice_checks_and_forms_are_no_ratings_and_counted(tmp_path: Path) ->
     }
 
 
-def test_a_check_that_expects_an_error_behind_the_text_is_counted(tmp_path: Path) -> None:
-    rules = {"A": {"score": [80, 90], "error_spans": [{"start_i": 0, "end_i": 99}]}}
-    found, not_kept = read(
-        tmp_path, line([{"A": response()}, {"A": response()}], [item(9, validation=rules), item()])
-    )
-    assert {row.kind for row in found} == {"rated", "attention-check"}
-    assert not_kept == {"expected errors of checks": 1}
+BEHIND = {"error_spans": [{"start_i": 0, "end_i": 99}]}
+BETWEEN = "accepted scores of checks, between which no whole number lies"
+
+
+@pytest.mark.parametrize(
+    ("rule", "accepted", "lost"),
+    [
+        ({"score": [80, 90], **BEHIND}, [{"0": [80, 90]}], {"expected errors of checks": 1}),
+        ({"score": [3.2, 4.8]}, [{"0": [4, 4]}], {}),
+        ({"score": [3.2, 3.8]}, [], {BETWEEN: 1, "answers to practice and checks that any answer passes": 5}),
+    ],
+)
+def test_what_a_check_loses_is_counted_once(tmp_path: Path, rule: Any, accepted: Any, lost: Any) -> None:
+    items = [item(), item(9, validation={"A": rule})]
+    lines = [line([{"A": response()}] * 2, items, user_id=f"r{rater}") for rater in range(5)]
+    path = tmp_path / "annotations.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    content, not_kept = find_format("pearmut").read(path, ImportFacts("x", protocol="esa"), NOW)
+    assert [one.guidance["steps"] for one in content.items if one.guidance] == accepted
+    assert {part.what: part.count for part in not_kept} == lost
 
 
 def test_the_campaigns_file_says_the_protocol_and_has_the_items(tmp_path: Path) -> None:
@@ -186,12 +199,16 @@ def test_the_campaigns_file_says_the_protocol_and_has_the_items(tmp_path: Path) 
 
 def test_a_campaign_to_be_rated_there(other: Database, tmp_path: Path) -> None:
     """Nobody has rated: as many users as raters were asked for, each with every document."""
-    rated = Rated(other, "da", systems=["plain", "beam"])
-    for segment, document in ((0, "a"), (1, "a"), (2, "b")):
-        of = {"segment_index": segment, "document": document, "source": f"s{segment}"}
-        rated.item({0: f"p{segment}"}, **of)
-        rated.item({1: f"b{segment}"}, **of)
-    export_campaign(other, rated.name, "pearmut", tmp_path / "out", "test")
+    items = [
+        {
+            **{"segment_index": segment, "document": document, "source": f"s{segment}"},
+            **{"systems": [at], "outputs": [f"{'pb'[at]}{segment}"]},
+        }
+        for segment, document in ((0, "a"), (1, "a"), (2, "b"))
+        for at in range(2)
+    ]
+    make_campaign(other, items, k=2, protocol="da", systems=2)
+    export_campaign(other, "c", "pearmut", tmp_path / "out", "test")
     campaign = json.loads((tmp_path / "out/campaign.json").read_text())
     assert campaign["info"] == {
         "assignment": "task-based",
@@ -233,39 +250,9 @@ def test_a_campaign_to_be_rated_there(other: Database, tmp_path: Path) -> None:
 def test_what_pearmut_does_not_have(
     other: Database, tmp_path: Path, protocol: str, systems: list[str], said: str
 ) -> None:
-    rated = Rated(other, protocol, systems=systems)
-    rated.item({0: "x", 1: "y"})
+    make_campaign(other, 1, protocol=protocol, systems=2, row={"systems": systems})
     with pytest.raises(InputError, match=said):
-        export_campaign(other, rated.name, "pearmut", tmp_path / "out", "test")
-
-
-def checked(score: list[float] | None, raters: int, path: Path) -> tuple[set[str], list[Any]]:
-    """What is left out, and which answers a check accepts, of raters who answer an item and a check."""
-    rule = {"error_spans": [{"start_i": 0, "end_i": 0}]} if score is None else {"score": score}
-    outputs = {"src": "s", "tgt": {"A": "x", "B": "y"}}
-    items = [{**outputs, "item_id": 1}, {**outputs, "src": "c", "item_id": "c1", "validation": {"A": rule}}]
-    answers = [{"A": {"score": 3}, "B": {"score": 4}}] * 2
-    lines = [
-        {"user_id": f"r{rater}", "item_i": 0, "item": items, "annotation": answers, "actions": []}
-        for rater in range(raters)
-    ]
-    path.write_text("\n".join(map(json.dumps, lines)))
-    content, left = find_format("pearmut").read(path, ImportFacts("x", protocol="da"), datetime.now(UTC))
-    guidance = [item.guidance["steps"] for item in content.items if item.guidance]
-    return {str(one) for one in left}, guidance
-
-
-@pytest.mark.parametrize("raters", [1, 5])
-def test_what_a_check_loses_is_counted_once(raters: int, tmp_path: Path) -> None:
-    left, _ = checked(None, raters, tmp_path / "p.jsonl")
-    assert "expected errors of checks (1)" in left
-
-
-def test_a_check_that_no_whole_score_passes_is_left_out(tmp_path: Path) -> None:
-    assert checked([3.2, 4.8], 1, tmp_path / "p.jsonl")[1] == [{"0": [4, 4]}]
-    left, guidance = checked([3.2, 3.8], 1, tmp_path / "p.jsonl")
-    assert guidance == []
-    assert "accepted scores of checks, between which no whole number lies (1)" in left
+        export_campaign(other, "c", "pearmut", tmp_path / "out", "test")
 
 
 def test_marks_of_excluded_raters_alone_are_not_offered(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Sources that show files in Pearmut: taken apart exactly, or left as they are written."""
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,9 @@ import pytest
 from drawn import LINES, texts
 from hypothesis import given
 from hypothesis import strategies as st
-from small_campaigns import add_rater, make_campaign, rate_all
 
-from creamtea.human.formats.base import ImportFacts
-from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.pearmut_media import Assets, TaggedFile, assets_of, parse, shown_source
-from creamtea.human.formats.storing import collect
-from creamtea.human.media import store_media
-from creamtea.human.record import Content, ItemContent, media_types
-from creamtea.store.artefacts import ArtefactStore
-from creamtea.store.database import Database
+from creamtea.human.record import ItemContent
 
 FILES = {"tea.png": samples.png(), "talk one.wav": samples.wav(0.1), "scene.webm": samples.WEBM}
 TYPES = {".png": "image/png", ".wav": "audio/wav", ".webm": "video/webm"}
@@ -137,38 +129,3 @@ def test_texts_without_files_are_no_html() -> None:
     assert parse("<b>tea</b>") is None
     assert parse("tea") is None
     assert parse('<img src="x">y') == ([TaggedFile("image", "x", "")], "y")
-
-
-def test_a_campaign_of_others_comes_with_its_files(
-    database: Database, other: Database, tmp_path: Path
-) -> None:
-    """An export with its files in a folder of another name."""
-    ours, theirs = ArtefactStore(tmp_path / "ours"), ArtefactStore(tmp_path / "theirs")
-    media = []
-    for name, content in FILES.items():
-        (tmp_path / name).write_bytes(content)
-        kind = TYPES[Path(name).suffix]
-        media.append({"digest": ours.put_file(tmp_path / name), "type": kind, "description": f"A {name} < B"})
-    items = [{"media": media[:1], "source": "tea\nwith <b>milk</b>"}, {"media": media[1:]}, {}]
-    number = make_campaign(database, items, protocol="da", baseline="plain", delta=2.0)
-    with database.transaction() as session:
-        store_media(session, number, media, dict.fromkeys((one["digest"] for one in media), 9))
-    rate_all(database, add_rater(database))
-    export_campaign(database, "c", "pearmut", tmp_path / "out", "test", ours)
-    (tmp_path / "out" / "media").rename(tmp_path / "out" / "photos")
-    campaign = tmp_path / "out" / "campaign.json"
-    campaign.write_text(campaign.read_text().replace('"source": "media"', '"source": "photos"'))
-    content = collect(database, "c")
-    done = import_campaign(other, tmp_path / "out", "pearmut", ImportFacts("c"), "test", store=theirs)
-    found = collect(other, "c")
-    assert not any("tags" in part.what for part in done.not_kept)
-    assert sources(found) == sources(content)
-    assert {theirs.read(one) for one in media_types(found)} == set(FILES.values())
-    steps = [
-        sorted(score.step for answer in one.answers for score in answer.scores) for one in (content, found)
-    ]
-    assert steps[0] == steps[1]
-
-
-def sources(content: Content) -> set[tuple[str, str]]:
-    return {(item.source, json.dumps(item.media, sort_keys=True)) for item in content.items}

@@ -19,8 +19,8 @@ ANSWERS = {"annotation": [{"A": {"score": 1}}], "user_id": "ann", "item_i": 0}
 
 @pytest.mark.parametrize("kind", sorted({*BUILT_IN} - {"mqm"}))  # which cannot hold this campaign's tabs
 def test_the_folder_of_an_export_is_recognised(database: Database, tmp_path: Path, kind: str) -> None:
-    rated = everything(database, "esa")
-    export_campaign(database, rated.name, kind, tmp_path / "out", "test")
+    name = everything(database, "esa")
+    export_campaign(database, name, kind, tmp_path / "out", "test")
     assert recognise(tmp_path / "out") == kind
 
 
@@ -70,9 +70,6 @@ def test_what_nobody_recognises_is_told_what_each_format_expects(tmp_path: Path,
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="not one of the formats"):
         recognise(tmp_path / "empty")
-
-
-# ---------------------------------------------------------------- files and their campaigns, and refusals
 
 
 FOLDER = Path(__file__).parent

@@ -9,6 +9,8 @@ import media_files as samples
 import pytest
 from rated import everything
 from small_campaigns import add_rater, make_campaign, rate_all
+from sqlalchemy import select
+from table_rows import all_of
 
 from creamtea.access.audit import EXPORTED
 from creamtea.errors import InputError
@@ -38,9 +40,8 @@ def full_after_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "write_bytes", write_bytes)
 
 
-def exported(database: Database) -> int:
-    with database.session() as session:
-        return session.query(AuditEvent).filter(AuditEvent.action == EXPORTED).count()
+def exports(database: Database) -> int:
+    return len(all_of(database, select(AuditEvent).where(AuditEvent.action == EXPORTED)))
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "pearmut"])
@@ -58,7 +59,7 @@ def test_a_full_disk(
         export_campaign(database, "c", kind, out, "test")
     assert parent.exists() == there
     assert list(parent.rglob("*")) == [out] * there
-    assert exported(database) == 0
+    assert exports(database) == 0
 
 
 def test_a_disk_that_is_full_when_files_beside_sources_are_copied(
@@ -82,10 +83,10 @@ def test_a_disk_that_is_full_when_files_beside_sources_are_copied(
 
 
 def test_a_name_that_is_too_long_for_a_file(database: Database, tmp_path: Path) -> None:
-    rated = everything(database, "mqm")
+    name = everything(database, "mqm")
     with database.transaction() as session:
         session.query(Rater).filter(Rater.pseudonym == "anna").update({"pseudonym": "ж" * 120})
     out = tmp_path / "out"
     with pytest.raises(InputError, match=r"called .*mqm\.ж+… \(\d+ bytes; .* 255\).*csv or jsonl"):
-        export_campaign(database, rated.name, "mt-metrics-eval", out, "test")
+        export_campaign(database, name, "mt-metrics-eval", out, "test")
     assert not out.exists()
