@@ -29,7 +29,7 @@ SLOWEST = (
     "store/test_migrations.py",
     "e2e/test_word_study.py",
     "webapp/test_oidc.py",
-    "human/test_adaptive.py",
+    "human/test_blocks.py",
     "webapp/test_beside_source.py",
     "engine/test_ray.py",
     "webapp/test_document_board.py",

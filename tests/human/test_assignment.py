@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from limits import wait_until
@@ -15,73 +16,56 @@ from small_campaigns import (
     rate_all,
     ratings,
     set_state,
-    stored,
     work_for,
 )
 from sqlalchemy import select
 from table_rows import all_of
 
 from creamtea.human import rating as assignment
-from creamtea.human.rating import RatingRefused, drawing, places, raters
+from creamtea.human.rating import RatingRefused, Work, drawing, places, raters
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Rater
 
 FOUR = ["source 0", "source 1", "source 2", "source 3"]
 
 
-def test_equal_outputs_are_shown_once_and_share_the_score(database: Database) -> None:
-    make_campaign(database, [{"outputs": ["ein Haus", "das Haus", "ein Haus", "Haus"]}])
+@pytest.mark.parametrize(
+    ("protocol", "item", "steps", "stored"),
+    [
+        (  # equal outputs are shown once and share the score
+            "contrastive-da",
+            {"outputs": ["ein Haus", "das Haus", "ein Haus", "Haus"]},
+            {"ein Haus": 25, "das Haus": 12, "Haus": 0},
+            {0: 25, 1: 12, 2: 25, 3: 0},
+        ),
+        (
+            "preference",
+            {"systems": [3, 1], "outputs": ["left", "right"]},
+            {"left": 2, "right": 0},
+            {3: 2, 1: 0},
+        ),
+    ],
+)
+def test_scores_are_stored_under_the_positions_of_systems(
+    database: Database, protocol: str, item: Any, steps: dict[str, int], stored: dict[int, int]
+) -> None:
+    make_campaign(database, [item], protocol=protocol, systems=4)
     anna = add_rater(database)
     work = work_for(database, anna)
-    assert sorted(work.outputs) == ["Haus", "das Haus", "ein Haus"]
-    steps = [{"ein Haus": 25, "das Haus": 12, "Haus": 0}[text] for text in work.outputs]
-    saved = assignment.submit(database, anna, work.assignment_id, steps)
-    assert saved.steps == {0: 25, 1: 12, 2: 25, 3: 0}
-
-
-def test_an_item_of_some_systems_stores_the_scores_under_their_positions(database: Database) -> None:
-    make_campaign(
-        database, [{"systems": [3, 1], "outputs": ["left", "right"]}], protocol="preference", systems=4
-    )
-    anna = add_rater(database)
-    work = work_for(database, anna)
-    steps = [{"left": 2, "right": 0}[text] for text in work.outputs]
-    assert assignment.submit(database, anna, work.assignment_id, steps).steps == {3: 2, 1: 0}
-
-
-def test_the_order_is_stored_and_what_is_shown(campaign: Database) -> None:
-    work = work_for(campaign, add_rater(campaign))
-    order = stored(campaign, work.assignment_id).order
-    assert [f"o0-{group[0]}" for group in order] == work.outputs
-    assert (work.source_language, work.target_language, work.protocol.name) == ("en", "de", "contrastive-da")
-    assert (work.draft, work.comment, work.revision, work.tutorial) == ([None] * 4, "", 1, False)
-
-
-# ---------------------------------------------------------------- who gets what
+    assert (work.source_language, work.target_language, work.protocol.name) == ("en", "de", protocol)
+    assert (work.draft, work.comment, work.revision, work.tutorial) == ([None] * len(steps), "", 1, False)
+    assert sorted(work.outputs) == sorted(steps)
+    saved = assignment.submit(database, anna, work.assignment_id, [steps[text] for text in work.outputs])
+    assert saved.steps == stored
 
 
 def test_a_rater_gets_each_item_once_and_then_nothing(campaign: Database, anna: int) -> None:
-    sources = []
-    for done in range(4):
-        work = work_for(campaign, anna)
-        assert (work.done, work.total) == (done, 4)
-        sources.append(work.source)
+    for done, source in enumerate(FOUR):
+        work = work_for(campaign, anna, lease=LAPSED)  # which still counts, as nobody took the item
+        assert work_for(campaign, anna) == work
+        assert (work.source, work.done, work.total) == (source, done, 4)
         rate(campaign, anna, work)
-    assert sources == FOUR
     assert assignment.next_item(campaign, anna) is None
-
-
-def test_asking_again_gives_the_same_item(campaign: Database, anna: int) -> None:
-    assert work_for(campaign, anna) == work_for(campaign, anna)
-
-
-def test_two_raters_share_the_items_without_overlap(campaign: Database, anna: int, bert: int) -> None:
-    seen: Counter[str] = Counter()
-    while works := [w for r in (anna, bert) if (w := assignment.next_item(campaign, r))]:
-        for person, work in zip((anna, bert), works, strict=False):
-            seen[work.source] += 1
-            rate(campaign, person, work)
-    assert seen == dict.fromkeys(FOUR, 1)
 
 
 def test_an_abandoned_lease_returns_to_the_others(campaign: Database, anna: int, bert: int) -> None:
@@ -107,29 +91,29 @@ def test_the_last_items_are_with_others_until_they_are_answered(database: Databa
     assert not assignment.others_have_items(database, bert)
 
 
-def test_a_lapsed_lease_that_nobody_took_still_counts(campaign: Database, anna: int) -> None:
-    work = work_for(campaign, anna, lease=LAPSED)
-    assert work_for(campaign, anna).assignment_id == work.assignment_id
-    assert len(rate(campaign, anna, work).steps) == 4
-
-
-@pytest.mark.parametrize("k", [1, 3])
-def test_many_raters_at_once_give_each_item_k_ratings_by_k_raters(database: Database, k: int) -> None:
-    make_campaign(database, k=k)
+@pytest.mark.parametrize(("k", "size"), [(1, 1), (3, 1), (2, 3)])
+def test_many_raters_at_once_give_each_page_k_ratings_by_k_raters(
+    database: Database, k: int, size: int
+) -> None:
+    """`size`: segments on a page."""
+    pages = [{"page": at - at % size, "document": f"d{at // (2 * size)}"} for at in range(4 * size)]
+    make_campaign(database, pages if size > 1 else 4, k=k, unit="segment" if size == 1 else "document")
     people = [add_rater(database, f"r{i}") for i in range(8)]
 
     def work_through(person: int) -> None:
         while (work := assignment.next_item(database, person)) is not None:
-            rate(database, person, work, step=person % 26)
+            assert len(work.segments) == size
+            rate(database, person, work, step=person % 25)
             rate(database, person, work, step=25)  # the second click of a double click
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work_through, people))
     with database.session() as session:
         done = session.execute(select(Assignment.item_id, Assignment.rater_id)).all()
-    assert Counter(item for item, _ in done) == dict.fromkeys({item for item, _ in done}, k)
-    assert len(set(done)) == len(done) == 4 * k
-    assert len(ratings(database)) == 4 * k * 4
+    assert Counter(Counter(item for item, _ in done).values()) == {k: 4 * size}
+    assert len(set(done)) == len(done)
+    assert len(ratings(database)) == 4 * size * k * 4
+    assert 25 not in {rating.step for rating in ratings(database)}
 
 
 def test_where_the_whole_shortlist_goes_meanwhile_the_next_items_are_found(
@@ -198,9 +182,6 @@ def test_the_document_of_the_last_item_goes_on_where_context_is_shown(database: 
     assert work_for(database, anna).source == "source 2"
 
 
-# ---------------------------------------------------------------- tutorial and controls
-
-
 def test_every_rater_does_the_whole_tutorial_first(database: Database) -> None:
     make_campaign(database, [{}, {"kind": "tutorial"}, {"kind": "tutorial"}, {}])
     for name in ("anna", "bert"):
@@ -229,12 +210,16 @@ def test_a_control_goes_to_those_who_rated_its_original_and_once(database: Datab
 
 
 def test_controls_keep_their_distance_in_a_raters_own_answers(database: Database) -> None:
+    """And the total counts them from the start."""
     items = [{} for _ in range(12)]
     items.insert(6, {"kind": "repeat", "original": 0})
     items.insert(9, {"kind": "bad-reference", "original": 2})
     make_campaign(database, items)
     anna = add_rater(database)
-    assert rate_all(database, anna) == [f"source {position}" for position in range(14)]
+    for position in range(14):
+        work = work_for(database, anna)
+        assert (work.source, work.total) == (f"source {position}", 14)
+        rate(database, anna, work)
 
 
 def test_a_control_is_not_early_where_others_rate_between(database: Database) -> None:
@@ -252,53 +237,28 @@ def test_a_control_is_not_early_where_others_rate_between(database: Database) ->
     assert seen == ["source 0", "source 2", "source 5", "source 7", "source 4"]
 
 
-def test_the_total_counts_controls_from_the_start(database: Database) -> None:
-    make_campaign(database, [{}, {}, {"kind": "repeat", "original": 0}, {}])
-    anna = add_rater(database)
-    totals = []
-    while (work := assignment.next_item(database, anna)) is not None:
-        totals.append(work.total)
-        rate(database, anna, work)
-    assert totals == [4, 4, 4, 4]
-
-
-# ---------------------------------------------------------------- who takes part
-
-
 @pytest.mark.parametrize(("state", "message"), [("draft", "has not begun"), ("closed", "is closed")])
 def test_only_a_launched_campaign_gives_items_and_takes_scores(
-    database: Database, state: str, message: str
+    campaign: Database, anna: int, work: Work, state: str, message: str
 ) -> None:
-    campaign_id = make_campaign(database)
-    anna = add_rater(database)
-    work, count = work_for(database, anna), 4
-    assert len(work.outputs) == count
-    set_state(database, campaign_id, state)
+    set_state(campaign, 1, state)
     for act in (
-        lambda: assignment.next_item(database, anna),
-        lambda: rate(database, anna, work),
-        lambda: assignment.save_draft(database, anna, work.assignment_id, [1] * count),
-        lambda: assignment.skip(database, anna, work.assignment_id, "unclear"),
-        lambda: assignment.reopen(database, anna, work.assignment_id),
+        lambda: assignment.next_item(campaign, anna),
+        lambda: rate(campaign, anna, work),
+        lambda: assignment.save_draft(campaign, anna, work.assignment_id, [1] * 4),
+        lambda: assignment.skip(campaign, anna, work.assignment_id, "unclear"),
+        lambda: assignment.reopen(campaign, anna, work.assignment_id),
     ):
         with pytest.raises(RatingRefused, match=message):
             act()
-    assert ratings(database) == []
+    assert ratings(campaign) == []
 
 
-def test_no_item_before_consent(database: Database) -> None:
-    make_campaign(database)
-    anna = add_rater(database, consented=False)
+def test_no_item_before_consent_or_for_nobody(campaign: Database) -> None:
     with pytest.raises(assignment.ConsentMissing):
-        assignment.next_item(database, anna)
-
-
-def test_an_unknown_rater_is_told_so(database: Database) -> None:
+        assignment.next_item(campaign, add_rater(campaign, consented=False))
     with pytest.raises(RatingRefused, match="no longer valid"):
-        assignment.next_item(database, 99)
-
-
-# ---------------------------------------------------------------- how far a rater is
+        assignment.next_item(campaign, 99)
 
 
 def test_a_raters_total_stays_and_who_has_nothing_left_is_finished(database: Database) -> None:
@@ -323,10 +283,9 @@ def test_who_has_an_attention_check_to_come_is_not_finished(database: Database) 
     check = {"kind": "attention-check", "guidance": {"steps": {}, "spans": {}, "above": [], "warning": None}}
     campaign = make_campaign(database, [{}, check], attention_every=1)
     anna = add_rater(database)
-    rate(database, anna, work_for(database, anna))
-    assert [person.finished for person in raters.overview(database, campaign)] == [False]
-    rate(database, anna, work_for(database, anna))
-    assert [person.finished for person in raters.overview(database, campaign)] == [True]
+    for finished in (False, True):
+        rate(database, anna, work_for(database, anna))
+        assert [person.finished for person in raters.overview(database, campaign)] == [finished]
 
 
 def test_what_raters_will_see_is_shown_ahead_and_nothing_is_given_out(database: Database) -> None:
@@ -334,18 +293,16 @@ def test_what_raters_will_see_is_shown_ahead_and_nothing_is_given_out(database: 
     campaign_id = make_campaign(database, items, state="draft")
     with database.session() as session:
         campaign = session.get_one(Campaign, campaign_id)
-        pages = [assignment.page_ahead(session, campaign, number) for number in range(5)]
-        assert not session.new
+        *pages, beyond = (assignment.page_ahead(session, campaign, number) for number in range(5))
+        assert (beyond, list(session.new)) == (None, [])
         invented = raters.welcome_of(session, campaign, Rater(pseudonym="rater-01"))
         ahead = raters.workload_of(session, campaign)
-    shown = [(page.source, page.tutorial, page.done, page.left, page.total) for page in pages if page]
-    assert shown == [
+    assert [(page.source, page.tutorial, page.done, page.left, page.total) for page in pages] == [
         ("practice", True, 0, 1, 1),
         ("source 0", False, 0, 3, 3),
         ("source 1", False, 1, 2, 3),
         ("source 2", False, 2, 1, 3),
     ]
-    assert pages[4] is None
     assert sorted(pages[1].outputs) == [f"o0-{system}" for system in range(4)]
     anna = add_rater(database)
     told = raters.welcome(database, anna)

@@ -1,54 +1,118 @@
-"""Campaigns whose pages show some of the systems: what is drawn and stored, given out, and carried on."""
+"""Campaigns whose pages show some of the systems: what is drawn, stored, given out, and carried on.
+
+Balanced blocks are drawn when a campaign is made; those of an adaptive design when their turn comes, from
+what was rated before.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rated_study import fill_study
-from ready_campaigns import PLAIN, draft_campaign
-from small_campaigns import add_rater, rate_in_turns
+from ready_campaigns import PLAIN, draft_campaign, launched_campaign
+from small_campaigns import add_rater, exchanged, items_of, rate_in_turns, results_of, system_of, work_for
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
-from creamtea.human.formats.base import ImportFacts
-from creamtea.human.formats.exchange import export_campaign, import_campaign, without_systems
+from creamtea.human import rating as assignment
+from creamtea.human.formats.exchange import without_systems
 from creamtea.human.formats.storing import collect
-from creamtea.human.making import launching
+from creamtea.human.making import design, launching
+from creamtea.human.making.campaigns import progress_by_kind
 from creamtea.human.making.preview import preview
 from creamtea.human.making.texts import Documents
-from creamtea.human.results.ratings import load_ratings
+from creamtea.human.protocols import find_protocol
+from creamtea.human.rating import adaptive
+from creamtea.human.rating.adaptive import NextPart, next_part, store_part
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import Assignment, Item
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, Segment
 
 NAMES = [f"s{number:02}" for number in range(12)]
-SEGMENTS = 44  # 11 times each system, twice each pair
+MEANS = np.array(
+    [0, 0, 1, 1, 8, 12, 6, 7, 8, 9, 10, 11]
+)  # steps above 5: of six the last two are soon decided
+BALANCED = 44  # segments: 11 times each of twelve systems, twice each pair
+ADAPTIVE = 60  # segments of six systems
+
+
+@pytest.fixture(autouse=True)
+def few_exchanges(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that designs that cannot be balanced do not take seconds."""
+    if "six" in request.fixturenames:
+        monkeypatch.setattr(design, "MAX_EXCHANGES", 200)
+
+
+def filled(database: Database, systems: int, segments: int) -> Database:
+    outputs = [[f"o{segment}-{at} a b c d" for at in range(systems)] for segment in range(segments)]
+    fill_study(database, systems=NAMES[:systems], outputs=outputs)
+    with database.transaction() as session:
+        for segment in session.scalars(select(Segment)):
+            segment.reference = f"reference {segment.index} of the test set"
+    return database
 
 
 @pytest.fixture
-def many(database: Database) -> Database:
-    outputs = [[f"o{segment}-{system}" for system in range(12)] for segment in range(SEGMENTS)]
-    fill_study(database, systems=NAMES, outputs=outputs)
-    return database
+def twelve(database: Database) -> Database:
+    return filled(database, 12, BALANCED)
+
+
+@pytest.fixture
+def six(database: Database) -> Database:
+    return filled(database, 6, ADAPTIVE)
 
 
 def make(
     database: Database,
     protocol: str = "contrastive-da",
-    systems: Sequence[str] = NAMES,
-    documents: Documents | None = None,
     name: str = "c",
+    systems: Sequence[str] | None = None,
+    documents: int = 0,
     **settings: Any,
 ) -> list[Item]:
-    chosen = PLAIN.model_copy(update={"systems_per_page": 3, **settings})
-    draft_campaign(database, name, systems=systems, protocol=protocol, settings=chosen, documents=documents)
+    """The items of a draft, adaptive if there are six systems; `documents`: of so many segments each."""
     with database.session() as session:
-        campaign = find_campaign(session, name)
-        return list(session.scalars(select(Item).filter_by(campaign_id=campaign.id).order_by(Item.position)))
+        segments = len(session.scalars(select(Segment)).all())
+    of_all = NAMES if segments == BALANCED else NAMES[:6]
+    names = Documents(tuple(f"d{at // documents}" for at in range(segments))) if documents else None
+    given = {"systems_per_page": 3, "design": "balanced" if of_all is NAMES else "adaptive"}
+    given["unit"] = "document" if documents else "segment"
+    chosen = PLAIN.model_copy(update={**given, **settings})
+    draft_campaign(
+        database, name, systems=systems or of_all, protocol=protocol, settings=chosen, documents=names
+    )
+    return items_of(database, name)
+
+
+def rate(database: Database, people: int, stop: int | None = None) -> list[tuple[int, list[int]]]:
+    """Raters take turns until nothing is left, or so many pages are rated: who rated which systems."""
+    with database.session() as session:
+        campaign = find_campaign(session, "c")
+        protocol = find_protocol(campaign.protocol)
+    if campaign.state == "draft":
+        launching.launch(database, "c")
+        for number in range(people):
+            add_rater(database, f"rater {number}")
+    with database.session() as session:
+        raters = list(session.scalars(select(Rater.id).order_by(Rater.id)))
+    rng = np.random.default_rng(2)
+
+    def answer(systems: list[int]) -> list[Any]:
+        if protocol.relative:
+            one, other = MEANS[systems]
+            first = int(one > other) + int(one >= other)
+            return [first, 2 - first]
+        return [int(np.clip(5 + MEANS[at] + rng.integers(-2, 3), 0, 25)) for at in systems]
+
+    return rate_in_turns(database, raters, answer, stop)
 
 
 def spread(counts: Counter[Any], number: int) -> tuple[int, int]:
@@ -57,14 +121,16 @@ def spread(counts: Counter[Any], number: int) -> tuple[int, int]:
     return (min(counts.values()) if len(counts) == number else 0), max(counts.values())
 
 
-# ---------------------------------------------------------------- what is drawn
+# ---------------------------------------------------------------- balanced: what is drawn
 
 
-def test_pages_show_balanced_blocks_with_their_chances(many: Database) -> None:
-    items = make(many)
-    assert len(items) == SEGMENTS
+def test_pages_show_balanced_blocks_with_their_chances(twelve: Database) -> None:
+    items = make(twelve)
+    assert len(items) == BALANCED
     assert all(item.systems == (item.block or {})["systems"] and len(item.systems) == 3 for item in items)
-    assert all(item.outputs == [f"o{item.segment_index}-{at}" for at in item.systems] for item in items)
+    assert all(
+        item.outputs == [f"o{item.segment_index}-{at} a b c d" for at in item.systems] for item in items
+    )
     assert spread(Counter(at for item in items for at in item.systems), 12) == (11, 11)
     assert spread(Counter(pair for item in items for pair in combinations(item.systems, 2)), 66) == (2, 2)
     one, two = 3 / 12, 3 * 2 / (12 * 11)
@@ -74,131 +140,90 @@ def test_pages_show_balanced_blocks_with_their_chances(many: Database) -> None:
     }
 
 
-def test_the_order_in_which_systems_are_listed_changes_nothing(many: Database) -> None:
+def test_the_order_in_which_systems_are_listed_changes_nothing(twelve: Database) -> None:
     def names(items: list[Item], systems: Sequence[str]) -> list[tuple[int, set[str]]]:
         return [(item.segment_index, {systems[at] for at in item.systems}) for item in items]
 
     backwards = NAMES[::-1]
-    assert names(make(many), NAMES) == names(make(many, systems=backwards, name="d"), backwards)
+    assert names(make(twelve), NAMES) == names(make(twelve, name="d", systems=backwards), backwards)
 
 
-def test_one_output_at_a_time_has_a_block_per_segment(many: Database) -> None:
-    items = make(many, "da")
-    shown: dict[int, set[int]] = defaultdict(set)
-    for item in items:
-        (system,) = item.systems
-        shown[item.segment_index].add(system)
-    assert len(items) == 3 * SEGMENTS
-    assert all(sorted(shown[item.segment_index]) == (item.block or {})["systems"] for item in items)
-    assert spread(Counter(pair for own in shown.values() for pair in combinations(sorted(own), 2)), 66) == (
-        2,
-        2,
-    )
-
-
-def test_preferences_compare_the_pairs_of_a_block(many: Database) -> None:
-    items = make(many, "preference", select="differing")
-    assert spread(Counter(tuple(item.systems) for item in items), 66) == (2, 2)
+@pytest.mark.parametrize("protocol", ["da", "preference"])
+def test_smaller_items_meet_by_the_blocks_of_their_segments(twelve: Database, protocol: str) -> None:
+    items = make(twelve, protocol, select="all" if protocol == "da" else "differing")
+    met: Counter[tuple[int, ...]] = Counter()
+    for segment in range(BALANCED):
+        own = [item for item in items if item.segment_index == segment]
+        (block,) = {tuple((item.block or {})["systems"]) for item in own}
+        shown = sorted(tuple(item.systems) for item in own)
+        assert shown == list(combinations(block, 2 if protocol == "preference" else 1))
+        met.update(combinations(block, 2))
+    assert spread(met, 66) == (2, 2)
 
 
 @pytest.mark.parametrize(("protocol", "pages"), [("contrastive-da", 22), ("esa", 66)])
-def test_the_pages_of_a_document_keep_their_systems(many: Database, protocol: str, pages: int) -> None:
+def test_the_pages_of_a_document_keep_their_systems(twelve: Database, protocol: str, pages: int) -> None:
     """Eleven documents of four segments, on two pages each."""
-    documents = Documents(tuple(f"d{segment // 4}" for segment in range(SEGMENTS)))
-    items = make(many, protocol, documents=documents, unit="document", segments_per_page=2)
+    items = make(twelve, protocol, documents=4, segments_per_page=2)
     assert len({item.page for item in items}) == pages
     shown: dict[str, set[tuple[int, ...]]] = defaultdict(set)
     for item in items:
         shown[item.document].add(tuple((item.block or {})["systems"]))
         assert set(item.systems) <= set((item.block or {})["systems"])
     assert all(len(blocks) == 1 for blocks in shown.values())
-    assert spread(Counter(at for (block,) in shown.values() for at in block), 12) in ((2, 3),)
+    assert spread(Counter(at for (block,) in shown.values() for at in block), 12) == (2, 3)
 
 
-def test_controls_show_what_their_originals_do(many: Database) -> None:
-    items = make(many, repeats=4)
-    originals = {item.id: item for item in items}
-    controls = [item for item in items if item.kind == "repeat"]
-    assert len(controls) == 4
-    for item in controls:
-        original = originals[item.original_id or 0]
-        assert (item.systems, item.block) == (original.systems, original.block)
-
-
-def test_all_systems_share_a_page_where_there_are_no_more(many: Database) -> None:
-    few = NAMES[:3]
-    items = make(many, systems=few)
-    assert {tuple(item.systems) for item in items} == {(0, 1, 2)}
-    assert {item.block for item in items} == {None}
-    alone = make(many, "da", name="d", systems_per_page=None)
-    assert (len(alone), {item.block for item in alone}) == (12 * SEGMENTS, {None})
-
-
-def test_more_outputs_than_a_page_holds_are_refused(many: Database) -> None:
+def test_all_systems_share_a_page_where_there_are_no_more(twelve: Database) -> None:
+    items = make(twelve, systems=NAMES[:3])
+    assert {(tuple(item.systems), item.block) for item in items} == {((0, 1, 2), None)}
+    alone = make(twelve, "da", name="d", systems_per_page=None)
+    assert (len(alone), {item.block for item in alone}) == (12 * BALANCED, {None})
     with pytest.raises(InputError, match="a page shows at most 8 outputs, and there are 12 systems"):
-        make(many, systems_per_page=None)
+        make(twelve, name="e", systems_per_page=None)
 
 
 @pytest.mark.parametrize("design", ["balanced", "adaptive"])
-def test_too_few_pages_for_all_systems_are_refused(many: Database, design: str) -> None:
+def test_too_few_pages_for_all_systems_are_refused(twelve: Database, design: str) -> None:
     short = r"systems_per_page: 3 segments with 3 of 12 systems each .* at least 4 segments \(sample\.items\)"
     with pytest.raises(InputError, match=short):
-        make(many, items=3, design=design)
-    documents = Documents(tuple(f"d{segment // 20}" for segment in range(SEGMENTS)))
+        make(twelve, items=3, design=design)
     with pytest.raises(InputError, match="3 documents with 3 of 12 systems each"):
-        make(many, documents=documents, unit="document", design=design)
-    make(many, items=4, design=design)
+        make(twelve, documents=20, design=design)
+    make(twelve, items=4, design=design)
 
 
-# ---------------------------------------------------------------- rating
-
-
-def rate(database: Database, people: int, name: str = "c") -> dict[int, Counter[int]]:
-    """Raters take turns until nothing is left: how often each saw each system."""
-    launching.launch(database, name)
-    raters = [add_rater(database, f"rater {number}", name) for number in range(people)]
-    seen: dict[int, Counter[int]] = {rater: Counter() for rater in raters}
-    for rater, systems in rate_in_turns(database, raters, lambda systems: [system + 5 for system in systems]):
+@pytest.mark.parametrize(("documents", "people"), [(0, 4), (2, 2)])
+def test_each_rater_sees_all_systems_about_equally_often(
+    twelve: Database, documents: int, people: int
+) -> None:
+    """11 pages of three systems each, or of 22 documents 11."""
+    make(twelve, documents=documents, **({"segments_per_page": 2} if documents else {}))
+    seen: dict[int, Counter[int]] = defaultdict(Counter)
+    for rater, systems in rate(twelve, people):
         seen[rater].update(set(systems))
-    return seen
-
-
-def test_each_rater_sees_all_systems_about_equally_often(many: Database) -> None:
-    make(many)
-    for counts in rate(many, people=4).values():  # 11 pages of 3: 2.75 times each of 12
-        assert sum(counts.values()) == 33
+    for counts in seen.values():
         low, high = spread(counts, 12)
-        assert high - low <= 2
+        assert (sum(counts.values()), high - low <= 2) == (33, True)
+    if documents:
+        with twelve.session() as session:  # a document stays with one rater
+            rows = session.execute(select(Item.document, Assignment.rater_id).join(Assignment)).all()
+        assert len(set(rows)) == 22
 
 
-def test_documents_are_given_out_evenly_too(many: Database) -> None:
-    documents = Documents(tuple(f"d{segment // 2}" for segment in range(SEGMENTS)))
-    make(many, documents=documents, unit="document", segments_per_page=2)
-    for counts in rate(many, people=2).values():  # of 22 documents 11 each
-        low, high = spread(counts, 12)
-        assert high - low <= 2
-    with many.session() as session:  # a document stays with one rater
-        rows = session.execute(select(Item.document, Assignment.rater_id).join(Assignment)).all()
-    assert len(set(rows)) == 22
-
-
-# ---------------------------------------------------------------- afterwards
-
-
-def test_comparisons_count_the_segments_that_both_systems_share(many: Database) -> None:
-    make(many, name="c")
-    plan = preview(many, "c")
+def test_comparisons_count_the_segments_that_both_systems_share(twelve: Database) -> None:
+    make(twelve)
+    plan = preview(twelve, "c")
     assert plan.units == pytest.approx(8)  # 11, of which 12·2/(3·11) tell of a difference
     power = dict(plan.facts())["power"]
     assert ("over 66 pairs of systems" in power, "Holm" in power, "paired" in power) == (True, False, False)
-    make(many, name="whole", systems=NAMES[:3])
+    make(twelve, name="whole", systems=NAMES[:3])
     # 44 segments are worth 8: as many segments of three systems alone need 44/8 times as many
-    assert plan.units_needed == pytest.approx(44 / 8 * (preview(many, "whole").units_needed or 0), abs=1)
-    rate(many, people=1)
-    with many.session() as session:
-        ratings = load_ratings(session, find_campaign(session, "c"))
-    assert (~(ratings.matrix() != ratings.matrix())).sum() == 3 * SEGMENTS  # the others are NaN
-    report = build_human(many, "c")
+    assert plan.units_needed == pytest.approx(44 / 8 * (preview(twelve, "whole").units_needed or 0), abs=1)
+    launching.launch(twelve, "c")
+    rate_in_turns(twelve, [add_rater(twelve)], lambda systems: [system + 5 for system in systems])
+    assert np.isfinite(results_of(twelve).matrix()).sum() == 3 * BALANCED
+    report = build_human(twelve, "c")
     assert {row.cells["items"].value for row in report.table("means").rows} == {11.0}
     compared = report.table("comparisons").rows
     assert {row.cells["shared"].value for row in compared} == {2.0}
@@ -210,33 +235,262 @@ def test_comparisons_count_the_segments_that_both_systems_share(many: Database) 
     assert [(row.cells["rank_low"].value, row.cells["rank_high"].value) for row in ranked] == [(1, 12)] * 12
 
 
-def test_an_export_brings_the_blocks_back(many: Database, tmp_path: Path) -> None:
-    make(many)
-    rate(many, people=1)
-    export_campaign(many, "c", "jsonl", tmp_path / "out", "test")
-    import_campaign(many, tmp_path / "out", "jsonl", ImportFacts("again"), "test")
-    before, after = collect(many, "c"), collect(many, "again")
+# ---------------------------------------------------------------- both: controls, registration, exchange
+
+
+@pytest.mark.parametrize("study", ["twelve", "six"])
+def test_controls_show_what_their_originals_do_with_one_text_spoilt(
+    study: str, request: pytest.FixtureRequest
+) -> None:
+    database = request.getfixturevalue(study)
+    make(database, bad_references=5, repeats=5, items=20)
+    if study == "six":
+        rate(database, people=1)  # for their blocks to be drawn
+    items = items_of(database)
+    originals = {item.id: item for item in items}
+    kinds = Counter(item.kind for item in items if item.shown)
+    assert (kinds["bad-reference"], kinds["repeat"]) == (5, 5)
+    for item in items:
+        if item.original_id is None:
+            continue
+        original = originals[item.original_id]
+        assert (item.shown, item.block) == (original.shown, original.block)
+        texts = zip(item.systems, item.outputs, original.outputs, strict=True)
+        differs = [system for system, own, other in texts if own != other]
+        assert differs == ([] if item.kind == "repeat" else [item.degraded])
+        assert set(differs) <= set(item.shown)
+
+
+@pytest.mark.parametrize("study", ["twelve", "six"])
+def test_an_export_brings_the_blocks_back(study: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    database = request.getfixturevalue(study)
+    make(database, bad_references=3)
+    rate(database, people=1, stop=30)
+    before, after = collect(database, "c"), exchanged(database, tmp_path, "jsonl")
     assert before.items == after.items
-    first = before.items[0]
-    assert (first.block or {})["systems"] == list(first.systems)
-    with many.session() as session:  # by positions, as in the campaign
-        assert launching.items_digest(session, find_campaign(session, "c").id) == launching.items_digest(
-            session, find_campaign(session, "again").id
-        )
-    left, _ = without_systems(before, [first.systems[1]])
-    assert left.items[0].block == {
-        "systems": [first.systems[0], first.systems[2]],
-        "chances": [[0.25, 1 / 22], [1 / 22, 0.25]],
-    }
+    ranks = [build_human(database, name).table("ranks").rows for name in ("c", "again")]
+    assert ranks[0] == ranks[1]
+    with database.session() as session:  # by positions, as in the campaign
+        digests = [launching.items_digest(session, find_campaign(session, n).id) for n in ("c", "again")]
+    assert digests[0] == digests[1]
+    if study == "twelve":
+        first = before.items[0]
+        assert (first.block or {})["systems"] == list(first.systems)
+        left, _ = without_systems(before, [first.systems[1]])
+        assert left.items[0].block == {
+            "systems": [first.systems[0], first.systems[2]],
+            "chances": [[0.25, 1 / 22], [1 / 22, 0.25]],
+        }
 
 
-def test_what_was_drawn_is_registered(many: Database) -> None:
-    make(many)
-    launching.launch(many, "c")
-    with many.transaction() as session:
+def test_what_was_drawn_is_registered(twelve: Database) -> None:
+    make(twelve)
+    launching.launch(twelve, "c")
+    with twelve.transaction() as session:
         campaign = find_campaign(session, "c")
         assert launching.changes(session, campaign) == []
         item = session.scalars(select(Item).filter_by(campaign_id=campaign.id)).all()[0]
         item.block = {**(item.block or {}), "chances": [[1.0] * 3] * 3}
         session.flush()
         assert launching.changes(session, campaign) == ["items"]
+
+
+def test_the_registration_stands_while_blocks_are_drawn(six: Database) -> None:
+    make(six, bad_references=3)
+    rate(six, people=2, stop=12)
+    with six.transaction() as session:
+        campaign = find_campaign(session, "c")
+        assert launching.changes(session, campaign) == []
+        analysis = (campaign.registered or {})["analysis"]
+        assert "looks after 40%, 60%, 80%, 100%" in analysis["early end"]
+        assert "weigh 1/√q" in analysis["items"]
+        # outputs of a bad reference are drawn later, and so are not registered
+        of_systems = select(Item).filter_by(campaign_id=campaign.id, kind="rated").order_by(Item.position)
+        item = session.scalars(of_systems).all()[0]
+        item.outputs = ["other", *item.outputs[1:]]
+        session.flush()
+        assert launching.changes(session, campaign) == ["items"]
+
+
+# ---------------------------------------------------------------- adaptive: turns
+
+
+def test_a_part_that_somebody_else_has_drawn_is_not_drawn_again(six: Database) -> None:
+    make(six)
+    launching.launch(six, "c")
+    with six.transaction() as session:
+        campaign = find_campaign(session, "c")
+        blocks = select(Item.block).order_by(Item.position)
+        part = next_part(session, campaign)
+        store_part(session, campaign, part)
+        drawn = session.scalars(blocks).all()
+        assert sum(block is not None for block in drawn) == ADAPTIVE // design.STEPS == len(part.blocks)
+        other = dict(zip(part.blocks, reversed(part.blocks.values()), strict=True))
+        store_part(session, campaign, replace(part, blocks=other))
+        assert session.scalars(blocks).all() == drawn
+
+
+def test_one_rater_estimates_for_all_who_wait(six: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(six)
+    rate(six, people=5, stop=ADAPTIVE // design.STEPS)
+    with six.session() as session:
+        people = session.scalars(select(Rater.id)).all()
+    parts: list[NextPart | None] = []
+
+    def estimate(session: Session, campaign: Campaign) -> NextPart | None:
+        add_rater(six, f"comes meanwhile {len(parts)}")  # nothing is locked
+        parts.append(next_part(session, campaign))
+        return parts[-1]
+
+    monkeypatch.setattr(adaptive, "next_part", estimate)
+    with ThreadPoolExecutor(5) as pool:
+        works = list(pool.map(lambda rater: work_for(six, rater), people))
+    assert len(parts) == 1
+    assert len({work.assignment_id for work in works}) == 5
+
+
+def test_pages_are_drawn_a_tenth_at_a_time(six: Database) -> None:
+    make(six)
+    assert {item.block for item in items_of(six)} == {None}
+    rate(six, people=2, stop=1)
+    items = items_of(six)
+    turned = [item for item in items if item.drawn]
+    assert turned == items[: ADAPTIVE // 10]
+    assert all(item.shown == (item.block or {})["systems"] and len(item.shown) == 3 for item in turned)
+    one, two = 3 / 6, 3 * 2 / (6 * 5)  # before anything is known all systems are drawn alike
+    assert (turned[0].block or {})["chances"] == [[one, two, two], [two, one, two], [two, two, one]]
+    rate(six, people=2)
+    assert all(item.drawn for item in items_of(six))
+
+
+@pytest.mark.parametrize(("pages", "documents"), [(2, 0), (7, 0), (2, 30)])
+def test_the_first_pages_show_every_system(six: Database, pages: int, documents: int) -> None:
+    """A tenth of so few pages would show three systems, and the next ones might show them again."""
+    pages_of = {"segments_per_page": 30} if documents else {}
+    make(six, items=pages, documents=documents, **pages_of)
+    rate(six, people=1, stop=2)
+    turned = [item for item in items_of(six) if item.drawn]
+    assert {system for item in turned for system in item.shown} == set(range(6))
+    assert len({item.document or item.id for item in turned}) == 2
+
+
+def test_open_systems_come_more_often_and_raters_see_only_what_was_drawn(six: Database) -> None:
+    make(six)
+    rate(six, people=8)
+    items = items_of(six)
+    later = Counter(at for item in items[20:] for at in item.shown)
+    assert sum(later[at] for at in range(4)) / 4 > 1.3 * (later[4] + later[5]) / 2 > 0
+    with six.session() as session:
+        orders = session.execute(select(Assignment.item_id, Assignment.order)).all()
+    ratings = results_of(six)
+    shown = {item.id: item.shown for item in items}
+    for item, order in orders:
+        assert sorted(system for group in order for system in group) == shown[item]
+    assert (ratings.turns, ratings.finished, len(orders)) == (ADAPTIVE, ADAPTIVE, ADAPTIVE)
+    chances = {round(block["chances"][0][1], 6) for block in ratings.blocks if block is not None}
+    assert len(chances) > 1
+    assert all(0 < chance <= 1 for chance in chances)
+
+
+def test_the_past_alone_decides(six: Database) -> None:
+    """The same answers lead to the same blocks, whatever comes later."""
+    make(six)
+    make(six, name="d")
+    for name in ("c", "d"):
+        launching.launch(six, name)
+    first, second = add_rater(six, "anna", "c"), add_rater(six, "ben", "d")
+    for _ in range(20):
+        for rater in (first, second):
+            work = assignment.next_item(six, rater)
+            systems = [system_of(text) for text in work.outputs]
+            assignment.submit(six, rater, work.assignment_id, [int(5 + MEANS[at]) for at in systems])
+    assert [item.block for item in items_of(six)] == [item.block for item in items_of(six, "d")]
+
+
+@pytest.mark.parametrize("protocol", ["contrastive-da", "da", "preference"])
+def test_a_document_keeps_its_systems(six: Database, protocol: str) -> None:
+    if protocol == "preference":
+        make(six, protocol, select="differing", items=20)
+    else:
+        make(six, protocol, documents=3, segments_per_page=2, items=7)
+    rate(six, people=2)
+    shown: dict[str | int, set[int]] = defaultdict(set)
+    for item in items_of(six):
+        key = item.document or item.segment_index
+        assert item.drawn == ((set(item.systems) & set((item.block or {})["systems"])) != set()) or (
+            protocol == "preference"
+        )
+        if item.drawn:
+            shown[key].update(item.shown)
+            assert len(item.shown) == {"da": 1, "preference": 2, "contrastive-da": 3}[protocol]
+    assert {len(systems) for systems in shown.values()} == {3}
+    with six.session() as session:
+        campaign = find_campaign(session, "c")
+        (kind,) = progress_by_kind(session, campaign)
+    assert kind.submitted == kind.wanted == kind.items - kind.passed_over
+    assert build_human(six, "c").table("ranks").rows
+
+
+def test_results_come_at_looks(six: Database) -> None:
+    make(six)
+    rate(six, people=8, stop=23)
+    early = build_human(six, "c")
+    assert "the first of 4 looks comes once 24 of 60 are rated" in {
+        row.cells["verdict"].note for row in early.table("comparisons").rows
+    }
+    rate(six, people=8, stop=1)
+    first = build_human(six, "c").table("ranks")
+    assert "This look is over 24 of 60." in first.about
+    rate(six, people=8, stop=5)
+    assert build_human(six, "c").table("ranks").rows == first.rows
+    rate(six, people=8)
+    last = build_human(six, "c")
+    assert "This look is over 60 of 60." in last.table("ranks").about
+    ranks = {row.name: row.cells for row in last.table("ranks").rows}
+    assert (ranks["s05"]["rank_low"].value, ranks["s05"]["rank_high"].value) == (1, 1)
+    assert "looks" not in {block.key for _, block in last.walk() if hasattr(block, "key")}
+
+
+def test_a_skipped_page_holds_no_look_up(six: Database) -> None:
+    make(six, items=12)
+    launching.launch(six, "c")
+    anna = add_rater(six)
+    assignment.skip(six, anna, work_for(six, anna).assignment_id, "I do not understand the source")
+    rate(six, people=0)
+    ratings = results_of(six)
+    assert (ratings.turns, ratings.finished, len(ratings.segment_index)) == (12, 12, 11)
+
+
+def test_a_campaign_that_aimed_finishes_by_rating_what_is_left(six: Database) -> None:
+    """Its items are as migration 0022 leaves them."""
+    launched_campaign(six, systems=NAMES[:3])
+    with six.transaction() as session:
+        campaign = find_campaign(session, "c")
+        campaign.settings = {**campaign.settings, "aim": True}
+        for at, item in enumerate(session.scalars(select(Item).order_by(Item.position))):
+            if at < 30:  # had their turn: of the last six the third system was settled
+                item.drawn, item.output_drawn = True, [True, True, at < 24]
+                systems = [0, 1, 2][: sum(item.output_drawn)]
+                item.block = {"systems": systems, "chances": [[1.0] * len(systems)] * len(systems)}
+    anna = add_rater(six, "anna")
+    seen = []
+    while (work := assignment.next_item(six, anna)) is not None:
+        seen.append(len(work.outputs))
+        systems = [system_of(text) for text in work.outputs]
+        assignment.submit(six, anna, work.assignment_id, [5 + at + len(seen) % 3 * at for at in systems])
+    assert seen == [3] * 24 + [2] * 6 + [3] * 30
+    report = build_human(six, "c")
+    assert {row.name: row.cells["rank_high"].value for row in report.table("ranks").rows}["s02"] == 1
+    compared = report.table("comparisons")
+    assert {"difference", "p_family", "p_t", "p_signed_rank"} <= {*compared.rows[0].cells}
+    assert "by least squares" in compared.about
+    assert "names another test: “paired t-test" in compared.about
+
+
+def test_a_draft_that_aims_is_made_anew(six: Database) -> None:
+    make(six)
+    with six.transaction() as session:
+        campaign = find_campaign(session, "c")
+        campaign.settings = {**campaign.settings, "aim": True}
+    with pytest.raises(InputError, match=r"sample\.design adaptive has replaced"):
+        launching.launch(six, "c")

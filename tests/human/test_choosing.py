@@ -1,7 +1,6 @@
 """Which segments are chosen, with which weights, and what the protocols make of them."""
 
 from collections import Counter
-from itertools import combinations
 from typing import Any
 
 import pytest
@@ -37,9 +36,6 @@ def indices(choices: list[Any], kind: str = "rated") -> list[int]:
     return [choice.index for choice in choices if choice.kind == kind]
 
 
-# ---------------------------------------------------------------- all, differing, strata
-
-
 def test_all_and_differing() -> None:
     everything, drawn = choose(lines(9), complete(select="all"), 1)
     assert indices(everything) == list(range(9))
@@ -64,11 +60,6 @@ def test_segments_on_which_two_named_systems_differ(pair: str, chosen: list[int]
     assert drawn.between == list(pair)
 
 
-def test_two_systems_that_never_differ_are_named() -> None:
-    with pytest.raises(InputError, match=r"^a and b give the same output for every segment"):
-        choose(THREE[:1], complete(differ_between=["a", "b"]), 1, between=[0, 1])
-
-
 def test_disagreement_and_strata_draw_from_the_same_segments() -> None:
     metric = {index: (float(index), 0.0, 1.0) for index in range(60)}
     for more in (
@@ -81,18 +72,6 @@ def test_disagreement_and_strata_draw_from_the_same_segments() -> None:
         assert {choice.index % 3 for choice in choices} <= {1, 2}
 
 
-def test_a_limit_is_a_draw_from_the_seed() -> None:
-    draws = [indices(choose(lines(60), complete(items=10), seed)[0]) for seed in (1, 1, 2)]
-    assert draws[0] == draws[1] != draws[2]
-    assert all(len(set(draw)) == 10 for draw in draws)
-    assert all(index % 3 for draw in draws for index in draw)
-
-
-def test_nothing_to_rate_is_said() -> None:
-    with pytest.raises(InputError, match="the same output for every segment: nothing to rate"):
-        choose([line(0, "x", "x", "x")], complete(), 1)
-
-
 def test_strata_are_sampled_in_proportion_and_weights_make_up_for_the_rest() -> None:
     documents = ["news"] * 60 + ["talk"] * 30 + ["tiny"] * 1
     population = [line(i, "x", "y", "z", document=name) for i, name in enumerate(documents)]
@@ -102,31 +81,44 @@ def test_strata_are_sampled_in_proportion_and_weights_make_up_for_the_rest() -> 
     for name, size in Counter(documents).items():
         stands_for = sum(choice.weight for choice in chosen if choice.document == name)
         assert stands_for / 10 == pytest.approx(size / len(documents))
-
-
-def test_strata_by_length_reach_short_and_long_sources() -> None:
-    population = [line(i, "x", "y", "z", source="s" * (i + 1)) for i in range(80)]
-    chosen, _ = choose(population, complete(select="stratified", items=8), 1)
+    by_length = [line(i, "x", "y", "z", source="s" * (i + 1)) for i in range(80)]
+    chosen, _ = choose(by_length, complete(select="stratified", items=8), 1)
     assert Counter((len(choice.source) - 1) // 20 for choice in chosen) == {0: 2, 1: 2, 2: 2, 3: 2}
 
 
-def test_more_strata_than_items_is_refused() -> None:
-    population = [line(i, "x", "y", "z", document=str(i)) for i in range(5)]
-    with pytest.raises(
-        InputError, match=r"5 strata by document for 4 segments: ask for more with sample.items"
-    ):
-        choose(population, complete(select="stratified", strata=["document"], items=4), 1)
+@pytest.mark.parametrize(
+    ("lines", "given", "between", "message"),
+    [
+        ([line(0, "x", "x", "x")], {}, None, "the same output for every segment: nothing to rate"),
+        (
+            THREE[:1],
+            {"differ_between": ["a", "b"]},
+            [0, 1],
+            "^a and b give the same output for every segment",
+        ),
+        (
+            [line(i, "x", "y", "z", document=str(i)) for i in range(5)],
+            {"select": "stratified", "strata": ["document"], "items": 4},
+            None,
+            "5 strata by document for 4 segments: ask for more with sample.items",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(lines: list[Line], given: Any, between: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        choose(lines, complete(**given), 1, between=between)
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=12), st.data())
-def test_shares_add_up_and_fit(sizes: list[int], data: st.DataObject) -> None:
+def test_shares_add_up_fit_and_are_those_of_one_at_a_time(sizes: list[int], data: st.DataObject) -> None:
     total = data.draw(st.integers(len(sizes), sum(sizes)))
     counts = proportional(sizes, total)
     assert sum(counts) == total
-    assert all(1 <= count <= size for count, size in zip(counts, sizes, strict=True))
     for count, size in zip(counts, sizes, strict=True):
+        assert 1 <= count <= size
         share = total * size / sum(sizes)
         assert count == 1 or count < share + 1  # only the smallest are above their share
+    assert counts == furthest_below(sizes, total)
 
 
 def furthest_below(sizes: list[int], total: int) -> list[int]:
@@ -138,19 +130,10 @@ def furthest_below(sizes: list[int], total: int) -> list[int]:
     return counts
 
 
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=12), st.data())
-def test_shares_are_those_of_one_at_a_time(sizes: list[int], data: st.DataObject) -> None:
-    total = data.draw(st.integers(len(sizes), sum(sizes)))
-    assert proportional(sizes, total) == furthest_below(sizes, total)
-
-
 def test_many_strata_do_not_hold_a_transaction() -> None:
     """Looking at all of them for each item took seconds for 500; these would take hours."""
     sizes = [10 + at % 7 for at in range(20_000)]
     assert sum(proportional(sizes, 120_000)) == 120_000
-
-
-# ---------------------------------------------------------------- disagreement
 
 
 def test_two_metrics_disagree_where_they_order_systems_differently() -> None:
@@ -160,6 +143,9 @@ def test_two_metrics_disagree_where_they_order_systems_differently() -> None:
     found = disagreement(population, [first, second])
     assert found[0] == found[3] == 0.0
     assert found[2] == pytest.approx(5 * found[1]) != 0.0
+    three = [line(i, "x", "y", "z") for i in range(2)]
+    alone = disagreement(three, [{0: (1, 2, 3), 1: (1, 6, 2)}])  # one metric: its largest difference
+    assert alone[1] / alone[0] == pytest.approx(5 / 2)
 
 
 def test_the_scale_of_a_metric_does_not_matter() -> None:
@@ -170,12 +156,6 @@ def test_the_scale_of_a_metric_does_not_matter() -> None:
     assert disagreement(population, [first, hundredfold]) == pytest.approx(
         disagreement(population, [first, second])
     )
-
-
-def test_one_metric_is_about_its_largest_difference() -> None:
-    population = [line(i, "x", "y", "z") for i in range(2)]
-    found = disagreement(population, [{0: (1, 2, 3), 1: (1, 6, 2)}])
-    assert found[1] / found[0] == pytest.approx(5 / 2)
 
 
 def test_metrics_that_agree_everywhere_are_said() -> None:
@@ -238,63 +218,44 @@ def items(protocol: str, pairs: str = "all", seed: int = 1) -> list[ItemContent]
     return [item for page in pages for item in page]
 
 
-def shown(found: list[ItemContent]) -> set[tuple[int, tuple[int, ...], tuple[str, ...]]]:
-    return {(one.segment, tuple(map(SYSTEMS.index, one.systems)), one.outputs) for one in found}
-
-
-def test_contrastive_items_hold_all_systems() -> None:
-    assert shown(items("contrastive-da")) == {
-        (0, (0, 1, 2), ("u", "v", "u")),
-        (1, (0, 1, 2), ("x", "y", "z")),
-        (2, (0, 1, 2), ("w", "w", "w")),
-    }
-
-
-@pytest.mark.parametrize("protocol", ["da", "da-sqm"])
-def test_direct_assessment_has_an_item_for_each_distinct_text(protocol: str) -> None:
-    assert shown(items(protocol)) == {
-        (0, (0, 2), ("u", "u")),
-        (0, (1,), ("v",)),
-        (1, (0,), ("x",)),
-        (1, (1,), ("y",)),
-        (1, (2,), ("z",)),
-        (2, (0, 1, 2), ("w", "w", "w")),
-    }
-
-
-def test_preference_has_an_item_for_each_pair_that_differs() -> None:
-    every = {(0, (0, 1), ("u", "v")), (0, (1, 2), ("v", "u"))} | {
-        (1, pair, tuple("xyz"[system] for system in pair)) for pair in combinations(range(3), 2)
-    }
-    assert shown(items("preference")) == every
-    assert shown(items("preference", "baseline")) == {one for one in every if 0 in one[1]}
-
-
-def test_the_order_of_items_is_drawn_from_the_seed() -> None:
-    assert items("da") == items("da")
-    orders = {tuple((one.segment, *one.systems) for one in items("da", seed=s)) for s in range(5)}
-    assert len(orders) > 1
-
-
-# ---------------------------------------------------------------- settings
+ALONE = (
+    [((0, 2), ("u", "u")), ((1,), ("v",))],
+    [((at,), ("xyz"[at],)) for at in range(3)],
+    [((0, 1, 2), ("w",) * 3)],
+)
+EVERY = (
+    [((0, 1), ("u", "v")), ((1, 2), ("v", "u"))],
+    [((0, 1), ("x", "y")), ((0, 2), ("x", "z")), ((1, 2), ("y", "z"))],
+    [],
+)
 
 
 @pytest.mark.parametrize(
-    ("protocol", "select", "minutes", "delta"),
+    ("protocol", "pairs", "expected"),
     [
-        ("contrastive-da", "differing", 1.0, 0.1),
-        ("preference", "differing", 0.75, 0.1),
-        ("da", "all", 0.5, 2.0),
-        ("da-sqm", "all", 0.5, 2.0),
+        ("contrastive-da", "all", [[((0, 1, 2), tuple(texts))] for texts in ("uvu", "xyz", "www")]),
+        ("da", "all", ALONE),
+        ("da-sqm", "all", ALONE),
+        ("preference", "all", EVERY),
+        ("preference", "baseline", [[pair for pair in pairs if 0 in pair[0]] for pairs in EVERY]),
     ],
 )
-def test_what_is_left_open_comes_from_the_protocol(
-    protocol: str, select: str, minutes: float, delta: float
-) -> None:
-    found = complete(protocol)
-    told = (found.select, found.minutes_per_item, found.delta, found.baseline)
-    assert told == (select, minutes, delta, "a")
-    assert CampaignSettings().complete(find_protocol(protocol), ["b", "c"], "a").baseline == "b"
+def test_each_protocol_has_its_items(protocol: str, pairs: str, expected: Any) -> None:
+    """All systems side by side, each distinct text alone, or the pairs that differ; by segment."""
+    found = items(protocol, pairs)
+    for segment, own in enumerate(expected):
+        shown = [
+            (tuple(map(SYSTEMS.index, one.systems)), one.outputs) for one in found if one.segment == segment
+        ]
+        assert sorted(shown) == sorted(own)
+
+
+def test_what_is_left_open_comes_from_the_protocol() -> None:
+    usual = {"contrastive-da": ("differing", 1.0, 0.1), "preference": ("differing", 0.75, 0.1)}
+    for protocol, told in (usual | {"da": ("all", 0.5, 2.0)}).items():
+        found = complete(protocol)
+        assert (found.select, found.minutes_per_item, found.delta, found.baseline) == (*told, "a")
+    assert CampaignSettings().complete(find_protocol("da"), ["b", "c"], "a").baseline == "b"
 
 
 @pytest.mark.parametrize(

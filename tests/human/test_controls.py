@@ -1,6 +1,7 @@
 """Bad references and repeats: the recipe, what they are made of, and where they stand."""
 
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -36,31 +37,13 @@ def many(count: int) -> list[ItemContent]:
 REFERENCES = {i: f"the reference of segment {i} has these words" for i in range(200)}
 
 
-def controlled(items: list[ItemContent], references: dict[int, str] | None = None, **given: Any) -> Any:
+def controlled(items: list[ItemContent], references: dict[int, str] = REFERENCES, **given: Any) -> Any:
     chosen = CampaignSettings(**{"bad_references": 0, "repeats": 0, **given})
-    references = REFERENCES if references is None else references
     return flat(with_controls([[one] for one in items], references, chosen, "en", 5))
 
 
 def flat(pages: list[list[ItemContent]]) -> list[ItemContent]:
     return [one for page in pages for one in page]
-
-
-def test_an_adaptive_design_keeps_the_spoilt_texts_of_all_systems() -> None:
-    items = [
-        item(at, f"number {at} of one", f"number {at} of two", f"number {at} of three") for at in range(40)
-    ]
-    chosen = CampaignSettings(bad_references=20, repeats=0, batch=2, design="adaptive", systems_per_page=2)
-    pages = with_controls([[one] for one in items], REFERENCES, chosen, "en", 5)
-    bad = [one for one in flat(pages) if one.kind is ItemKind.BAD_REFERENCE]
-    assert len(bad) == 20
-    for one in bad:
-        spoilt = (one.guidance or {})["spoilt"]
-        assert (one.degraded, set(spoilt)) == (None, set(one.outputs))
-        assert not set(spoilt.values()) & set(one.outputs)
-
-
-# ---------------------------------------------------------------- the recipe
 
 
 @pytest.mark.parametrize(
@@ -131,45 +114,48 @@ def test_what_cannot_be_spoilt_is_none(text: str, references: list[str]) -> None
     assert spoil(text, references, "en", random.Random(1)) is None
 
 
-# ---------------------------------------------------------------- items and places
-
-
-def test_a_repeat_is_its_original_half_a_batch_later() -> None:
-    placed = controlled(many(40), repeats=4, batch=20)
-    repeats = [(at, one) for at, one in enumerate(placed) if one.kind == "repeat"]
-    assert len(repeats) == 4
-    for at, one in repeats:
+def test_controls_are_their_originals_half_a_batch_later_but_for_one_spoilt_text() -> None:
+    placed = controlled(many(100), repeats=5, bad_references=0.05, batch=20)
+    places = [at for at, one in enumerate(placed) if one.original is not None]
+    assert Counter(placed[at].kind for at in places) == {"repeat": 5, "bad-reference": 5}
+    quarters = [sum(lowest <= at < lowest + 25 for at in places) for lowest in range(10, 110, 25)]
+    assert all(1 <= quarter <= 5 for quarter in quarters)
+    for at in places:
+        one = placed[at]
         original = placed[one.original]
-        assert original.kind == "rated"
-        assert (one.outputs, one.segment) == (original.outputs, original.segment)
-        assert one.weight == 0.0
+        assert (original.kind, one.segment, one.weight) == ("rated", original.segment, 0.0)
         rated_between = sum(other.kind == "rated" for other in placed[one.original + 1 : at])
         assert rated_between == 9  # the original itself makes ten
+        texts = zip(one.systems, one.outputs, original.outputs, strict=True)
+        changed = [system for system, text, before in texts if text != before]
+        assert changed == ([] if one.kind == "repeat" else [one.degraded])
+        if changed:
+            place = one.systems.index(one.degraded)
+            new = set(one.outputs[place].split()) - set(original.outputs[place].split())
+            assert str(one.segment) not in new  # the number is in the segment's own reference only
 
 
-def test_a_bad_reference_is_its_original_but_for_one_text() -> None:
-    placed = controlled(many(40), bad_references=0.1)
-    bad = [one for one in placed if one.kind == "bad-reference"]
-    assert len(bad) == 4
-    for one in bad:
-        original = placed[one.original]
-        changed = [
-            system
-            for system, text, before in zip(one.systems, one.outputs, original.outputs, strict=True)
-            if text != before
-        ]
-        assert changed == [one.degraded]
-        at = one.systems.index(one.degraded)
-        new = set(one.outputs[at].split()) - set(original.outputs[at].split())
-        assert str(one.segment) not in new  # the number is in the segment's own reference only
-
-
-def test_equal_texts_are_spoilt_together() -> None:
+def test_equal_texts_are_spoilt_together_and_empty_ones_passed_over() -> None:
     items = [item(i, "u v w", "u v w", systems=("a", "c")) for i in range(4)]
     (bad,) = (one for one in controlled(items, bad_references=1) if one.kind == "bad-reference")
-    assert bad.degraded == "a"
-    assert len(set(bad.outputs)) == 1
+    assert (bad.degraded, len(set(bad.outputs))) == ("a", 1)
     assert bad.outputs[0] != "u v w"
+    items = [item(0, ""), item(1, ""), item(2, "x y"), item(3, "x"), item(4, "x"), item(5, "x")]
+    (bad,) = (one for one in controlled(items, bad_references=1) if one.kind == "bad-reference")
+    assert bad.segment == 2
+
+
+def test_an_adaptive_design_keeps_the_spoilt_texts_of_all_systems() -> None:
+    items = [
+        item(at, *(f"number {at} of {system}" for system in ("one", "two", "three"))) for at in range(40)
+    ]
+    placed = controlled(items, bad_references=20, batch=2, design="adaptive", systems_per_page=2)
+    bad = [one for one in placed if one.kind is ItemKind.BAD_REFERENCE]
+    assert len(bad) == 20
+    for one in bad:
+        spoilt = (one.guidance or {})["spoilt"]
+        assert (one.degraded, set(spoilt)) == (None, set(one.outputs))
+        assert not set(spoilt.values()) & set(one.outputs)
 
 
 @given(st.integers(2, 60), st.integers(0, 12), st.integers(0, 12), st.integers(2, 40), st.integers(0, 99))
@@ -192,31 +178,21 @@ def test_controls_stand_behind_their_originals_one_each(
             assert at - (one.original - 3) >= half
 
 
-def test_controls_are_spread_over_the_campaign() -> None:
-    placed = controlled(many(100), bad_references=5, repeats=5, batch=20)
-    places = [at for at, one in enumerate(placed) if one.original is not None]
-    quarters = [sum(lowest <= at < lowest + 25 for at in places) for lowest in range(10, 110, 25)]
-    assert all(1 <= quarter <= 5 for quarter in quarters)
-
-
-def test_an_empty_output_is_passed_over() -> None:
-    items = [item(0, ""), item(1, ""), item(2, "x y"), item(3, "x"), item(4, "x"), item(5, "x")]
-    (bad,) = (one for one in controlled(items, bad_references=1) if one.kind == "bad-reference")
-    assert bad.segment == 2
-
-
 @pytest.mark.parametrize(
     ("given", "references", "message"),
     [
         ({"bad_references": 1}, {0: "", 1: ""}, "the test set has none: set controls.bad_references to 0"),
-        ({"bad_references": 4}, None, "1 bad references too many: only 3 items have a place"),
-        ({"repeats": 4}, None, "1 repeats too many: only 3 items .* ask for fewer with controls.repeats"),
-        ({"bad_references": 2, "repeats": 2}, None, "1 repeats too many"),
+        ({"bad_references": 4}, REFERENCES, "1 bad references too many: only 3 items have a place"),
+        ({"repeats": 4}, REFERENCES, "1 repeats too many: only 3 items .* ask for fewer with controls.rep"),
+        ({"bad_references": 2, "repeats": 2}, REFERENCES, "1 repeats too many"),
     ],
 )
-def test_too_many_controls_are_refused(given: dict, references: dict | None, message: str) -> None:
+def test_too_many_controls_are_refused(given: dict, references: dict[int, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         controlled(many(6), references, **given)
+    one_page = CampaignSettings(bad_references=1, repeats=0)
+    with pytest.raises(InputError, match="1 bad references too many: only 0 pages have a place"):
+        with_controls([many(10)], REFERENCES, one_page, "en", 5)
 
 
 @pytest.mark.parametrize("batch", [2, 9, 10])
@@ -229,12 +205,6 @@ def test_a_control_of_a_long_page_stands_behind_it(batch: int) -> None:
     assert len(at) == 4
     for number in at:
         assert flat(placed)[placed[number][0].original] == placed[number - 1][0]
-
-
-def test_a_single_page_has_no_place_for_a_control() -> None:
-    settings = CampaignSettings(bad_references=1, repeats=0)
-    with pytest.raises(InputError, match="1 bad references too many: only 0 pages have a place"):
-        with_controls([many(10)], REFERENCES, settings, "en", 5)
 
 
 def test_an_amount_is_a_number_or_a_share() -> None:

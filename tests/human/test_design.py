@@ -80,7 +80,7 @@ def test_every_stretch_of_pages_shows_all_systems_about_equally_often() -> None:
 
 def test_systems_and_pairs_are_drawn_with_the_stored_chances() -> None:
     """Of one block, over seeds: the search favours nobody."""
-    draws, systems, size = 4000, 7, 3
+    draws, systems, size = 2000, 7, 3
     firsts = [balanced_blocks(5, systems, size, str(seed))[2] for seed in range(draws)]
     shown, met = counts(firsts, systems)
     chances = block_of(firsts[0], systems)["chances"]

@@ -6,24 +6,21 @@ from typing import Any
 import numpy as np
 import pytest
 from rated_campaigns import rated_campaign, side_by_side
-from small_campaigns import add_rater, make_campaign, rate, rate_all, work_for
-from sqlalchemy import select
+from small_campaigns import add_rater, exchanged, make_campaign, rate, rate_all, results_of, work_for
 
 from creamtea.access import audit
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
-from creamtea.human.formats.base import ImportFacts
-from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.exchange import export_campaign
 from creamtea.human.making import campaigns, launching
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import raters
 from creamtea.human.rating.raters import room
 from creamtea.human.results.disputes import ask_for_third_ratings, list_disputes
-from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Texts
 from creamtea.store.database import Database
-from creamtea.store.tables import Campaign, ItemKind, Rater
+from creamtea.store.tables import Campaign, ItemKind
 
 FAR = [[[0, 0], [10, 10]], [[2, 25], [8, 9]], [[5, 4], [20, 3]]]  # item, system, rater
 
@@ -32,9 +29,8 @@ def disputed(database: Database, steps: Any = FAR, **campaign: Any) -> int:
     return rated_campaign(database, side_by_side(steps), ratings_per_item=2, **campaign)
 
 
-def matrix(database: Database, campaign: int) -> Any:
-    with database.session() as session:
-        return load_ratings(session, session.get_one(Campaign, campaign)).matrix().tolist()
+def finished(database: Database, campaign: int) -> dict[str, bool]:
+    return {person.pseudonym: person.finished for person in raters.overview(database, campaign)}
 
 
 @pytest.mark.parametrize("bound", [0.2, 1.0, 2.5, 5.0])
@@ -52,24 +48,10 @@ def test_the_list_is_that_of_a_comparison_of_every_pair(database: Database, boun
     assert found.outputs == 24
 
 
-def test_without_a_rating_nothing_is_disputed(database: Database) -> None:
-    make_campaign(database)
-    assert list_disputes(database, "c").listed == []
-
-
-@pytest.mark.parametrize(
-    ("protocol", "settings", "points"),
-    [
-        ("da", {}, 50),
-        ("mqm", {}, 12.5),
-        ("mqm", {"taxonomy": {"severities": [{"name": "minor", "weight": 2}]}}, 5),
-    ],
-)
-def test_the_usual_bound_of_a_protocol(protocol: str, settings: dict[str, object], points: float) -> None:
-    assert find_protocol(protocol, settings).far_apart() == points
-
-
 def test_the_bound_is_half_of_the_scale_or_the_campaigns(database: Database) -> None:
+    costly = {"taxonomy": {"severities": [{"name": "minor", "weight": 2}]}}
+    for protocol, settings, points in (("da", {}, 50), ("mqm", {}, 12.5), ("mqm", costly, 5)):
+        assert find_protocol(protocol, settings).far_apart() == points
     disputed(database)
     disputed(database, name="strict", settings={"disputed_from": 0.2})
     found = list_disputes(database, "tasting")
@@ -80,58 +62,38 @@ def test_the_bound_is_half_of_the_scale_or_the_campaigns(database: Database) -> 
 
 def test_a_third_rating_goes_to_another_rater_and_counts_nowhere(database: Database) -> None:
     campaign = disputed(database)
-    before = matrix(database, campaign)
+    before = results_of(database, "tasting").matrix().tolist()
     with database.session() as session:
-        registered = launching.registration(session, session.get_one(Campaign, campaign))["items"]
-        now = database.now(session)
-        assert room(session, session.get_one(Campaign, campaign), now) == 0
+        row, now = session.get_one(Campaign, campaign), database.now(session)
+        registered = launching.registration(session, row)["items"]
+        assert room(session, row, now) == 0
     assert ask_for_third_ratings(database, "tasting", "test", reason="paper") == 2
     with database.session() as session:
         assert room(session, session.get_one(Campaign, campaign), now) == 2
-        ids = dict(session.execute(select(Rater.pseudonym, Rater.id)).all())
-    assert assignment.next_item(database, ids["anna"]) is None  # she has rated all of them
-    chris = add_rater(database, "chris", "tasting")
+    assert assignment.next_item(database, raters.find(database, "tasting", "anna")) is None  # has rated all
+    chris, dora = (add_rater(database, name, "tasting") for name in ("chris", "dora"))
     work = work_for(database, chris)
     assert (work.source, work.left) == ("source 1", 2)
-    dora = add_rater(database, "dora", "tasting")
     assert work_for(database, dora).source == "source 2"  # the other one is with chris
-    finished = {person.pseudonym: person.finished for person in raters.overview(database, campaign)}
-    assert finished == {"anna": True, "ben": True, "chris": False, "dora": False}
+    assert finished(database, campaign) == {"anna": True, "ben": True, "chris": False, "dora": False}
     rate(database, chris, work, step=20)
     assert assignment.next_item(database, chris) is None
-    assert matrix(database, campaign) == before
     listed = {each.segment: each.third for each in list_disputes(database, "tasting").listed}
     assert listed == {"segment 2": 5.0, "segment 3": None}
+    ratings = results_of(database, "tasting")
+    assert ratings.matrix().tolist() == before
+    assert (ratings.left_out.third_ratings, ratings.left_out.control_ratings) == (2, 0)
+    assert (ratings.submitted, ratings.wanted) == (6, 6)
     with database.session() as session:
         row = session.get_one(Campaign, campaign)
         assert launching.registration(session, row)["items"] == registered
-        ratings = load_ratings(session, row)
         kinds = {kind.kind: kind for kind in campaigns.progress_by_kind(session, row)}
-    assert (ratings.left_out.third_ratings, ratings.left_out.control_ratings) == (2, 0)
-    assert (ratings.submitted, ratings.wanted) == (6, 6)
     third = kinds[ItemKind.THIRD]
     assert (third.items, third.wanted, third.submitted, third.complete) == (2, 2, 1, 1)
     assert campaigns.summary(database, "tasting").items == 3
     entry = audit.read(database, campaign)[-3]
     shown = (entry.action, entry.reason, entry.detail)
     assert shown == (audit.THIRD_ASKED, "paper", {"pages": 2, "points apart": 2.5})
-
-
-def test_the_report_shows_third_ratings_beside_the_others(database: Database) -> None:
-    disputed(database)
-    ask_for_third_ratings(database, "tasting", "test")
-    chris = add_rater(database, "chris", "tasting")
-    rate(database, chris, work_for(database, chris), step=20)
-    document = build_human(database, "tasting")
-    blocks = document.sections[-1].blocks[0].blocks  # type: ignore[union-attr]
-    texts = next(block for block in blocks if isinstance(block, Texts) and block.key == "disputes")
-    assert "2.5 points or more apart on 2 of 6 outputs with two raters or more" in texts.about
-    assert "count in no mean and no test" in texts.about
-    numbers = [{column.key: cell for column, cell in entry.numbers} for entry in texts.entries]
-    assert numbers[0]["third"].value == 5.0
-    assert (numbers[1]["third"].value, numbers[1]["third"].note) == (None, "asked for")
-    assert "third" in numbers[2]  # the page of a dispute has the other output, too
-    assert "third ratings, shown beside those that disagree: 2" in str(blocks)
 
 
 def test_a_page_of_a_document_is_given_whole(database: Database) -> None:
@@ -154,12 +116,11 @@ def test_who_rated_an_output_on_another_item_gives_no_third_rating_of_it(databas
         database, items, systems=("plain", "beam", "scones", "entmax"), raters=("anna", "ben", *others)
     )
     assert ask_for_third_ratings(database, "tasting", "test") == 1
-    finished = {person.pseudonym: person.finished for person in raters.overview(database, campaign)}
-    assert finished == {"anna": True, "ben": True, "carl": True, "dora": True, "emil": False}
-    with database.session() as session:
-        ids = dict(session.execute(select(Rater.pseudonym, Rater.id)).all())
-    assert [assignment.next_item(database, ids[name]) for name in ("carl", "dora")] == [None, None]
-    assert work_for(database, ids["emil"]).source == "source 0"
+    all_but_emil = {**dict.fromkeys(("anna", "ben", "carl", "dora"), True), "emil": False}
+    assert finished(database, campaign) == all_but_emil
+    carl, dora, emil = (raters.find(database, "tasting", name) for name in others)
+    assert [assignment.next_item(database, rater) for rater in (carl, dora)] == [None, None]
+    assert work_for(database, emil).source == "source 0"
 
 
 def test_a_third_rating_is_found_on_whichever_item_it_was_given(database: Database) -> None:
@@ -187,26 +148,39 @@ def test_a_new_rater_rates_what_is_planned_first(database: Database) -> None:
 
 
 def test_nothing_is_asked_for_in_vain(database: Database) -> None:
+    make_campaign(database)
+    assert list_disputes(database, "c").listed == []  # without a rating
     disputed(database)
     disputed(database, name="over", state="closed")
-    with pytest.raises(InputError, match="'over' is closed, and nobody can rate in it: open it with"):
-        ask_for_third_ratings(database, "over", "test")
-    with pytest.raises(InputError, match="--apart 0: give more than 0 points"):
-        list_disputes(database, "tasting", 0.0)
-    with pytest.raises(InputError, match="5 points apart or more: there are none"):
-        ask_for_third_ratings(database, "tasting", "test", 5.0)
+    for campaign, bound, said in (
+        ("over", None, "'over' is closed, and nobody can rate in it: open it with"),
+        ("tasting", 0.0, "--apart 0: give more than 0 points"),
+        ("tasting", 5.0, "5 points apart or more: there are none"),
+    ):
+        with pytest.raises(InputError, match=said):
+            ask_for_third_ratings(database, campaign, "test", bound)
     ask_for_third_ratings(database, "tasting", "test")
     with pytest.raises(InputError, match="a third rating or wait for one"):
         ask_for_third_ratings(database, "tasting", "test")
 
 
-def test_an_export_keeps_third_ratings_or_says_that_it_does_not(database: Database, tmp_path: Path) -> None:
+def test_the_report_and_exports_have_third_ratings_or_say_that_they_do_not(
+    database: Database, tmp_path: Path
+) -> None:
     disputed(database)
     ask_for_third_ratings(database, "tasting", "test")
     chris = add_rater(database, "chris", "tasting")
     rate(database, chris, work_for(database, chris), step=20)
-    export_campaign(database, "tasting", "csv", tmp_path / "csv", "test")
-    import_campaign(database, tmp_path / "csv", "csv", ImportFacts(name="back"), "test")
-    assert list_disputes(database, "back").listed == list_disputes(database, "tasting").listed
+    blocks = build_human(database, "tasting").sections[-1].blocks[0].blocks  # type: ignore[union-attr]
+    texts = next(block for block in blocks if isinstance(block, Texts) and block.key == "disputes")
+    assert "2.5 points or more apart on 2 of 6 outputs with two raters or more" in texts.about
+    assert "count in no mean and no test" in texts.about
+    numbers = [{column.key: cell for column, cell in entry.numbers} for entry in texts.entries]
+    assert numbers[0]["third"].value == 5.0
+    assert (numbers[1]["third"].value, numbers[1]["third"].note) == (None, "asked for")
+    assert "third" in numbers[2]  # the page of a dispute has the other output, too
+    assert "third ratings, shown beside those that disagree: 2" in str(blocks)
+    exchanged(database, tmp_path, name="tasting")
+    assert list_disputes(database, "again").listed == list_disputes(database, "tasting").listed
     lost = export_campaign(database, "tasting", "mt-metrics-eval", tmp_path / "folder", "test").not_kept
     assert ("items given for a third rating", "2") in [(part.what, part.number) for part in lost]

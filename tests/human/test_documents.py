@@ -8,8 +8,8 @@ import pytest
 from blocks import tables
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from ready_campaigns import draft_campaign, launched_campaign
-from small_campaigns import add_rater
+from ready_campaigns import launched_campaign
+from small_campaigns import add_rater, exchanged
 
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
@@ -25,18 +25,22 @@ NEWS_AND_CHAT = Documents(("x", "x", "x", "y", "z"), {"x": "news", "y": "news", 
 STEPS = {"plain": (10, 20, 50, 90, 80), "beam": (30, 31, 50, 40, 51)}  # of each segment
 
 
-def test_lines_with_domains_and_without() -> None:
-    assert read_documents("d1\nd1\nd 2\n", "docs") == Documents(("d1", "d1", "d 2"))
-    found = read_documents("\ufeffnews\td1\r\n-\nchat\t d2\nnews\td1", "docs")
-    assert found == Documents(("d1", "", "d2", "d1"), {"d1": "news", "d2": "chat"})
-    assert found.lines == {"d1": [0, 3], "d2": [2]}
-
-
-def test_blanks_part_a_domain_from_its_document() -> None:
-    """ "Any amount of whitespace", says the README of mt-metrics-eval; names of several words stay names."""
-    found = read_documents("news d1\n-\nchat \t  d2\n news d1 \n", "docs")
-    assert found == Documents(("d1", "", "d2", "d1"), {"d1": "news", "d2": "chat"})
-    assert read_documents("my first\nmy second one\n", "docs").names == ("my first", "my second one")
+@pytest.mark.parametrize(
+    ("text", "names", "domains"),
+    [
+        ("d1\nd1\nd 2\n", ("d1", "d1", "d 2"), {}),
+        ("\ufeffnews\td1\r\n-\nchat\t d2\nnews\td1", ("d1", "", "d2", "d1"), {"d1": "news", "d2": "chat"}),
+        # "any amount of whitespace", says the README of mt-metrics-eval; names of several words stay names
+        ("news d1\n-\nchat \t  d2\n news d1 \n", ("d1", "", "d2", "d1"), {"d1": "news", "d2": "chat"}),
+        ("my first\nmy second one\n", ("my first", "my second one"), {}),
+    ],
+)
+def test_lines_with_domains_and_without(text: str, names: tuple[str, ...], domains: dict[str, str]) -> None:
+    found = read_documents(text, "docs")
+    assert found == Documents(names, domains)
+    assert found.lines == {
+        name: [at for at, one in enumerate(names) if one == name] for name in {*names} - {""}
+    }
 
 
 NAMES = st.text(min_size=1, max_size=5).map(str.strip)
@@ -76,14 +80,8 @@ def test_a_line_that_cannot_be_is_refused(text: str, with_domains: bool, message
 
 
 def test_one_domain_of_the_test_sets_name_says_nothing() -> None:
-    assert domain_settings({}, "test") == {}
-    assert domain_settings({"a": "test", "b": "test"}, "test") == {}
+    assert domain_settings({}, "test") == domain_settings({"a": "test", "b": "test"}, "test") == {}
     assert domain_settings({"a": "news"}, "test") == {"domains": {"a": "news"}}
-
-
-def test_a_segment_of_no_document_is_refused(study_database: Database) -> None:
-    with pytest.raises(InputError, match="documents: line 3: found '-'"):
-        draft_campaign(study_database, "c", **GOOD, documents=Documents(("x", "x", "", "y", "z")))
 
 
 def wmt_means(database: Database, name: str, rule: str) -> tuple[dict[str, Any], str]:
@@ -116,9 +114,7 @@ def test_domains_of_a_campaign_made_here(study_database: Database, tmp_path: Pat
     ]  # fmt: skip
     found = evalset.read(tmp_path / "mtme", "en-de")
     assert found.by_domain["en-de.da.domain.score", "plain"] == {"news": "42.5", "chat": "80.0"}
-    again = ImportFacts("again")
-    import_campaign(study_database, tmp_path / "mtme", "mt-metrics-eval", again, "test")
-    assert collect(study_database, "again").settings["domains"] == NEWS_AND_CHAT.domains
-    export_campaign(study_database, "c", "csv", tmp_path / "csv", "test")
-    import_campaign(study_database, tmp_path / "csv", "csv", ImportFacts("copy"), "test")
-    assert wmt_means(study_database, "copy", "esa") == wmt_means(study_database, "c", "esa")
+    import_campaign(study_database, tmp_path / "mtme", "mt-metrics-eval", ImportFacts("copy"), "test")
+    assert collect(study_database, "copy").settings["domains"] == NEWS_AND_CHAT.domains
+    exchanged(study_database, tmp_path)
+    assert wmt_means(study_database, "again", "esa") == wmt_means(study_database, "c", "esa")

@@ -1,5 +1,6 @@
 """Items with known answers: practice items, the errors that they expect, and attention checks."""
 
+import json
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
@@ -8,12 +9,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_campaigns import add_rater, make_campaign, rate, rate_all, ratings, stored, work_for
+from small_campaigns import (
+    add_rater,
+    exchanged,
+    make_campaign,
+    rate,
+    rate_all,
+    ratings,
+    results_of,
+    stored,
+    work_for,
+)
 
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
-from creamtea.human.formats.base import ImportFacts
-from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.making.campaigns import summary
 from creamtea.human.making.known_answers import (
@@ -28,90 +37,59 @@ from creamtea.human.making.known_answers import (
 from creamtea.human.making.settings import AttentionItem, TutorialItem
 from creamtea.human.protocols import ScoredAnswer, find_protocol
 from creamtea.human.protocols.spans import ExpectedSpan, Span, which_are_marked
-from creamtea.human.protocols.taxonomy import ESA, read_taxonomy
+from creamtea.human.protocols.taxonomy import ESA
 from creamtea.human.quality import read_answers
 from creamtea.human.rating import RatingRefused, raters
 from creamtea.human.rating.page import TryAgain
 from creamtea.human.record import ItemContent
-from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 
-# ---------------------------------------------------------------- practice items
-
 SYSTEMS = ["a", "b", "c"]
+TEXT = "Good mourning"
+WORD = {"start": [5, 5], "end": [11, 12], "severity": "major"}
+WARNING = "Read <b>both</b>, please"
+TWO = [{"text": "good", "accepted": [5, 6], "above": [2]}, {"text": "bad"}]
 
 
-def item(*outputs: tuple[str, list[float]]) -> TutorialItem:
-    return TutorialItem.model_validate(
-        {
-            "source": "s",
-            "outputs": [{"text": text, "accepted": accepted} for text, accepted in outputs],
-            "explanation": "e",
-        }
-    )
+def practice(protocol: str, *outputs: dict[str, Any]) -> ItemContent:
+    """A practice item; an output's text is `TEXT` unless it says otherwise."""
+    texts = [{"text": TEXT, **output} for output in outputs]
+    item = TutorialItem.model_validate({"source": "s", "outputs": texts, "explanation": "e"})
+    return written_items([item], find_protocol(protocol), SYSTEMS)[0]
 
 
-def practice_fields(protocol: str, *outputs: tuple[str, list[float]]) -> ItemContent:
-    return written_items([item(*outputs)], find_protocol(protocol), SYSTEMS)[0]
+def check(protocol: str, *outputs: dict[str, Any], **fields: Any) -> ItemContent:
+    texts = [{"text": TEXT, **output} for output in outputs]
+    item = AttentionItem.model_validate({"source": "s", "outputs": texts, **fields})
+    return written_items([item], find_protocol(protocol), SYSTEMS)[0]
 
 
-@pytest.mark.parametrize("name", ["t.yaml", "t.json"])
-def test_yaml_and_json_are_read(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.write_text(
+def test_files_become_items_with_steps_of_the_scale(tmp_path: Path) -> None:
+    text = (
         '{"items": [{"source": "مرحبا", "context": ["<b>"], '
         '"outputs": [{"text": "Hi", "accepted": [50, 100]}], "explanation": "*so*"}]}'
     )
-    (found,) = read_tutorial(path)
-    made = written_items([found], find_protocol("da"), SYSTEMS)[0]
-    assert (made.source, made.context, made.outputs) == ("مرحبا", ("<b>",), ("Hi",))
-    assert made.guidance == {"steps": {"0": [50, 100]}, "explanation": "*so*"}
-    assert (made.kind, made.segment, made.weight) == ("tutorial", -1, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("read", "kind"), [(read_tutorial, "tutorial"), (read_attention, "checks"), (read_taxonomy, "taxonomy")]
-)
-def test_a_missing_file_is_not_told_to_be_a_study(
-    tmp_path: Path, read: Callable[[Path], object], kind: str
-) -> None:
-    with pytest.raises(InputError) as error:
-        read(tmp_path / "t.yaml")
-    assert (kind in str(error.value), "study" in str(error.value)) == (True, False)
-
-
-def test_values_of_every_scale_become_steps() -> None:
-    assert practice_fields("contrastive-da", ("a", [1, 2.4]), ("b", [5.8, 6])).guidance["steps"] == {
-        "0": [0, 7],
-        "1": [24, 25],
-    }
-    assert practice_fields("preference", ("a", [1, 2]), ("b", [0, 1])).guidance["steps"] == {
-        "0": [1, 2],
-        "1": [0, 1],
-    }
-
-
-@pytest.mark.parametrize(
-    ("protocol", "outputs", "message"),
-    [
-        ("da", [("a", [0, 1]), ("b", [0, 1])], "practice item 1: 2 outputs; an item of da has 1"),
-        ("contrastive-da", [("a", [1, 2])], "1 output; an item of contrastive-da has 2 to 8"),
-        ("contrastive-da", [("a", [1, 2]), ("a", [3, 4])], "two of its outputs are the same text"),
-        ("contrastive-da", [("a", [1.1, 2]), ("b", [3, 4])], "output 1: accepted: '1.1' is not a value of"),
-        ("da", [("a", [20, 10])], "output 1: accepted: the lowest value comes first"),
-        ("preference", [("a", [2, 2]), ("b", [2, 2])], "one output's answer decides the other's"),
-    ],
-)
-def test_answers_that_cannot_be_are_refused(protocol: str, outputs: list, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        practice_fields(protocol, *outputs)
+    for name in ("t.yaml", "t.json"):
+        (tmp_path / name).write_text(text)
+        (made,) = written_items(read_tutorial(tmp_path / name), find_protocol("da"), SYSTEMS)
+        assert (made.source, made.context, made.outputs) == ("مرحبا", ("<b>",), ("Hi",))
+        assert made.guidance == {"steps": {"0": [50, 100]}, "explanation": "*so*"}
+        assert (made.kind, made.segment, made.weight) == ("tutorial", -1, 0.0)
+    (tmp_path / "checks.yaml").write_text(
+        json.dumps({"checks": [{"source": "s", "outputs": TWO, "warning": WARNING}]})
+    )
+    (made,) = written_items(
+        read_attention(tmp_path / "checks.yaml"), find_protocol("contrastive-da"), SYSTEMS
+    )
+    assert (made.kind, made.segment, made.outputs) == ("attention-check", -1, ("good", "bad"))
+    assert made.guidance == {"steps": {"0": [20, 25]}, "spans": {}, "above": [[0, 1]], "warning": WARNING}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("items: []", "t.yaml:1: items: found a list of 0, allowed at least 1 entry"),
+        ("items: []", "t.yaml:1: items: found a list of 0"),
         ("items:\n  - source: s\n    outputs: [{text: a, accepted: [1, 2]}]", "explanation: required key is"),
         ("items:\n  - {source: '', outputs: [], explanation: e}", 'items\\[0\\].source: found ""'),
         (
@@ -120,55 +98,85 @@ def test_answers_that_cannot_be_are_refused(protocol: str, outputs: list, messag
         ),
         ("a: [", "valid YAML"),
         ("", "an empty file"),
+        (None, r"no such file; give the path of a tutorial \(YAML or JSON\)"),
     ],
 )
-def test_a_wrong_file_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_a_wrong_file_is_named_with_its_place(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "t.yaml"
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text)
     with pytest.raises(InputError, match=message):
         read_tutorial(path)
 
 
-# ---------------------------------------------------------------- expected errors
+def outputs(*accepted: list[float], texts: str = "abc", **more: Any) -> list[dict[str, Any]]:
+    return [{"text": text, "accepted": values, **more} for text, values in zip(texts, accepted, strict=False)]
 
 
-TEXT = "Good mourning"
-WORD = {"start": [5, 5], "end": [11, 12], "severity": "major"}
-
-
-def guidance(protocol: str, **output: Any) -> dict[str, Any]:
-    item = {"source": "s", "outputs": [{"text": TEXT, **output}], "explanation": "e"}
-    made = written_items([TutorialItem.model_validate(item)], find_protocol(protocol), SYSTEMS)[0]
-    return dict(made.guidance)
+@pytest.mark.parametrize(
+    ("make", "protocol", "given", "message"),
+    [
+        (practice, "da", outputs([0, 1], [0, 1]), "practice item 1: 2 outputs; an item of da has 1"),
+        (practice, "contrastive-da", outputs([1, 2]), "1 output; an item of contrastive-da has 2 to 8"),
+        (practice, "contrastive-da", outputs([1, 2], [3, 4], texts="aa"), "two of its outputs are the same"),
+        (practice, "contrastive-da", outputs([1.1, 2], [3, 4]), "output 1: accepted: '1.1' is not a value"),
+        (practice, "da", outputs([20, 10]), "output 1: accepted: the lowest value comes first"),
+        (practice, "preference", outputs([2, 2], [2, 2]), "one output's answer decides the other's"),
+        (
+            practice,
+            "da",
+            [{"spans": [WORD]}],
+            "practice item 1, output 1: spans: raters mark no errors in da",
+        ),
+        (practice, "da", [{}], "accepted: required key is missing"),
+        (practice, "esa", [{}], "any answer would be right: give `accepted`, `spans` or both"),
+        (practice, "mqm", [{"accepted": [-1.0, 0.0]}], "raters give no value in mqm: say `spans`"),
+        (practice, "esa", [{"spans": [WORD | {"end": [11, 13]}]}], r"end: \[11, 13\]: .*characters 0 to 12"),
+        (practice, "esa", [{"spans": [WORD | {"start": [6, 5]}]}], r"start: \[6, 5\]: lowest first"),
+        (practice, "esa", [{"spans": [{"start": [9, 9], "end": [3, 4]}]}], "ends at 4, before it begins"),
+        (practice, "esa", [{"spans": [{"start": [9, 9]}]}], "a start without an end"),
+        (practice, "esa", [{"spans": [WORD | {"severity": "critical"}]}], "minor or major, not critical"),
+        (practice, "mqm", [{"spans": [{"category": ["Taste"]}]}], "the campaign has no category Taste"),
+        (check, "contrastive-da", [{"text": "a"}, {"text": "b"}], "attention check 1: any answer would pass"),
+        (
+            check,
+            "contrastive-da",
+            [{"text": "a", "above": [3]}, {"text": "b"}],
+            "output 1: above: .* output 3",
+        ),
+        (
+            check,
+            "contrastive-da",
+            [{"text": "a", "above": [1]}, {"text": "b"}],
+            "output 1: above: .* output 1",
+        ),
+        (
+            *(check, "contrastive-da", [{"text": "a", "above": [2]}, {"text": "b", "above": [1]}]),
+            "above each other in a circle",
+        ),
+        (
+            check,
+            "contrastive-da",
+            [*outputs([1, 2], above=[2]), *outputs([2, 3], texts="b")],
+            "output 1 cannot",
+        ),
+        (check, "preference", outputs([2, 2], [2, 2]), "one output's answer decides"),
+    ],
+)
+def test_answers_that_cannot_be_are_refused(
+    make: Callable[..., ItemContent], protocol: str, given: list[dict[str, Any]], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        make(protocol, *given)
 
 
 def test_expected_errors_stand_beside_values_or_in_their_place() -> None:
     omission = {"category": ["Accuracy"]}
-    shown = guidance("esa", spans=[WORD], accepted=[0.0, 60.0])
-    assert shown == {"steps": {"0": [0, 60]}, "spans": {"0": [WORD]}, "explanation": "e"}
-    assert guidance("mqm", spans=[WORD, omission])["spans"] == {"0": [WORD, omission]}
-    assert guidance("esa", spans=[])["spans"] == {"0": []}
-    assert "spans" not in guidance("esa", accepted=[0.0, 60.0])
-
-
-@pytest.mark.parametrize(
-    ("protocol", "output", "message"),
-    [
-        ("da", {"spans": [WORD]}, "practice item 1, output 1: spans: raters mark no errors in da"),
-        ("da", {}, "accepted: required key is missing"),
-        ("esa", {}, "any answer would be right: give `accepted`, `spans` or both"),
-        ("mqm", {"accepted": [-1.0, 0.0]}, "raters give no value in mqm: say `spans`"),
-        ("esa", {"spans": [WORD | {"end": [11, 13]}]}, r"end: \[11, 13\]: .*characters 0 to 12"),
-        ("esa", {"spans": [WORD | {"start": [6, 5]}]}, r"start: \[6, 5\]: lowest first"),
-        ("esa", {"spans": [{"start": [9, 9], "end": [3, 4]}]}, "ends at 4, before it begins"),
-        ("esa", {"spans": [{"start": [9, 9]}]}, "a start without an end"),
-        ("esa", {"spans": [WORD | {"severity": "critical"}]}, "minor or major, not critical"),
-        ("mqm", {"spans": [{"category": ["Taste"]}]}, "the campaign has no category Taste"),
-    ],
-)
-def test_what_nobody_can_mark_is_refused(protocol: str, output: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        guidance(protocol, **output)
+    both = practice("esa", {"spans": [WORD], "accepted": [0.0, 60.0]})
+    assert both.guidance == {"steps": {"0": [0, 60]}, "spans": {"0": [WORD]}, "explanation": "e"}
+    assert practice("mqm", {"spans": [WORD, omission]}).guidance["spans"] == {"0": [WORD, omission]}
+    assert practice("esa", {"spans": []}).guidance["spans"] == {"0": []}
+    assert "spans" not in practice("esa", {"accepted": [0.0, 60.0]}).guidance
 
 
 spans = st.builds(
@@ -195,18 +203,20 @@ def test_as_many_are_found_as_can_be_at_once(expected: list[ExpectedSpan], marke
 
 
 def test_a_rater_is_told_what_was_expected_and_found(database: Database) -> None:
-    outputs = {"outputs": [TEXT], "systems": [0]}
-    teach = {"kind": "tutorial", "guidance": guidance("esa", spans=[WORD, {}], accepted=[0.0, 60.0])}
-    none = {"kind": "tutorial", "guidance": guidance("esa", spans=[])}
-    items = [{**outputs, **teach}, {**outputs, **none}, {**outputs, **none}]
+    both = practice("esa", {"spans": [WORD, {}], "accepted": [0.0, 60.0]})
+    none = practice("esa", {"spans": []})
+    fields = {"kind": "tutorial", "outputs": [TEXT], "systems": [0]}
+    items = [{**fields, "guidance": dict(one.guidance)} for one in (both, none, none)]
     make_campaign(database, items, protocol="esa", taxonomy=ESA.model_dump(mode="json"))
     anna = add_rater(database)
 
-    def told(*marked: dict[str, Any], score: int = 50) -> assignment.Guidance:
-        answer = {"spans": list(marked), "score": score}
-        stored = assignment.submit(database, anna, work_for(database, anna).assignment_id, [answer])
-        assert stored.guidance is not None
-        return stored.guidance
+    def told(*marked: dict[str, Any]) -> assignment.Guidance:
+        answer = {"spans": list(marked), "score": 50}
+        guidance = assignment.submit(
+            database, anna, work_for(database, anna).assignment_id, [answer]
+        ).guidance
+        assert guidance is not None
+        return guidance
 
     mark = {"start": 5, "end": 12, "severity": "major"}
     first = told(mark, {"start": 0, "end": 3, "severity": "minor"})
@@ -218,23 +228,15 @@ def test_a_rater_is_told_what_was_expected_and_found(database: Database) -> None
 # ---------------------------------------------------------------- attention checks
 
 
-TWO = {"source": "s", "outputs": [{"text": "good", "accepted": [5, 6], "above": [2]}, {"text": "bad"}]}
-WARNING = "Read <b>both</b>, please"
-
-
-def check_fields(check: dict[str, Any], protocol: str = "contrastive-da") -> ItemContent:
-    return written_items([AttentionItem.model_validate(check)], find_protocol(protocol), SYSTEMS)[0]
-
-
 def campaign(
     database: Database, checks: int, *, items: int = 6, warning: str | None = None, **settings: Any
 ) -> int:
     """A rater of a campaign with a check after every two answers."""
     specs: list[dict[str, Any]] = [{} for _ in range(items)]
     for number in range(checks):
-        check = check_fields({**TWO, "source": f"check {number}", "warning": warning})
-        own = {name: getattr(check, name) for name in ("kind", "source", "outputs", "weight", "guidance")}
-        specs.append({**own, "segment_index": check.segment})
+        made = check("contrastive-da", *TWO, source=f"check {number}", warning=warning)
+        own = {name: getattr(made, name) for name in ("kind", "source", "outputs", "weight", "guidance")}
+        specs.append({**own, "segment_index": made.segment})
     make_campaign(database, specs, systems=2, attention_every=2, **settings)
     return add_rater(database)
 
@@ -252,49 +254,12 @@ def go(database: Database, rater: int, good: int = 25, bad: int = 0) -> list[str
     return sources
 
 
-# ------------------------------ the file
-
-
-def test_a_file_becomes_items(tmp_path: Path) -> None:
-    path = tmp_path / "checks.yaml"
-    path.write_text(
-        "checks:\n  - source: s\n    outputs:\n      - {text: good, accepted: [5, 6], above: [2]}\n"
-        f"      - {{text: bad}}\n    warning: {WARNING}\n"
-    )
-    (made,) = written_items(read_attention(path), find_protocol("contrastive-da"), SYSTEMS)
-    assert (made.kind, made.segment, made.outputs) == ("attention-check", -1, ("good", "bad"))
-    assert made.guidance == {"steps": {"0": [20, 25]}, "spans": {}, "above": [[0, 1]], "warning": WARNING}
-
-
-@pytest.mark.parametrize(
-    ("outputs", "message"),
-    [
-        ([{"text": "a"}, {"text": "b"}], "attention check 1: any answer would pass"),
-        ([{"text": "a", "above": [3]}, {"text": "b"}], "output 1: above: this item has no other output 3"),
-        ([{"text": "a", "above": [1]}, {"text": "b"}], "output 1: above: this item has no other output 1"),
-        ([{"text": "a", "above": [2]}, {"text": "b", "above": [1]}], "above each other in a circle"),
-        (
-            [{"text": "a", "accepted": [1, 2], "above": [2]}, {"text": "b", "accepted": [2, 3]}],
-            "output 1 cannot",
-        ),
-        (
-            [{"text": text, "accepted": [2, 2]} for text in "ab"],
-            "one output's answer decides",
-        ),  # of preference
-    ],
-)
-def test_checks_that_cannot_be_are_refused(outputs: list[Any], message: str) -> None:
-    protocol = "preference" if "decides" in message else "contrastive-da"
-    with pytest.raises(InputError, match=message):
-        check_fields({"source": "s", "outputs": outputs}, protocol)
-
-
 @pytest.mark.parametrize(
     ("steps", "right"), [((20, 0), True), ((19, 0), False), ((25, 25), False), ((25, 24), True)]
 )
 def test_a_range_and_an_order_are_both_needed(steps: tuple[int, int], right: bool) -> None:
     answers = {at: ScoredAnswer(step) for at, step in enumerate(steps)}
-    assert is_right(check_fields(TWO).guidance, answers) is right
+    assert is_right(check("contrastive-da", *TWO).guidance, answers) is right
 
 
 @pytest.mark.parametrize(
@@ -307,30 +272,25 @@ def test_a_range_and_an_order_are_both_needed(steps: tuple[int, int], right: boo
     ],
 )
 def test_marked_errors_can_be_checked(spans: list[dict[str, Any]], right: bool) -> None:
-    wrong = {"text": "Good mourning", "spans": [{"start": [5, 5], "end": [11, 12], "severity": "major"}]}
-    check = {"source": "Guten Morgen", "outputs": [wrong | {"accepted": [0, 50]}]}
-    guidance = check_fields(check, "esa").guidance
-    answer = find_protocol("esa").read_answer({"score": 10, "spans": spans}, "Good mourning")
-    assert is_right(guidance, {0: answer}) is right
-    clean = check_fields({"source": "s", "outputs": [{"text": "Good mourning", "spans": []}]}, "esa").guidance
-    assert is_right(clean, {0: answer}) is (not spans)
-
-
-# ------------------------------ when, and what is stored
+    answer = {0: find_protocol("esa").read_answer({"score": 10, "spans": spans}, TEXT)}
+    wrong = {"spans": [WORD], "accepted": [0, 50]}
+    assert is_right(check("esa", wrong).guidance, answer) is right
+    assert is_right(check("esa", {"spans": []}).guidance, answer) is (not spans)
 
 
 def test_a_check_comes_after_every_so_many_answers(database: Database) -> None:
+    """A silent one, which stores any answer and tells nothing."""
     rater = campaign(database, checks=4)
     assert work_for(database, rater).total == raters.workload(database, rater).items == 9
-    sources = go(database, rater)
-    kinds = ["check" in source for source in sources]
-    assert kinds == [False, False, True, False, False, True, False, False, True]
+    sources = go(database, rater, good=0, bad=25)
+    assert ["check" in source for source in sources] == [False, False, True] * 3
     assert len(set(sources)) == 9  # the fourth check is not reached
+    (progress,) = raters.overview(database, 1)
+    assert (progress.attention, progress.submitted) == (Attention(answered=3, passed=0), 6)
     found = summary(database, "c")  # without them
     assert (found.items, found.ratings, found.wanted) == (6, 6, 6)
     with database.session() as session:
-        ratings = load_ratings(session, session.get_one(Campaign, 1))
-        assert len(read_answers(session, ratings).item) == 6
+        assert len(read_answers(session, results_of(database)).item) == 6
 
 
 def test_raters_begin_at_different_checks(database: Database) -> None:
@@ -341,13 +301,6 @@ def test_raters_begin_at_different_checks(database: Database) -> None:
     ]
     assert [len(checks) for checks in own] == [2, 2]
     assert own[0][0] != own[1][0]
-
-
-def test_a_silent_check_stores_any_answer_and_tells_nothing(database: Database) -> None:
-    rater = campaign(database, checks=3)
-    go(database, rater, good=0, bad=25)
-    (progress,) = raters.overview(database, 1)
-    assert (progress.attention, progress.submitted) == (Attention(answered=3, passed=0), 6)
 
 
 @pytest.mark.parametrize("last", [(25, 0), (0, 25)])  # after the last warning any answer is taken
@@ -382,29 +335,25 @@ def test_a_revision_of_a_check_changes_no_verdict(database: Database) -> None:
     assert raters.overview(database, 1)[0].attention == Attention(answered=1, passed=1)
 
 
-# ------------------------------ the end
-
-ADDRESS = "https://example.org/complete?cc={code}"
-
-
-@pytest.mark.parametrize(
-    ("good", "failing", "address", "code", "leads_to"),
-    [
-        (25, "FAIL", ADDRESS, "PASS 1", "https://example.org/complete?cc=PASS%201"),
-        (0, "FAIL", ADDRESS, "FAIL", "https://example.org/complete?cc=FAIL"),
-        (25, "FAIL", "https://example.org/PASS", "PASS 1", "https://example.org/PASS"),
-        (0, "FAIL", "https://example.org/PASS", "FAIL", ""),  # the address would say that they passed
-        (0, "", "https://example.org/PASS", "PASS 1", "https://example.org/PASS"),  # everybody gets the same
-    ],
-)
-def test_who_fails_gets_the_other_code(
-    database: Database, good: int, failing: str, address: str, code: str, leads_to: str
-) -> None:
-    codes = {"completion_code": "PASS 1", "failing_code": failing, "completion_url": address}
-    rater = campaign(database, checks=3, **codes)
-    go(database, rater, good=good, bad=10)
-    found = raters.welcome(database, rater)
-    assert (found.completion_code, found.completion_url) == (code, leads_to)
+def test_who_fails_gets_the_other_code(database: Database) -> None:
+    """The address is not given where it would say that somebody who failed had passed."""
+    passed, failed = campaign(database, checks=3, items=6, k=2), add_rater(database, "ben")
+    go(database, passed)
+    go(database, failed, good=0, bad=10)
+    with_code, of_all = "https://example.org/complete?cc={code}", "https://example.org/PASS"
+    for rater, failing, address, code, leads_to in (
+        (passed, "FAIL", with_code, "PASS 1", "https://example.org/complete?cc=PASS%201"),
+        (failed, "FAIL", with_code, "FAIL", "https://example.org/complete?cc=FAIL"),
+        (passed, "FAIL", of_all, "PASS 1", of_all),
+        (failed, "FAIL", of_all, "FAIL", ""),
+        (failed, "", of_all, "PASS 1", of_all),  # everybody gets the same
+    ):
+        with database.transaction() as session:
+            row = session.get_one(Campaign, 1)
+            codes = {"completion_code": "PASS 1", "failing_code": failing, "completion_url": address}
+            row.settings = {**row.settings, **codes}
+        found = raters.welcome(database, rater)
+        assert (found.completion_code, found.completion_url) == (code, leads_to)
 
 
 def test_a_check_of_an_import_may_not_say_what_is_right(database: Database) -> None:
@@ -427,18 +376,15 @@ def test_the_share_to_pass_is_met_exactly(answered: int, hundredths: int) -> Non
 def test_a_practice_item_may_have_more_outputs_than_there_are_systems(
     database: Database, tmp_path: Path
 ) -> None:
-    practice = {"kind": "tutorial", "systems": [0, 1, 2], "outputs": ["x", "y", "z"], "weight": 0.0}
-    practice |= {"segment_index": -1, "guidance": {"steps": {}, "explanation": "e"}}
-    number = make_campaign(database, [practice, {}, {}], systems=2)
+    made = {"kind": "tutorial", "systems": [0, 1, 2], "outputs": ["x", "y", "z"], "weight": 0.0}
+    made |= {"segment_index": -1, "guidance": {"steps": {}, "explanation": "e"}}
+    make_campaign(database, [made, {}, {}], systems=2)
     rater = add_rater(database)
     for steps in ([1, 2, 3], [10, 11], [20, 21]):
         assignment.submit(database, rater, work_for(database, rater).assignment_id, steps)
     with database.session() as session:
-        answers = read_answers(session, load_ratings(session, session.get_one(Campaign, number)))
+        answers = read_answers(session, results_of(database))
     assert sorted(answers.step.tolist()) == [10, 11, 20, 21]  # practice is not reported
-
-    export_campaign(database, "c", "csv", tmp_path / "out", "test")
-    import_campaign(database, tmp_path / "out", "csv", ImportFacts("again"), "test")
-    before, after = (collect(database, name) for name in ("c", "again"))
+    before, after = collect(database, "c"), exchanged(database, tmp_path)
     assert before.items[0].systems == ("plain", "beam", "output 3")
     assert (after.items, after.answers) == (before.items, before.answers)

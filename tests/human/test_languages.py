@@ -31,9 +31,6 @@ def test_a_known_code_has_a_name(code: str, shown: str) -> None:
 @given(st.text(max_size=20))
 def test_the_code_is_always_there(code: str) -> None:
     assert language(code) == code or language(code).endswith(f" ({code})")
-
-
-def test_a_pair() -> None:
     assert pair("en", "de") == "English (en) → German (de)"
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from rated_campaigns import rated_campaign, side_by_side
-from ready_campaigns import PLAIN, add_rater, draft_campaign
-from sqlalchemy import select, update
+from ready_campaigns import PLAIN, draft_campaign
+from small_campaigns import ON_BOTH, add_rater
+from sqlalchemy import update
 
 from creamtea.access import audit
 from creamtea.document.values import digest
@@ -19,10 +20,6 @@ from creamtea.human.results.ratings import load_ratings
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Campaign, Item
-
-ON_BOTH = pytest.mark.parametrize(
-    "database", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True
-)
 
 
 @pytest.fixture
@@ -39,53 +36,72 @@ def draft(study_database: Database) -> Database:
     return study_database
 
 
-def row_of(database: Database) -> Campaign:
+def row_and_changes(database: Database, name: str = "c") -> tuple[Campaign, list[str]]:
     with database.session() as session:
-        return find_campaign(session, "c")
-
-
-def changes(database: Database) -> list[str]:
-    with database.session() as session:
-        return launching.changes(session, find_campaign(session, "c"))
+        row = find_campaign(session, name)
+        return row, launching.changes(session, row)
 
 
 def test_a_launch_registers_what_was_chosen(draft: Database) -> None:
     registered = launching.launch(draft, "c", "olga")
-    row = row_of(draft)
-    assert row.state == "launched"
+    row, _ = row_and_changes(draft)
+    assert (row.state, row.registered) == ("launched", registered)
     assert row.launched_at is not None
-    assert row.registered == registered
-    assert registered["systems"] == ["beam", "plain"]
-    assert (registered["baseline"], registered["delta"], registered["seed"]) == ("plain", 0.3, 11)
-    assert (registered["protocol"], registered["test_set"]) == ("contrastive-da", "test")
-    assert registered["study"] == {"name": "jam", "number": row.study_id, "config_hash": "h"}
-    assert registered["settings"] == row.settings
-    assert registered["items"]["kinds"] == {"rated": 4}
-    assert registered["instructions"] == digest("Read *both*.")
-    assert registered["analysis"]["correction"].startswith("Holm")
     content = {part: value for part, value in registered.items() if part != "digest"}
     assert registered["digest"] == digest(content)
+    assert content["analysis"]["correction"].startswith("Holm")
+    expected = {
+        "systems": ["beam", "plain"],
+        **{"baseline": "plain", "delta": 0.3, "seed": 11, "protocol": "contrastive-da", "test_set": "test"},
+        "study": {"name": "jam", "number": row.study_id, "config_hash": "h"},
+        "settings": row.settings,
+        "instructions": digest("Read *both*."),
+    }
+    assert {part: registered[part] for part in expected} == expected
+    assert registered["items"]["kinds"] == {"rated": 4}
     (*_, event) = audit.read(draft, row.id)
     found = (event.actor, event.action, event.detail)
     assert found == ("olga", audit.LAUNCHED, {"digest": registered["digest"]})
 
 
-def test_the_states_follow_each_other(draft: Database) -> None:
+@ON_BOTH
+def test_the_states_follow_each_other_and_what_was_registered_holds(draft: Database) -> None:
+    assert row_and_changes(draft)[1] == []  # a draft has nothing registered
     with pytest.raises(InputError, match="campaign 'c' is a draft: only a launched campaign can be closed"):
         launching.close(draft, "c")
     launching.launch(draft, "c")
+    add_rater(draft)
     with pytest.raises(InputError, match="campaign 'c' is launched: only a draft can be launched"):
         launching.launch(draft, "c")
+    with pytest.raises(InputError, match="only a closed campaign can be opened again"):
+        launching.reopen(draft, "c", "dora", "too early")
+    assert row_and_changes(draft)[1] == []
     launching.close(draft, "c", reason="enough")
-    row = row_of(draft)
-    assert row.state == "closed"
+    row, changes = row_and_changes(draft)
+    assert (row.state, changes) == ("closed", [])
     assert row.closed_at is not None
     assert audit.read(draft, row.id)[-1].reason == "enough"
     for step in (launching.launch, launching.close):
         with pytest.raises(InputError, match="campaign 'c' is closed"):
             step(draft, "c")
+    with pytest.raises(InputError, match="give a reason to open campaign 'c' again"):
+        launching.reopen(draft, "c", "dora", " ")
+    launching.reopen(draft, "c", "dora", "a late rater")
+    row, changes = row_and_changes(draft)
+    assert (row.state, row.closed_at, changes) == ("launched", None, [])
+    with draft.session() as session:
+        assert load_ratings(session, find_campaign(session, "c")).campaign.reopened == 1
+    entry = audit.read(draft, row.id)[-1]
+    assert (entry.actor, entry.action, entry.reason) == ("dora", audit.REOPENED, "a late rater")
+
+
+def test_there_is_nothing_to_launch_or_to_open_again(draft: Database) -> None:
     with pytest.raises(InputError, match="no campaign 'd'; known: c"):
         launching.launch(draft, "d")
+    rated_campaign(draft, side_by_side([[[1], [2]]]), state="closed")
+    with pytest.raises(InputError, match="was rated elsewhere"):
+        launching.reopen(draft, "tasting", "dora", "why not")
+    assert row_and_changes(draft, "tasting")[0].state == "closed"
 
 
 @ON_BOTH
@@ -99,18 +115,8 @@ def test_of_two_launches_at_once_one_is_refused(draft: Database) -> None:
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(launch, range(4)))
     assert sorted(len(answer) == 64 for answer in answers) == [False, False, False, True]
-    log = audit.read(draft, row_of(draft).id)
+    log = audit.read(draft, row_and_changes(draft)[0].id)
     assert [entry.action for entry in log].count(audit.LAUNCHED) == 1
-
-
-@ON_BOTH
-def test_an_untouched_campaign_holds_what_was_registered(draft: Database) -> None:
-    assert changes(draft) == []  # a draft has nothing registered
-    launching.launch(draft, "c")
-    add_rater(draft, "c", "anna")
-    assert changes(draft) == []
-    launching.close(draft, "c")
-    assert changes(draft) == []
 
 
 @pytest.mark.parametrize(
@@ -128,52 +134,13 @@ def test_what_was_changed_behind_its_back_is_named(draft: Database, change: Any,
     launching.launch(draft, "c")
     with draft.transaction() as session:
         session.execute(change)
-    assert changes(draft) == [part]
-
-
-def test_the_same_request_has_the_same_items_digest(draft: Database) -> None:
-    with draft.transaction() as session:
-        (first,) = session.scalars(select(Campaign.id))
-        before = launching.items_digest(session, first)
-    again = draft_campaign(draft, "again", seed=11, systems=["beam", "plain"])
-    other = draft_campaign(draft, "other", seed=12, systems=["beam", "plain"])
-    with draft.session() as session:
-        assert launching.items_digest(session, again.id) == before
-        assert launching.items_digest(session, other.id) != before
+    assert row_and_changes(draft)[1] == [part]
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_an_export_carries_what_was_registered(draft: Database, tmp_path: Path, kind: str) -> None:
-    launching.launch(draft, "c")
+    registered = launching.launch(draft, "c")
     exchange.export_campaign(draft, "c", kind, tmp_path / "out", "olga")
     exchange.import_campaign(draft, tmp_path / "out", kind, ImportFacts("copy"), "olga")
-    with draft.session() as session:
-        copy = find_campaign(session, "copy")
-        assert copy.study_id is None
-        assert copy.registered == row_of(draft).registered
-        assert launching.changes(session, copy) == []
-
-
-def test_a_closed_campaign_is_opened_again_with_a_trace(draft: Database) -> None:
-    launching.launch(draft, "c")
-    with pytest.raises(InputError, match="only a closed campaign can be opened again"):
-        launching.reopen(draft, "c", "dora", "too early")
-    launching.close(draft, "c")
-    with pytest.raises(InputError, match="give a reason to open campaign 'c' again"):
-        launching.reopen(draft, "c", "dora", " ")
-    launching.reopen(draft, "c", "dora", "a late rater")
-    with draft.session() as session:
-        row = find_campaign(session, "c")
-        assert (row.state, row.closed_at) == ("launched", None)
-        assert launching.changes(session, row) == []
-        assert load_ratings(session, row).campaign.reopened == 1
-    entry = audit.read(draft, row.id)[-1]
-    assert (entry.actor, entry.action, entry.reason) == ("dora", audit.REOPENED, "a late rater")
-
-
-def test_ratings_made_elsewhere_are_not_opened(database: Database) -> None:
-    rated_campaign(database, side_by_side([[[1], [2]]]), state="closed")
-    with pytest.raises(InputError, match="was rated elsewhere"):
-        launching.reopen(database, "tasting", "dora", "why not")
-    with database.session() as session:
-        assert find_campaign(session, "tasting").state == "closed"
+    copy, changes = row_and_changes(draft, "copy")
+    assert (copy.study_id, copy.registered, changes) == (None, registered, [])

@@ -1,7 +1,7 @@
 """The order in which outputs are shown: complete, grouped, drawn from a seed, balanced."""
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 from hypothesis import given
@@ -50,24 +50,20 @@ def test_seeds_reach_every_order() -> None:
     assert max(drawn.values()) < 100  # 50 expected, seven standard deviations away
 
 
-@pytest.mark.parametrize(("systems", "k", "people"), [(4, 3, 3), (4, 3, 6), (2, 2, 4), (8, 2, 5), (3, 1, 1)])
+@pytest.mark.parametrize(("systems", "k", "people"), [(4, 3, 3), (4, 3, 6), (2, 2, 4), (8, 2, 5)])
 def test_columns_are_balanced_over_the_raters_of_an_item_and_the_items_of_a_rater(
     systems: int, k: int, people: int
 ) -> None:
     draw = random.Random(1)
-    by_item: dict[int, list[Order]] = {}
-    by_rater: dict[int, list[Order]] = {}
+    by_item: dict[int, list[Order]] = defaultdict(list)
+    by_rater: dict[int, list[Order]] = defaultdict(list)
+    groups = [[system] for system in range(systems)]
     for item in range(60):
         for rater in draw.sample(range(people), k):
-            of_item, of_rater = by_item.setdefault(item, []), by_rater.setdefault(rater, [])
-            order = draw_order(
-                [[system] for system in range(systems)],
-                of_item=of_item,
-                of_rater=of_rater,
-                seed=f"{item}/{rater}",
-            )
-            of_item.append(order)
-            of_rater.append(order)
+            before = {"of_item": by_item[item], "of_rater": by_rater[rater]}
+            order = draw_order(groups, **before, seed=f"{item}/{rater}")
+            by_item[item].append(order)
+            by_rater[rater].append(order)
     assert max(spread(orders, systems) for orders in by_item.values()) <= 1
     # the item comes first; a drawing at random has a spread of about 10 here
     assert max(spread(orders, systems) for orders in by_rater.values()) <= 3
@@ -83,10 +79,9 @@ def test_a_rater_alone_is_balanced_exactly(systems: int, items: int, seed: int) 
 
 
 def test_shared_outputs_are_balanced_too() -> None:
-    outputs = [["a", "a", "b"], ["a", "b", "b"], ["a", "b", "a"]]
     orders: list[Order] = []
     for item in range(60):
-        groups = groups_of(range(3), outputs[item % 3])
+        groups = groups_of(range(3), ("aab", "abb", "aba")[item % 3])
         orders.append(draw_order(groups, of_rater=orders, seed=str(item)))
     left = Counter(system for order in orders for system in order[0])
     assert all(abs(left[system] - 30) <= 2 for system in range(3))

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from found_errors import MINOR, add_scores
 from ready_campaigns import draft_campaign
-from small_campaigns import add_rater, make_campaign, work_for
+from small_campaigns import add_rater, exchanged, items_of, make_campaign, work_for
 
 from creamtea.document.document import YamlDocument
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
-from creamtea.human.formats.base import ImportFacts
-from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.exchange import export_campaign
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import launching
 from creamtea.human.making.campaign_file import Folder, check_campaign
@@ -61,9 +60,8 @@ def make(database: Database, path: Path, **changes: Any) -> list[Item]:
         "settings": CampaignSettings(bad_references=0, repeats=1),
         **changes,
     }
-    made = draft_campaign(database, "c", replace=True, **fields)
-    with database.session() as session:
-        return list(session.query(Item).filter_by(campaign_id=made.id).order_by(Item.position))
+    draft_campaign(database, "c", replace=True, **fields)
+    return items_of(database)
 
 
 def test_items_have_what_was_proposed_for_their_texts(study_database: Database, tmp_path: Path) -> None:
@@ -121,12 +119,11 @@ def test_a_wrong_file_is_named_with_its_line(
         make(study_database, written(tmp_path / "p.jsonl", *lines), **changes)
 
 
+FOUND = ProposedBy(metric="found", scorer="xcomet", version="1", digest="0")
+
+
 @pytest.mark.parametrize(
-    ("metric", "field"),
-    [
-        (None, "protocol.proposals"),
-        (ProposedBy(metric="found", scorer="xcomet", version="1", digest="0"), "protocol.proposals_from"),
-    ],
+    ("metric", "field"), [(None, "protocol.proposals"), (FOUND, "protocol.proposals_from")]
 )
 def test_the_forms_field_is_told(
     study_database: Database, tmp_path: Path, metric: ProposedBy | None, field: str
@@ -137,22 +134,24 @@ def test_the_forms_field_is_told(
     assert refused.value.about == field
 
 
-def test_what_is_not_json_or_not_there_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "No such file"),
+        (b'\n{"system"', "line 2: not JSON"),
+        (b"[" * 100_000, r"p\.jsonl, line 1: not JSON"),
+        (b'{"segment": ' + b"1" * 5000 + b"}", r"p\.jsonl, line 1: not JSON"),
+        (b'{"system": "a", "system": "b"}', r"p\.jsonl, line 1: not JSON"),
+        (b"\n", r"p\.jsonl: no proposals in it"),
+        (b"\xff", "not UTF-8"),
+    ],
+    ids=["none", "half", "deep", "long", "twice", "empty", "latin-1"],
+)
+def test_what_is_not_json_or_not_there_is_said(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "p.jsonl"
-    with pytest.raises(InputError, match="No such file"):
-        read_proposals(path)
-    path.write_text('\n{"system"')
-    with pytest.raises(InputError, match="line 2: not JSON"):
-        read_proposals(path)
-    for text in ("[" * 100_000, '{"segment": ' + "1" * 5000 + "}", '{"system": "a", "system": "b"}'):
-        path.write_text(text)
-        with pytest.raises(InputError, match=r"p\.jsonl, line 1: not JSON"):
-            read_proposals(path)
-    path.write_text("\n")
-    with pytest.raises(InputError, match=r"p\.jsonl: no proposals in it"):
-        read_proposals(path)
-    path.write_bytes(b"\xff")
-    with pytest.raises(InputError, match="not UTF-8"):
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
         read_proposals(path)
 
 
@@ -189,9 +188,7 @@ def test_a_rater_sees_proposals_and_the_report_says_what_became_of_them(
     counts = {key: cell.value for key, cell in row.cells.items()}
     assert counts == {"answers": 1, "proposed": 2, "kept": 1, "changed": 0, "deleted": 1, "added": 1}
 
-    export_campaign(database, "c", "csv", tmp_path / "export", "test")
-    import_campaign(database, tmp_path / "export", "csv", ImportFacts("again"), "test")
-    before, after = collect(database, "c"), collect(database, "again")
+    before, after = collect(database, "c"), exchanged(database, tmp_path)
     assert before.items == after.items
     assert after.items[0].proposals == {"plain": [MINOR, MAJOR]}
     assert before.answers == after.answers
@@ -205,29 +202,16 @@ def test_a_rater_sees_proposals_and_the_report_says_what_became_of_them(
 SYSTEMS = ["plain", "beam"]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> ArtefactStore:
-    return ArtefactStore(tmp_path / "artefacts")
-
-
-def of_metric(database: Database, store: ArtefactStore, metric: str = "finder") -> Any:
-    with database.session() as session:
-        return proposals_of_metric(session, store.read, "jam", "test", SYSTEMS, metric)
-
-
-def with_errors(database: Database) -> list[str]:
-    with database.session() as session:
-        return metrics_with_errors(session, find_study(session, "jam"))
-
-
 def test_metrics_whose_scorer_found_errors(
     study_database: Database, tmp_path: Path, store: ArtefactStore
 ) -> None:
-    assert with_errors(study_database) == []
-    add_scores(study_database, store, tmp_path, "plain", [[]] * 5, found_errors=False)
-    assert with_errors(study_database) == []
-    add_scores(study_database, store, tmp_path, "beam", [[]] * 5)
-    assert with_errors(study_database) == ["finder"]
+    found = []
+    for system, fields in ((None, {}), ("plain", {"found_errors": False}), ("beam", {})):
+        if system is not None:
+            add_scores(study_database, store, tmp_path, system, [[]] * 5, **fields)
+        with study_database.session() as session:
+            found.append(metrics_with_errors(session, find_study(session, "jam")))
+    assert found == [[], [], ["finder"]]
 
 
 def test_from_the_metric_to_the_page(study_database: Database, tmp_path: Path, store: ArtefactStore) -> None:
@@ -245,8 +229,7 @@ def test_from_the_metric_to_the_page(study_database: Database, tmp_path: Path, s
         assert settings_of(campaign.settings).proposed_by == ProposedBy(
             metric="finder", scorer="finder", version="1.0", digest="d1"
         )
-        items = session.query(Item).filter_by(campaign_id=campaign.id)
-        proposed = {(item.segment_index, *item.systems): item.proposals for item in items}
+    proposed = {(item.segment_index, *item.systems): item.proposals for item in items_of(study_database)}
     assert proposed[0, 0] == {"0": found[0]}
     assert proposed[1, 1] == {"1": [MINOR]}
     assert proposed[4, 0] == {"0": found[4]}
@@ -258,6 +241,9 @@ def test_from_the_metric_to_the_page(study_database: Database, tmp_path: Path, s
         both.request(study_database, store)
 
 
+CRITICAL = {"start": 0, "end": 1, "severity": "critical"}
+
+
 @pytest.mark.parametrize(
     ("metric", "of_beam", "message"),
     [
@@ -265,25 +251,20 @@ def test_from_the_metric_to_the_page(study_database: Database, tmp_path: Path, s
         ("finder", None, "'beam'"),
         ("finder", {"found_errors": False}, "no `spans` with the scores of beam: docs/scorers"),
         ("finder", {"version": "2.0"}, "scored by different versions"),
+        ("finder", {}, r"finder of plain, segment 2: .*minor or major, not critical"),  # as in a file
     ],
 )
 def test_what_a_metric_cannot_propose(
     study_database: Database, tmp_path: Path, store: ArtefactStore, metric: str, of_beam: Any, message: str
 ) -> None:
-    add_scores(study_database, store, tmp_path, "plain", [[]] * 5)
+    add_scores(study_database, store, tmp_path, "plain", [[], [CRITICAL], [], [], []])
     if of_beam is not None:
         add_scores(study_database, store, tmp_path, "beam", [[]] * 5, **of_beam)
-    assert with_errors(study_database) == ["finder"]  # of one system, so that the message tells what is amiss
+
+    def propose() -> None:
+        with study_database.session() as session:
+            given = proposals_of_metric(session, store.read, "jam", "test", SYSTEMS, metric)
+        draft_campaign(study_database, "c", protocol="esa", proposals=given[0])
+
     with pytest.raises(InputError, match=message):
-        of_metric(study_database, store, metric)
-
-
-def test_the_campaign_checks_them_as_those_of_a_file(
-    study_database: Database, tmp_path: Path, store: ArtefactStore
-) -> None:
-    critical = {"start": 0, "end": 1, "severity": "critical"}
-    add_scores(study_database, store, tmp_path, "plain", [[], [critical], [], [], []])
-    add_scores(study_database, store, tmp_path, "beam", [[]] * 5)
-    proposals, _ = of_metric(study_database, store)
-    with pytest.raises(InputError, match=r"finder of plain, segment 2: .*minor or major, not critical"):
-        draft_campaign(study_database, "c", protocol="esa", proposals=proposals)
+        propose()

@@ -4,9 +4,9 @@ import csv
 from pathlib import Path
 
 import pytest
-from small_campaigns import make_campaign
-from sqlalchemy import select, update
-from table_rows import one_of, row_of
+from small_campaigns import add_rater, make_campaign
+from sqlalchemy import select
+from table_rows import one_of
 
 from creamtea.errors import InputError
 from creamtea.human.formats.exchange import export_campaign
@@ -20,7 +20,7 @@ from creamtea.human.making.questions import (
 from creamtea.human.making.settings import settings_of
 from creamtea.human.rating import raters
 from creamtea.store.database import Database
-from creamtea.store.tables import Campaign, Rater
+from creamtea.store.tables import Rater
 
 TEXT = "First language? | German | English\n\nYears of translating | number\n=Else? | optional\n"
 QUESTIONS = [
@@ -35,13 +35,6 @@ def test_a_line_ends_with_lf_or_cr_lf_alone() -> None:
     asked = read_questions("A\u2028B? | x | y\r\nC\x85D\x0bE?\n")
     assert [question.ask for question in asked] == ["A\u2028B?", "C\x85D\x0bE?"]
     assert asked[0].options == ["x", "y"]
-
-
-@pytest.fixture
-def campaign(database: Database) -> str:
-    """The name of a launched campaign."""
-    campaign_id = make_campaign(database)
-    return row_of(database, Campaign, campaign_id).name
 
 
 def test_questions_are_read_and_written_by_the_line() -> None:
@@ -64,52 +57,38 @@ def test_answers_are_checked_one_by_one() -> None:
             "First language?": "German",
             "Years of translating": number,
         }
-    with pytest.raises(WrongAnswers) as wrong:
-        checked_answers(QUESTIONS, ["French", "nan", "x" * 501])
-    assert set(wrong.value.messages) == {0, 1, 2}
-    with pytest.raises(WrongAnswers) as wrong:
-        checked_answers(QUESTIONS, [])
-    assert set(wrong.value.messages) == {0, 1}
+    for answers, places in (
+        (["French", "nan", "x" * 501], {0, 1, 2}),
+        ([], {0, 1}),
+        *((["German", number, ""], {1}) for number in ("1,000", "1.000", "12,500")),  # thousands or a point?
+    ):
+        with pytest.raises(WrongAnswers) as wrong:
+            checked_answers(QUESTIONS, answers)
+        assert set(wrong.value.messages) == places
 
 
-def test_answers_come_with_the_consent_and_go_into_exports(
-    database: Database, campaign: str, tmp_path: Path
+def test_answers_come_with_the_consent_go_into_exports_and_are_forgotten_where_in_own_words(
+    database: Database, tmp_path: Path
 ) -> None:
-    settings = {"questions": [one.model_dump() for one in QUESTIONS]}
-    with database.transaction() as session:
-        session.execute(update(Campaign).values(settings=settings))
-    rater = raters.add(database, campaign, "test", pseudonym="anna")
-    raters.add(database, campaign, "test", pseudonym="ben")
+    make_campaign(database, questions=[question.model_dump() for question in QUESTIONS])
+    rater = add_rater(database, consented=False)
+    add_rater(database, "ben", consented=False)
     with pytest.raises(WrongAnswers):
         raters.consent(database, rater)
     assert not raters.welcome(database, rater).consented
     raters.consent(database, rater, ["English", "4", "=1+1"])
-    stored = one_of(database, select(Rater.answers).where(Rater.id == rater))
-    assert stored == {"First language?": "English", "Years of translating": 4.0, "=Else?": "=1+1"}
-    export_campaign(database, campaign, "csv", tmp_path / "export", "test")
+    answers = select(Rater.answers).where(Rater.id == rater)
+    chosen = {"First language?": "English", "Years of translating": 4.0}
+    assert one_of(database, answers) == {**chosen, "=Else?": "=1+1"}
+    export_campaign(database, "c", "csv", tmp_path / "export", "test")
     with (tmp_path / "export" / "raters.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [
             ["rater", "First language?", "Years of translating", "'=Else?"],
             ["anna", "English", "4.0", "'=1+1"],
             ["ben", "", "", ""],
         ]
-
-
-@pytest.mark.parametrize("number", ["1,000", "1.000", "12,500"])
-def test_a_mark_between_thousands_is_not_taken_for_a_decimal_point(number: str) -> None:
-    with pytest.raises(WrongAnswers, match="thousands"):
-        checked_answers(QUESTIONS, ["German", number, ""])
-
-
-def test_a_forgotten_rater_keeps_no_answer_in_own_words(database: Database, campaign: str) -> None:
-    with database.transaction() as session:
-        settings = {"questions": [question.model_dump() for question in QUESTIONS]}
-        session.execute(update(Campaign).values(settings=settings))
-    rater = raters.add(database, campaign, "test", pseudonym="anna")
-    raters.consent(database, rater, ["English", "4", "I am Anna Meier of Bonn"])
     raters.forget(database, rater, "test")
-    stored = one_of(database, select(Rater.answers).where(Rater.id == rater))
-    assert stored == {"First language?": "English", "Years of translating": 4.0}
+    assert one_of(database, answers) == chosen
 
 
 @pytest.mark.parametrize("address", ["http://x.org", "javascript:alert(1)", "https://", "https://a b"])

@@ -1,12 +1,9 @@
 """Role × action: this file is the table, written a second time by hand."""
 
 import pytest
-from small_campaigns import make_campaign
 
-from creamtea.access import rights, sessions
+from creamtea.access import rights
 from creamtea.access.sessions import Identity
-from creamtea.errors import InputError
-from creamtea.store.database import Database
 
 MINE, OTHER = 7, 8
 IDENTITIES = {
@@ -60,7 +57,6 @@ def test_a_reader_of_one_report_may_read_that_report_and_nothing_else(action: st
     who = IDENTITIES["one report"]
     assert rights.may(who, action, study_id=MINE) == (action == rights.READ_REPORT)
     assert not rights.may(who, action, study_id=OTHER)
-    assert not rights.may(who, action)
 
 
 def test_what_is_of_a_campaign_is_not_of_the_study_with_its_number() -> None:
@@ -72,21 +68,3 @@ def test_what_is_of_a_campaign_is_not_of_the_study_with_its_number() -> None:
 def test_an_unknown_action_is_an_error() -> None:
     with pytest.raises(KeyError):
         rights.may(IDENTITIES["organiser"], "make tea")
-
-
-def test_an_organisers_link_can_be_for_one_campaign(database: Database) -> None:
-    campaign_id = make_campaign(database)
-    link = sessions.create_link(database, "organiser", campaign_id=campaign_id)
-    who = sessions.identify(database, sessions.exchange(database, link).secret)
-    assert (who.role, who.campaign_id) == ("organiser", campaign_id)
-    assert rights.may(who, rights.RUN_CAMPAIGN, campaign_id)
-    assert not rights.may(who, rights.READ_STUDIES)
-
-
-def test_a_link_for_one_campaign_is_no_raters_and_the_campaign_is_there(database: Database) -> None:
-    with pytest.raises(ValueError, match="only an organiser's or a reader's"):
-        sessions.create_link(database, "rater", rater_id=1, campaign_id=1)
-    with pytest.raises(InputError, match="no campaign with id 1"):
-        sessions.create_link(database, "organiser", campaign_id=1)
-    with pytest.raises(InputError, match="no rater with id 1"):
-        sessions.create_link(database, "rater", rater_id=1)
