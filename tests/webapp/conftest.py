@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -54,25 +54,36 @@ def filled(database: Database) -> Database:
     return database
 
 
+@contextmanager
+def copied(template: Path, folder: Path) -> Iterator[Database]:
+    """A copy of an SQLite file, in this folder."""
+    path = folder / "creamtea.db"
+    shutil.copyfile(template, path)
+    with closing(open_database(f"sqlite:///{path}")) as database:
+        yield database
+
+
 @pytest.fixture(scope="session")
 def filled_template(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An SQLite file with the filled study."""
-    path = tmp_path_factory.mktemp("filled") / "creamtea.db"
-    shutil.copyfile(sqlite_template, path)
-    database = open_database(f"sqlite:///{path}")
-    fill_study(database, HOSTILE + lines(36))
-    database.close()
-    return path
+    folder = tmp_path_factory.mktemp("filled")
+    with copied(sqlite_template, folder) as database:
+        fill_study(database, HOSTILE + lines(36))
+    return folder / "creamtea.db"
 
 
 @pytest.fixture
 def ready(filled_template: Path, tmp_path: Path) -> Iterator[Database]:
     """The filled study on SQLite, for an organiser's pages."""
-    path = tmp_path / "creamtea.db"
-    shutil.copyfile(filled_template, path)
-    database = open_database(f"sqlite:///{path}")
-    yield database
-    database.close()
+    with copied(filled_template, tmp_path) as database:
+        yield database
+
+
+@pytest.fixture(scope="module")
+def module_database(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A database that all tests of a module share, without rows at first."""
+    with copied(sqlite_template, tmp_path_factory.mktemp("module")) as database:
+        yield database
 
 
 @pytest.fixture
@@ -150,28 +161,20 @@ def start(log: Path, environment: dict[str, str], port: int = 0, *options: str) 
 
 @contextmanager
 def serving(filled_template: Path, folder: Path, settings: dict[str, str]) -> Iterator[Site]:
-    path = folder / "creamtea.db"
-    shutil.copyfile(filled_template, path)
-    url = f"sqlite:///{path}"
-    database = open_database(url)
-    study = one_of(database, select(StudyRow.id))
-    environment = {**os.environ, "CREAMTEA_DATABASE_URL": url, "CREAMTEA_HOME": str(folder)} | settings
-    log = folder / "server.log"
-    process = start(log, environment)
-    running = None
-    try:
-        link = wait_for(process, log, r"http://127\.0\.0\.1:\d+/enter#[\w-]+(?=\n)")
-        running = Site(link.split("/enter")[0], link, log, database, process, study, environment)
-        yield running
-    finally:
-        process = running.process if running is not None else process
-        process.send_signal(signal.SIGINT)
+    url, log = f"sqlite:///{folder / 'creamtea.db'}", folder / "server.log"
+    with copied(filled_template, folder) as database:
+        study = one_of(database, select(StudyRow.id))
+        environment = {**os.environ, "CREAMTEA_DATABASE_URL": url, "CREAMTEA_HOME": str(folder)} | settings
+        process = start(log, environment)
+        running = None
         try:
-            process.wait(ANSWER)
-        except subprocess.TimeoutExpired:
+            link = wait_for(process, log, r"http://127\.0\.0\.1:\d+/enter#[\w-]+(?=\n)")
+            running = Site(link.split("/enter")[0], link, log, database, process, study, environment)
+            yield running
+        finally:
+            process = running.process if running is not None else process
             process.kill()
             process.wait()
-        database.close()
 
 
 @pytest.fixture(scope="session")
@@ -315,6 +318,14 @@ def open_page(chromium: Any, idle_contexts: dict[bool, list[Any]]) -> Iterator[C
         close(context.pages[keeps_page:])
         close([page for page in context.pages if not emptied(page)])
         idle_contexts[phone].append(context)
+
+
+@pytest.fixture
+def rate(site: Site, open_page: Callable[..., Any]) -> Callable[..., Any]:
+    """`rate(items, protocol="da", …)`: a page of a new campaign's rater (`rating_board.begin_rating`)."""
+    from rating_board import begin_rating  # imports Playwright, which most tests here do without
+
+    return partial(begin_rating, site, open_page)
 
 
 def close(pages: list[Any]) -> None:

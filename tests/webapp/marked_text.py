@@ -1,12 +1,8 @@
-"""Words of an output on a page, and what was stored of the errors that somebody marked in it."""
+"""Words of an output on a page, and the errors that somebody marked in it."""
 
 from typing import Any
 
 from playwright.sync_api import expect
-from sqlalchemy import select
-
-from creamtea.store.database import Database
-from creamtea.store.tables import Assignment, Item, Rating
 
 MIDDLE = """(element, words) => {
     const at = element.textContent.indexOf(words);
@@ -68,17 +64,3 @@ def span(text: str, words: str, severity: str, **more: Any) -> dict[str, Any]:
     """The span of these words as it is stored: Python counts code points."""
     start = text.index(words)
     return {"start": start, "end": start + len(words) - 1, "severity": severity, **more}
-
-
-def payloads(
-    database: Database, rater_id: int, source: str, revision: int = 1
-) -> dict[str, dict[str, Any] | None]:
-    """What the rater stored for the item with this source, by the text that was rated."""
-    with database.session() as session:
-        rows = session.execute(
-            select(Item.systems, Item.outputs, Rating.system, Rating.payload)
-            .join(Assignment, Assignment.item_id == Item.id)
-            .join(Rating, Rating.assignment_id == Assignment.id)
-            .where(Assignment.rater_id == rater_id, Item.source == source, Rating.revision == revision)
-        ).all()
-    return {outputs[systems.index(system)]: payload for systems, outputs, system, payload in rows}

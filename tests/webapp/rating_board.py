@@ -1,7 +1,9 @@
 """Campaigns with texts of a test's own, what a page shows of them, and everything that it got and sent."""
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -12,12 +14,16 @@ from sqlalchemy import select
 from table_rows import all_of, campaign_row, item_row
 from watched import at_rest
 
+from creamtea.human.media import store_media
 from creamtea.store.database import Database
-from creamtea.store.tables import Assignment, Item, Rating
+from creamtea.store.tables import Assignment, Campaign, Item, Rating
 
 SYSTEMS = ["tapir-greedy", "tapir-lexicon", "tapir-nvs", "dugong-greedy"]
 # study, corpus, variants, test set, parts of systems, campaigns: what a rater's browser must never get
 SECRET_NAMES = ["quagga", "okapi", "tapir", "dugong", "narwhal", "lexicon", "softmax", "scones", "pangolin"]
+
+WHOLE = {"item_document": "d", "settings": {"unit": "document"}}  # of a campaign whose items are a document
+_numbers = itertools.count(1)
 
 FOUR = ["ein roter Becher", "die rote Tasse", "eine rote Tasse", "rot Tasse"]
 
@@ -30,11 +36,13 @@ def own_campaign(
     protocol: str = "contrastive-da",
     languages: tuple[str, str] = ("en", "de"),
     pages: Sequence[int] = (),
+    media_sizes: dict[str, int] | None = None,
     **fields: Any,
-) -> None:
-    """A launched campaign of these sources and outputs. A field that begins with `item_` is of every item.
+) -> int:
+    """The id of a new launched campaign of these sources and outputs.
 
-    `pages` says how many items each page has; without it they are alone.
+    A field that begins with `item_` is of every item. `pages` says how many items each page has; without it
+    they are alone. `media_sizes` are those of the files in `item_media`, by digest.
     """
     starts = [
         start for start, size in zip(accumulate(pages, initial=0), pages, strict=False) for _ in range(size)
@@ -53,20 +61,100 @@ def own_campaign(
             texts = {"source": source, "systems": list(range(len(outputs))), "outputs": outputs}
             page = starts[position] if pages else None
             session.add(item_row(campaign.id, position, page=page, **texts, **of_items))
+        if media_sizes is not None:
+            store_media(session, campaign.id, of_items["media"], media_sizes)
+        return int(campaign.id)
 
 
-def stored(database: Database, rater_id: int, source: str, revision: int = 1) -> dict[str, int]:
-    """The rater's stored steps for the item with this source, by the text that was rated."""
+def write_item(database: Database, campaign: str, kind: str, guidance: dict[str, Any]) -> None:
+    """Add an item that the organiser wrote to a campaign, behind all others: "gut" and "schlecht"."""
+    with database.transaction() as session:
+        number = session.scalars(select(Campaign.id).where(Campaign.name == campaign)).one()
+        written = {"kind": kind, "segment_index": -1, "weight": 0.0, "source": "practice"}
+        texts = {"systems": [0, 1], "outputs": ["gut", "schlecht"]}
+        session.add(item_row(number, 99, guidance=guidance, **written, **texts))
+
+
+def stored(
+    database: Database, rater_id: int, source: str, revision: int = 1, column: Any = Rating.step
+) -> dict[str, Any]:
+    """The rater's stored steps, or this column, for the item with this source, by the text that was rated."""
     with database.session() as session:
         rows = session.execute(
-            select(Item.systems, Item.outputs, Rating.system, Rating.step)
+            select(Item.systems, Item.outputs, Rating.system, column)
             .join(Assignment, Assignment.item_id == Item.id)
             .join(Rating, Rating.assignment_id == Assignment.id)
             .where(Assignment.rater_id == rater_id, Item.source == source, Rating.revision == revision)
         ).all()
-    found = [(outputs[systems.index(system)], step) for systems, outputs, system, step in rows]
-    assert len(found) == len({text for text, _ in found})
-    return dict(found)
+    assert len(rows) == len({system for _, _, system, _ in rows})
+    return {outputs[systems.index(system)]: value for systems, outputs, system, value in rows}
+
+
+@dataclass
+class RatersPage:
+    """The page of a rater of a new campaign, and what is stored of this rater's answers."""
+
+    page: Any
+    database: Database
+    campaign: str
+    rater_id: int
+
+    def stored(self, source: str, revision: int = 1) -> dict[str, int]:
+        return stored(self.database, self.rater_id, source, revision)
+
+    def payloads(self, source: str, revision: int = 1) -> dict[str, dict[str, Any] | None]:
+        return stored(self.database, self.rater_id, source, revision, Rating.payload)
+
+    def given(self, *columns: Any) -> list[tuple[Any, ...]]:
+        """The position of the item and these columns of each rating, by item and system."""
+        query = select(Item.position, *columns).join_from(Rating, Assignment).join(Item)
+        query = query.where(Assignment.rater_id == self.rater_id).order_by(Item.position, Rating.system)
+        with self.database.session() as session:
+            return [tuple(row) for row in session.execute(query)]
+
+    def assignments(self) -> list[Assignment]:
+        query = select(Assignment).join(Item).where(Assignment.rater_id == self.rater_id)
+        return all_of(self.database, query.order_by(Item.position))
+
+    def draft_is(self, wanted: dict[str, Any], page: Any = None) -> None:
+        """Wait until an open item's draft holds these values, and the script that saved it has ended: what it
+        shows at its end it reads from the database, too."""
+        draft_on(page or self.page, "saved")
+        at_rest(page or self.page)
+        drafts = [one.draft for one in self.assignments()]
+        assert any(draft is not None and wanted.items() <= draft.items() for draft in drafts), drafts
+
+    def second_tab(self, address: str) -> Any:
+        page = self.page.context.new_page()
+        page.goto(address)
+        return page
+
+
+def begin_rating(
+    site: Any,
+    open_page: Callable[..., Any],
+    items: Sequence[tuple[str, list[str]]],
+    *,
+    consented: bool = True,
+    written: tuple[str, dict[str, Any]] | None = None,
+    phone: bool = False,
+    slow_clock: bool = False,
+    before: Callable[[Any], None] | None = None,
+    **campaign: Any,
+) -> RatersPage:
+    """Make a campaign (`own_campaign`), perhaps with a `written` item, and open a new rater's link to it as
+    `open_page` does. Unless the rater has to consent first, wait until the first page is there."""
+    name = f"pangolin-{next(_numbers)}"
+    own_campaign(site.database, name, items, **campaign)
+    if written is not None:
+        write_item(site.database, name, *written)
+    link, rater_id = site.rater_link(name, "anna", consented=consented)
+    page = open_page(link, before=before, phone=phone, slow_clock=slow_clock)
+    if campaign.get("pages", [1])[0] > 1:
+        items_on(page, 1, campaign["pages"][0], len(items))
+    elif consented:
+        item_on(page, 1)
+    return RatersPage(page, site.database, name, rater_id)
 
 
 # ---------------------------------------------------------------- what a page shows
@@ -131,10 +219,10 @@ def shown_texts(page: Any) -> list[str]:
     return page.locator(".board .outputs .text").all_text_contents()
 
 
-def shown_source(page: Any) -> str:
-    at_rest(page)
-    expect(page.locator(".board")).to_have_count(1)
-    return page.locator(".board .source > .text").text_content()
+def press_keys(page: Any, keys: str) -> None:
+    """Press these keys, which stand with blanks between."""
+    for key in keys.split():
+        page.keyboard.press(key)
 
 
 def press_at(page: Any, row: int, step: int, steps: int = 26) -> None:
@@ -166,17 +254,27 @@ def _place(track: Any, step: int, steps: int) -> dict[str, float]:
     return {"x": min(max(widths[-1] * step / (steps - 1), 1), widths[-1] - 1), "y": 17}
 
 
+def swipe_up(page: Any, x: float, y: float) -> None:
+    """Scroll with a finger that touches the screen there."""
+    touch = page.context.new_cdp_session(page)
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+    for way in range(20, 160, 20):
+        touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [{"x": x, "y": y - way}]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def small_targets(page: Any) -> list[str]:
+    """What a thumb would miss: controls that are less than 44 pixels high."""
+    targets = page.locator(".board :is(button, .track, summary):visible")
+    assert targets.count() > 5
+    found: list[str] = targets.evaluate_all(
+        "all => all.filter((one) => one.getBoundingClientRect().height < 44).map((one) => one.outerHTML)"
+    )
+    return found
+
+
 def save(page: Any) -> None:
     page.get_by_role("button", name="Save").click()
-
-
-def draft_is(database: Database, rater_id: int, page: Any, wanted: dict[str, Any]) -> None:
-    """Wait until the open item's draft holds these values, and the script that saved it has ended: what it
-    shows at its end it reads from the database, too."""
-    draft_on(page, "saved")
-    at_rest(page)
-    drafts = all_of(database, select(Assignment.draft).where(Assignment.rater_id == rater_id))
-    assert any(draft is not None and wanted.items() <= draft.items() for draft in drafts), drafts
 
 
 def draft_on(page: Any, state: str) -> None:

@@ -15,9 +15,7 @@ pytest.importorskip("playwright.sync_api")
 from accessibility import violations
 from keyboard import walk
 from playwright.sync_api import expect
-from rating_board import FOUR, all_done, at_rest, item_on, own_campaign, save
-from sqlalchemy import select
-from table_rows import item_row
+from rating_board import FOUR, all_done, at_rest, begin_rating, item_on, press_keys, save
 
 from creamtea.access import audit
 from creamtea.human import rating as assignment
@@ -26,7 +24,6 @@ from creamtea.human.rating import raters
 from creamtea.report.build import build_report
 from creamtea.report.html import to_html
 from creamtea.store.queries import study_nodes
-from creamtea.store.tables import Campaign
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -119,6 +116,16 @@ class Sweep:
         self.page.goto(address)
         expect(self.page.get_by_text(shown).first).to_be_visible()
         self.look(name, controls, once=once)
+
+    def rate(self, site: Any, outputs: list[str], **fields: Any) -> Any:
+        """Show a rater of a new campaign an item with these outputs (`begin_rating`)."""
+
+        def open_here(link: str, **_: Any) -> Any:
+            self.page.context.clear_cookies()
+            self.page.goto(link)
+            return self.page
+
+        return begin_rating(site, open_here, [("source", outputs)], **fields).page
 
 
 @pytest.fixture(scope="module")
@@ -252,19 +259,14 @@ def test_the_pages_of_organisers(site: Any, sweep: Sweep) -> None:
 
 
 def test_the_pages_of_raters(site: Any, sweep: Sweep) -> None:
-    outputs = {"contrastive-da": [*FOUR[:3], ""], "da-sqm": FOUR[:1], "preference": FOUR[:2]}
     fields = {
         "instructions": "# How to rate\n\nRead **all**.",
         "languages": ("ar", "zh"),
         "item_context": ["before"],
     }
-    for protocol, texts in outputs.items():
-        name = f"pangolin-{protocol}"
-        own_campaign(site.database, name, [("source", texts)], protocol=protocol, **fields)
-    teach(site, "pangolin-preference")
-    link, _ = site.rater_link("pangolin-preference", "new", consented=False)
-    page = sweep.page
-    page.goto(link)
+    guidance = {"steps": {"0": [1, 2], "1": [0, 1]}, "explanation": "They are close."}
+    practice = {"written": ("tutorial", guidance), "consented": False}
+    page = sweep.rate(site, FOUR[:2], protocol="preference", **practice, **fields)
     begin = page.get_by_role("button", name="I agree, begin")
     expect(begin).to_be_visible()
     sweep.look("welcome", ["I agree, begin", "Sign out"])
@@ -275,82 +277,64 @@ def test_the_pages_of_raters(site: Any, sweep: Sweep) -> None:
     save(page)
     expect(page.get_by_role("button", name="Continue")).to_be_visible()
     sweep.look("practice answered")
-    for protocol in outputs:
-        page.context.clear_cookies()
-        page.goto(site.rater_link(f"pangolin-{protocol}", "axe")[0])
-        if protocol == "preference":
-            page.get_by_role("radio", name="A is better").click()
-            save(page)
-            page.get_by_role("button", name="Continue").click()
-        item_on(page, 1)
-        if protocol == "contrastive-da":
-            page.get_by_role("button", name="Show differences").click()
-        page.get_by_text("Keys", exact=True).click()
-        page.keyboard.press("n")
-        page.keyboard.press("Escape")
-        score = ["Score of translation A"] if protocol == "contrastive-da" else []
-        sweep.look(f"rating, {protocol}", [*score, "Skip"])
-        if protocol == "contrastive-da":
-            page.get_by_role("button", name="Skip this item").click()
-            expect(page.get_by_role("dialog")).to_be_visible()
-            sweep.look("skipping")
-            page.keyboard.press("Escape")
-    save_preference(page)
+    page.get_by_role("button", name="Continue").click()
+    item_on(page, 1, 1)
+    open_keys(page)
+    sweep.look("rating, preference", ["Skip"])
+    page.get_by_role("radio", name="A is better").click()
+    save(page)
+    all_done(page)
     sweep.look("finished")
     page.get_by_role("button", name="Look at earlier items").click()
     expect(page.get_by_role("heading", name="Earlier items")).to_be_visible()
     sweep.look("earlier items")
     page.goto(f"{site.url}/sign-out")
     sweep.look("signing out", streamlit=False, once=True)
+
+    sweep.rate(site, FOUR[:1], protocol="da-sqm", **fields)
+    open_keys(page)
+    sweep.look("rating, da-sqm", ["Skip"])
+    sweep.rate(site, [*FOUR[:3], ""], **fields)
+    page.get_by_role("button", name="Show differences").click()
+    open_keys(page)
+    sweep.look("rating, contrastive-da", ["Score of translation A", "Skip"])
+    page.get_by_role("button", name="Skip this item").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    sweep.look("skipping")
     assert sweep.found == []
+
+
+def open_keys(page: Any) -> None:
+    """Open the list of keys, and the field for a comment."""
+    page.get_by_text("Keys", exact=True).click()
+    press_keys(page, "n Escape")
 
 
 def test_the_boards_on_which_errors_are_marked(site: Any, sweep: Sweep) -> None:
-    page, text = sweep.page, "Es regnete Katzen und Hunde."
+    text = "Es regnete Katzen und Hunde."
     expected = [{"start": [11, 11], "end": [16, 16], "severity": "major"}, {"severity": "minor"}]
     guidance = {"steps": {"0": [0, 60]}, "spans": {"0": expected}, "explanation": "It is an idiom."}
     proposals = {"0": [{"start": 22, "end": 26, "severity": "minor"}]}
-    fields = {
-        "esa": {"item_kind": "tutorial", "item_guidance": guidance, "item_proposals": proposals},
-        "cesa": {"languages": ("en", "ar")},
-        "mqm": {},
-    }
-    for protocol, more in fields.items():
-        outputs = [text, "كانت السماء تمطر"] if protocol == "cesa" else [text]
-        own_campaign(site.database, f"ibex-{protocol}", [("rain", outputs)], protocol=protocol, **more)
-        page.context.clear_cookies()
-        page.goto(site.rater_link(f"ibex-{protocol}", "axe")[0])
-        item_on(page, 1)
-        if protocol == "esa":
-            sweep.look("to be marked")
-        back = ["Enter"] if protocol == "mqm" else []  # from the list of categories to the text
-        keys = ["Home", "Space", "Space", "2", *back, "End", "Space", "1", *back]
-        for key in keys:
-            page.keyboard.press(key)
-        expect(page.locator(".board .error")).to_have_count(3 if protocol == "esa" else 2)
-        page.keyboard.press("ArrowUp")
-        sweep.look(f"{protocol}, marked")
-    page.context.clear_cookies()
-    page.goto(site.rater_link("ibex-esa", "axe")[0])
-    item_on(page, 1)
-    page.keyboard.press("e")
-    page.keyboard.press("9")
+    practice = {"item_kind": "tutorial", "item_guidance": guidance, "item_proposals": proposals}
+    page = sweep.rate(site, [text], protocol="esa", **practice)
+    sweep.look("to be marked")
+    mark_two(page, "Home Space Space 2 End Space 1", 3)
+    sweep.look("esa, marked")
+    press_keys(page, "e 9")
     save(page)
     expect(page.get_by_role("button", name="Continue")).to_be_visible()
     sweep.look("practice in marking errors")
+    sweep.rate(site, [text, "كانت السماء تمطر"], protocol="cesa", languages=("en", "ar"))
+    mark_two(page, "Home Space Space 2 End Space 1", 2)
+    sweep.look("cesa, marked")
+    sweep.rate(site, [text], protocol="mqm")
+    mark_two(page, "Home Space Space 2 Enter End Space 1 Enter", 2)  # Enter leads from the list of categories
+    sweep.look("mqm, marked")
     assert sweep.found == []
 
 
-def save_preference(page: Any) -> None:
-    page.get_by_role("radio", name="A is better").click()
-    save(page)
-    all_done(page)
-
-
-def teach(site: Any, campaign: str) -> None:
-    with site.database.transaction() as session:
-        row = session.scalars(select(Campaign).where(Campaign.name == campaign)).one()
-        written = {"kind": "tutorial", "segment_index": -1, "weight": 0.0, "source": "practice"}
-        written |= {"systems": [0, 1], "outputs": ["gut", "schlecht"]}
-        guidance = {"steps": {"0": [1, 2], "1": [0, 1]}, "explanation": "They are close."}
-        session.add(item_row(row.id, 99, guidance=guidance, **written))
+def mark_two(page: Any, keys: str, errors: int) -> None:
+    """Mark the first word and what is missing; then there are so many errors."""
+    press_keys(page, keys)
+    expect(page.locator(".board .error")).to_have_count(errors)
+    page.keyboard.press("ArrowUp")

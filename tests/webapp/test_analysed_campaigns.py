@@ -1,6 +1,5 @@
 """Campaigns of a study whose analyses decode by themselves: those steps belong to no test set."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,33 +9,21 @@ from ready_campaigns import launched_campaign
 from creamtea.errors import InputError
 from creamtea.human.formats.exchange import export_campaign
 from creamtea.human.making import campaigns
-from creamtea.store.database import Database, open_database
+from creamtea.store.database import Database
 from creamtea.store.queries import study_nodes
 
 SYSTEMS = ["tapir-greedy", "dugong-greedy"]
 
 
-@pytest.fixture
-def analysed(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
-    path = tmp_path / "creamtea.db"
-    path.write_bytes(sqlite_template.read_bytes())
-    database = open_database(f"sqlite:///{path}")
+def test_it_is_created_and_exported_with_its_test_set(database: Database, tmp_path: Path) -> None:
     study = fill_study(database, HOSTILE + lines(36), ANALYSED)
     with database.session() as session:
         labels = [node.labels for node in study_nodes(session, study, "decode")]
     assert any("test_set" not in one for one in labels)
-    yield database
-    database.close()
-
-
-def test_it_is_created_and_exported_with_its_test_set(analysed: Database, tmp_path: Path) -> None:
-    launched_campaign(analysed, "serow", study="quokka", test_set="narwhal", systems=SYSTEMS, limit=6)
-    folder = tmp_path / "exported"
-    export_campaign(analysed, "serow", "mt-metrics-eval", folder, "test")
-    assert any(path.is_file() for path in folder.rglob("*bleu*"))
-
-
-def test_what_it_does_not_have_is_named_beside_what_it_has(analysed: Database) -> None:
     with pytest.raises(InputError, match=r"has no test set 'okapi'; it has narwhal$"):
-        launched_campaign(analysed, "serow", study="quokka", test_set="okapi", systems=SYSTEMS)
-    assert campaigns.summaries(analysed) == []
+        launched_campaign(database, "serow", study="quokka", test_set="okapi", systems=SYSTEMS)
+    assert campaigns.summaries(database) == []
+    launched_campaign(database, "serow", study="quokka", test_set="narwhal", systems=SYSTEMS, limit=6)
+    folder = tmp_path / "exported"
+    export_campaign(database, "serow", "mt-metrics-eval", folder, "test")
+    assert any(path.is_file() for path in folder.rglob("*bleu*"))

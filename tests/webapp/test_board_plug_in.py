@@ -5,21 +5,16 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from rating_board import all_done, draft_on, item_on, own_campaign, save
-from sqlalchemy import select
+from rating_board import all_done, draft_on, item_on, save
 
-from creamtea.store.tables import Assignment, Rating
+from creamtea.store.tables import Rating
 
 pytestmark = pytest.mark.browser
 
-ITEMS = [("Tee", ["tea"]), ("Sahne", ["cream"])]
 
-
-def test_an_answer_of_several_parts_is_given_kept_and_saved(site, open_page, plug_in) -> None:
-    own_campaign(site.database, "pangolin-spans", ITEMS, protocol="error-spans")
-    link, rater_id = site.rater_link("pangolin-spans", "plugged")
-    page = open_page(link)
-    item_on(page, 1, 2)
+def test_an_answer_of_several_parts_is_given_kept_and_saved(rate, plug_in) -> None:
+    rater = rate([("Tee", ["tea"]), ("Sahne", ["cream"])], protocol="error-spans")
+    page = rater.page
     button = page.get_by_role("button", name="Save", exact=True)
     expect(page.locator(".board .left")).to_have_text("1 translation left to rate")
     page.get_by_role("button", name="Mark a major error").click()
@@ -37,10 +32,8 @@ def test_an_answer_of_several_parts_is_given_kept_and_saved(site, open_page, plu
     page.get_by_label("Fluency").fill("100")
     save(page)
     all_done(page)
-    with site.database.session() as session:
-        query = select(Rating.step, Rating.payload).join(Assignment).where(Assignment.rater_id == rater_id)
-        rows = session.execute(query.order_by(Rating.id)).all()
-    assert [(step, payload["fluency"], len(payload["spans"])) for step, payload in rows] == [
+    rows = rater.given(Rating.step, Rating.payload)
+    assert [(step, payload["fluency"], len(payload["spans"])) for _, step, payload in rows] == [
         (650, 70, 1),
         (1000, 100, 0),
     ]

@@ -7,16 +7,17 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from limits import wait_until
-from marked_text import click_on, drag_over, errors_are, passage, payloads, point_of, span, tap_on
+from marked_text import click_on, drag_over, errors_are, passage, point_of, span, tap_on
 from playwright.sync_api import expect
 from rating_board import (
     all_done,
     draft_on,
     item_on,
-    own_campaign,
     press_at,
+    press_keys,
     save,
-    stored,
+    small_targets,
+    swipe_up,
     tap_at,
     wait_for_scores,
     wait_for_width,
@@ -24,6 +25,7 @@ from rating_board import (
 from watched import at_rest
 
 from creamtea.human.protocols.taxonomy import ESA
+from creamtea.store.tables import Rating
 
 pytestmark = pytest.mark.browser
 
@@ -34,22 +36,13 @@ TEXTS = {
     "ja": ("昨日👩‍🔧は雨が降りました。", [*"昨日", "👩‍🔧", *"は雨が降りました。"]),
 }
 MARKED = {"ar": ("الكبير", "جميل", "جدا"), "ja": ("雨", "が", "昨")}
-SOURCES = ["by mouse", "by keyboard"]
 FAULT = "instructions fault"
 WITH_SPECIAL_MARK = {"taxonomy": ESA.model_copy(update={"special_marks": [FAULT]}).model_dump(mode="json")}
 
 
-def esa_campaign(site: Any, language: str) -> str:
-    name = f"pangolin-esa-{language}"
-    text, _ = TEXTS[language]
-    items = [(source, [text]) for source in SOURCES]
-    own_campaign(site.database, name, items, protocol="esa", languages=("en", language))
-    return name
-
-
-def wanted(language: str, score: int, *more: dict[str, Any]) -> dict[str, Any]:
+def wanted(language: str, score: int, *more: dict[str, Any], text: str = "") -> dict[str, Any]:
     """A major error over two words, a minor one on a third, in their order in the text."""
-    text, _ = TEXTS[language]
+    text = text or TEXTS[language][0]
     first, last, single = MARKED[language]
     two = text[text.index(first) : text.index(last) + len(last)]
     spans = [span(text, two, "major"), span(text, single, "minor")]
@@ -57,16 +50,14 @@ def wanted(language: str, score: int, *more: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("language", list(TEXTS))
-def test_esa_by_mouse_and_by_keyboard(site, open_page, language: str) -> None:
-    name = esa_campaign(site, language)
-    link, rater_id = site.rater_link(name, "desk")
-    page = open_page(link, slow_clock=True)
+def test_esa_by_mouse_and_by_keyboard(rate, language: str) -> None:
     text, units = TEXTS[language]
+    items = [("by mouse", [text]), ("by keyboard", [text])]
+    rater = rate(items, protocol="esa", languages=("en", language), slow_clock=True)
+    page = rater.page
     first, last, single = MARKED[language]
-    item_on(page, 1, 2)
     direction = passage(page).evaluate("one => getComputedStyle(one).direction")
     assert direction == ("rtl" if language == "ar" else "ltr")
-    sources = [page.locator(".board .source > .text").text_content()]
     page.locator(".board .track").click(force=True)  # the score waits for the errors
     wait_for_scores(page, ["–"])
     expect(page.get_by_text("Mark the errors first")).to_be_visible()
@@ -80,59 +71,38 @@ def test_esa_by_mouse_and_by_keyboard(site, open_page, language: str) -> None:
     assert passage(page).text_content() == text
     save(page)
     item_on(page, 2, 2)
-    assert payloads(site.database, rater_id, sources[0]) == {text: wanted(language, 67)}
+    assert rater.payloads("by mouse") == {text: wanted(language, 67)}
 
     forward = "ArrowLeft" if language == "ar" else "ArrowRight"
-    sources.append(page.locator(".board .source > .text").text_content())
+    back = {"ArrowLeft": "ArrowRight", "ArrowRight": "ArrowLeft"}[forward]
     reached = -1
-
-    def go_to(word: str) -> None:
-        nonlocal reached
-        at = units.index(word)
-        way = forward if at > reached else {"ArrowLeft": "ArrowRight", "ArrowRight": "ArrowLeft"}[forward]
-        for _ in range(abs(at - reached)):
-            page.keyboard.press(way)
-        reached = at
-
-    go_to(first)
-    page.keyboard.press("Space")
-    go_to(last)
-    page.keyboard.press("Space")
-    page.keyboard.press("2")
-    go_to(single)
-    page.keyboard.press("Space")
-    page.keyboard.press("1")  # ends it, too
-    page.keyboard.press("End")
-    page.keyboard.press("Space")
-    page.keyboard.press("Enter")
+    for word, then in ((first, "Space"), (last, "Space 2"), (single, "Space 1")):  # a severity ends it, too
+        way = units.index(word) - reached
+        press_keys(page, f"{forward if way > 0 else back} " * abs(way) + then)
+        reached += way
+    press_keys(page, "End Space Enter")
     expect(page.get_by_text("Choose how severe the error is.")).to_be_visible()
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")  # on to the score
-    page.keyboard.type("33")
+    press_keys(page, "2 Enter 3 3")  # on to the score
     wait_for_scores(page, ["33"])
     page.keyboard.press("Enter")
     all_done(page)
-    assert payloads(site.database, rater_id, sources[1]) == {
-        text: wanted(language, 33, {"severity": "major"})
-    }
+    assert rater.payloads("by keyboard") == {text: wanted(language, 33, {"severity": "major"})}
 
 
-def test_esa_by_touch(site, open_page) -> None:
-    language, name = "ar", "pangolin-esa-touch"
-    text, _ = TEXTS[language]
-    own_campaign(
-        site.database,
-        name,
-        [("tap", [text])],
-        protocol="esa",
-        languages=("en", language),
-        settings=WITH_SPECIAL_MARK,
-    )
-    link, rater_id = site.rater_link(name, "phone")
-    page = open_page(link, phone=True)
-    item_on(page, 1, 1)
-    first, last, single = MARKED[language]
-    tap_on(page, last, first)  # the end may come first
+def test_esa_by_touch(rate) -> None:
+    text = TEXTS["ar"][0] + " كلمات" * 100
+    fields = {"protocol": "esa", "languages": ("en", "ar"), "settings": WITH_SPECIAL_MARK}
+    rater = rate([("tap", [text])], phone=True, **fields)
+    page = rater.page
+    x, y = point_of(page, "جميل")
+    swipe_up(page, x, y)
+    wait_until(lambda: point_of(page, "جميل")[1] < y - 50, what=lambda: "for the page to scroll")
+    at_rest(page)
+    expect(page.locator(".board .passage mark")).to_have_count(0)  # a finger that scrolls marks nothing
+    first, last, single = MARKED["ar"]
+    tap_on(page, last)
+    expect(page.locator(".board .passage mark.begun")).to_have_count(1)
+    tap_on(page, first)  # the end may come first
     page.locator(".board .error .major").tap()
     tap_on(page, single, single)
     page.locator(".board .error.current .minor").tap()
@@ -142,53 +112,38 @@ def test_esa_by_touch(site, open_page) -> None:
     tap_at(page, 0, 20, steps=101)
     expect(page.get_by_role("button", name="Save")).to_be_enabled()
     wait_for_width(page, 390)
-    small = page.locator(".board button:visible, .board summary:visible").evaluate_all(
-        "all => all.filter((one) => one.getBoundingClientRect().height < 44).map((one) => one.textContent)"
-    )
-    assert small == []
+    assert small_targets(page) == []
     score = int(page.locator(".board output.value").text_content())
     page.get_by_role("button", name="Save").tap()
     all_done(page)
-    stored_now = payloads(site.database, rater_id, "tap")
     behind: list[dict[str, Any]] = [{"severity": "major"}, {"severity": "minor", "special_mark": FAULT}]
-    assert stored_now == {text: wanted(language, score, *behind)}
+    assert rater.payloads("tap") == {text: wanted("ar", score, *behind, text=text)}
 
 
-def test_contrastive_esa_of_two_outputs(site, open_page) -> None:
+def test_contrastive_esa_of_two_outputs(rate) -> None:
     one, other = "ein roter Becher", "die rote Tasse"
-    own_campaign(site.database, "pangolin-cesa", [("cup", [one, other, one])] * 1, protocol="cesa")
-    link, rater_id = site.rater_link("pangolin-cesa", "both")
-    page = open_page(link, slow_clock=True)
-    item_on(page, 1, 1)
-    rows = [page.locator(".board .passage .text").nth(row).text_content() for row in range(2)]
-    at = rows.index(one)
+    rater = rate([("cup", [one, other, one])], protocol="cesa", slow_clock=True)
+    page = rater.page
+    at = page.locator(".board .passage .text").all_text_contents().index(one)
     expect(page.get_by_text("2 translations left to rate")).to_be_visible()
     page.keyboard.press("d")  # differences and marks go together
     drag_over(page, "roter", "Becher", row=at)
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.keyboard.type("60")
-    page.keyboard.press("Enter")  # to the other one
+    press_keys(page, "1 Enter 6 0 Enter")  # to the other one
     expect(page.locator(".board .outputs > li").nth(1 - at)).to_have_class("chosen")
-    page.keyboard.press("e")
-    page.keyboard.type("100")
+    press_keys(page, "e 1 0 0")
     wait_for_scores(page, ["60", "100"] if at == 0 else ["100", "60"])
     page.keyboard.press("Enter")
     all_done(page)
-    assert payloads(site.database, rater_id, "cup") == {
+    assert rater.payloads("cup") == {
         one: {"score": 60, "spans": [span(one, "roter Becher", "minor")]},
         other: {"score": 100, "spans": []},
     }
 
 
-def test_mqm_has_categories_and_overlapping_errors(site, open_page) -> None:
+def test_mqm_has_categories_and_overlapping_errors(rate) -> None:
     text = "Es regnete Katzen und Hunde, also blieben wir."
-    items = [(source, [text]) for source in ("first", "second")]
-    own_campaign(site.database, "pangolin-mqm", items, protocol="mqm")
-    link, rater_id = site.rater_link("pangolin-mqm", "names")
-    page = open_page(link)
-    item_on(page, 1, 2)
-    source = page.locator(".board .source > .text").text_content()
+    rater = rate([("first", [text]), ("second", [text])], protocol="mqm")
+    page = rater.page
     expect(page.get_by_role("slider")).to_have_count(0)
     drag_over(page, "Katzen", "Hunde")
     page.keyboard.press("2")
@@ -217,29 +172,21 @@ def test_mqm_has_categories_and_overlapping_errors(site, open_page) -> None:
         span(text, "Katzen und Hunde", "major", category=["Accuracy", "Mistranslation"]),
         span(text, "Hunde, also", "minor", category=["Fluency", "Grammar"]),
     ]
-    assert payloads(site.database, rater_id, source) == {text: {"spans": both}}
-    assert stored(site.database, rater_id, source) == {text: 10_000 - 60}
-    (other,) = {"first", "second"} - {source}
+    assert rater.payloads("first") == {text: {"spans": both}}
     page.keyboard.press("e")  # no errors
     save(page)
     all_done(page)
-    assert stored(site.database, rater_id, other) == {text: 10_000}
+    assert rater.given(Rating.step) == [(0, 10_000 - 60), (1, 10_000)]
 
 
-def test_errors_side_by_side_by_characters_and_taken_away(site, open_page) -> None:
+def test_errors_side_by_side_by_characters_and_taken_away(rate) -> None:
     text = "Haustür und Tor"
-    own_campaign(site.database, "pangolin-parts", [("door", [text])], protocol="esa")
-    link, rater_id = site.rater_link("pangolin-parts", "parts")
-    page = open_page(link, slow_clock=True)
-    item_on(page, 1, 1)
-    for key in ("ArrowRight", "Space"):
-        page.keyboard.press(key)
+    rater = rate([("door", [text])], protocol="esa", slow_clock=True)
+    page = rater.page
+    press_keys(page, "ArrowRight Space")
     page.mouse.move(*point_of(page, "Tor"))  # what a key has begun follows the mouse, too
     expect(page.locator(".board .passage mark.begun")).to_have_text(["Haustür und ", "Tor"])
-    for key in ("Escape", "Home"):
-        page.keyboard.press(key)
-    for key in ("Shift+ArrowRight", "Space", *["Shift+ArrowRight"] * 3, "Space", "1"):
-        page.keyboard.press(key)
+    press_keys(page, "Escape Home Shift+ArrowRight Space" + " Shift+ArrowRight" * 3 + " Space 1")
     errors_are(page, ["Haus: minor"])
     drag_over(page, "Haustür", "und")
     expect(page.get_by_text("Errors must not overlap")).to_be_visible()
@@ -247,66 +194,43 @@ def test_errors_side_by_side_by_characters_and_taken_away(site, open_page) -> No
     page.get_by_role("button", name="Mark characters").click()
     drag_over(page, "t", "r")
     errors_are(page, ["Haus: minor", "tür: ?"])
-    page.keyboard.press("2")
-    page.keyboard.press("ArrowUp")
-    page.keyboard.press("Delete")
+    press_keys(page, "2 ArrowUp Delete")
     errors_are(page, ["tür: major"])
-    page.keyboard.press("ArrowDown")
+    # digits after a button of the scale are a value, and nothing there deletes an error
+    page.get_by_role("button", name="33: Some meaning").click()
+    wait_for_scores(page, ["33"])
+    page.keyboard.type("21")
+    wait_for_scores(page, ["21"])
+    page.locator(".board .more").click()
+    wait_for_scores(page, ["22"])
     page.keyboard.press("Backspace")
+    errors_are(page, ["tür: major"])
+    page.locator(".board .passage").focus()
+    press_keys(page, "ArrowDown Backspace")
     errors_are(page, [])
     page.get_by_role("button", name="No errors").click()
-    page.keyboard.type("100")
     page.keyboard.press("Control+Enter")
     all_done(page)
-    assert payloads(site.database, rater_id, "door") == {text: {"score": 100, "spans": []}}
-
-
-def test_a_finger_that_scrolls_marks_nothing(site, open_page) -> None:
-    own_campaign(site.database, "pangolin-swipe", [("long", ["viele Worte " * 60])], protocol="esa")
-    link, _ = site.rater_link("pangolin-swipe", "swipe")
-    page = open_page(link, phone=True)
-    item_on(page, 1, 1)
-    at_rest(page)
-    x, y = point_of(page, "Worte")
-    touch = page.context.new_cdp_session(page)
-    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
-    for way in range(20, 140, 20):
-        touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [{"x": x, "y": y - way}]})
-    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    wait_until(lambda: point_of(page, "Worte")[1] < y - 50, what=lambda: "for the page to scroll")
-    at_rest(page)
-    expect(page.locator(".board .passage mark")).to_have_count(0)
-    tap_on(page, "Worte")
-    expect(page.locator(".board .passage mark.begun")).to_have_count(1)
+    assert rater.payloads("door") == {text: {"score": 22, "spans": []}}
 
 
 # ---------------------------------------------------------------- errors marked beforehand
 
 
-def test_errors_marked_beforehand_are_kept_changed_deleted_and_added(site, open_page) -> None:
+def test_errors_marked_beforehand_are_kept_changed_deleted_and_added(rate) -> None:
     text = "die rote Tasse und der Topf"
     proposed = [span(text, "rote", "minor"), span(text, "Topf", "major"), {"severity": "minor"}]
-    own_campaign(
-        site.database,
-        "pangolin-proposed",
-        [("again", [text]), ("more", [text])],
-        protocol="esa",
-        item_proposals={"0": proposed},
-    )
-    link, rater_id = site.rater_link("pangolin-proposed", "checks")
-    page = open_page(link, slow_clock=True)
-    item_on(page, 1, 2)
-    source = page.locator(".board .source > .text").text_content()
+    items = [("again", [text]), ("more", [text])]
+    rater = rate(items, protocol="esa", item_proposals={"0": proposed}, slow_clock=True)
+    page = rater.page
     errors_are(page, ["rote: minor", "Topf: major", "[missing]: minor"])
     page.locator(".board .track").click(force=True)  # nobody has looked at them yet
     wait_for_scores(page, ["–"])
     page.get_by_role("button", name="No more errors").click()
-    page.keyboard.type("90")
-    page.keyboard.press("Enter")
+    press_keys(page, "9 0 Enter")
     item_on(page, 2, 2)
     kept = [{**one, "proposed": number} for number, one in enumerate(proposed)]
-    assert payloads(site.database, rater_id, source) == {text: {"score": 90, "spans": kept}}
-    (source,) = {"again", "more"} - {source}
+    assert rater.payloads("again") == {text: {"score": 90, "spans": kept}}
     page.locator(".board .error .minor").nth(1).click()
     page.get_by_role("button", name="Delete the error “rote”", exact=True).click()
     click_on(page, "Tasse", "Tasse")
@@ -318,11 +242,11 @@ def test_errors_marked_beforehand_are_kept_changed_deleted_and_added(site, open_
     press_at(page, 0, 50, steps=101)
     save(page)
     all_done(page)
-    spans = payloads(site.database, rater_id, source)[text]["spans"]
+    spans = rater.payloads("more")[text]["spans"]
     assert spans == [span(text, "Tasse", "major"), {**kept[1], "severity": "minor"}, kept[2]]
 
 
-def test_a_practice_item_says_which_errors_were_expected(site, open_page) -> None:
+def test_a_practice_item_says_which_errors_were_expected(rate) -> None:
     text = "Good mourning, dear"
     expected = [
         {"start": [5, 5], "end": [11, 12], "severity": "major"},
@@ -330,22 +254,10 @@ def test_a_practice_item_says_which_errors_were_expected(site, open_page) -> Non
         {"severity": "minor", "special_mark": FAULT},
     ]
     guidance = {"steps": {"0": [0, 60]}, "spans": {"0": expected}, "explanation": "It mourns."}
-    own_campaign(
-        site.database,
-        "pangolin-practice",
-        [("Guten Morgen, mein Lieber", [text])],
-        protocol="esa",
-        item_kind="tutorial",
-        item_guidance=guidance,
-        settings=WITH_SPECIAL_MARK,
-    )
-    link, _ = site.rater_link("pangolin-practice", "learns")
-    page = open_page(link)
-    item_on(page, 1, 1)
+    fields = {"item_kind": "tutorial", "item_guidance": guidance, "settings": WITH_SPECIAL_MARK}
+    page = rate([("Guten Morgen, mein Lieber", [text])], protocol="esa", **fields).page
     click_on(page, "mourning", "mourning")
-    page.keyboard.press("2")
-    for key in ("End", "ArrowRight", "Space", "1"):  # over [missing] to the special mark
-        page.keyboard.press(key)
+    press_keys(page, "2 End ArrowRight Space 1")  # over [missing] to the special mark
     press_at(page, 0, 90, steps=101)
     save(page)
     expect(page.get_by_role("heading", name="Not quite as expected")).to_have_count(1)

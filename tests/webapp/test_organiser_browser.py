@@ -27,12 +27,6 @@ from creamtea.store.tables import Campaign, Rater, StepRow, StudyRow, StudyStep
 pytestmark = pytest.mark.browser
 
 
-def _address(site, campaign: str, view: str) -> str:
-    """An organiser's link to a page of the campaign."""
-    (campaign_id,) = all_of(site.database, select(Campaign.id).where(Campaign.name == campaign))
-    return site.new_link("organiser").replace("/enter#", f"/enter?campaign={campaign_id}&view={view}#")
-
-
 def test_a_draft_is_tried_launched_and_rated(site, open_page) -> None:
     """By double clicks, too: Streamlit begins with the second press before it has ended the first."""
     made = draft_campaign(site.database, "ibis", CampaignRequest(**QUAGGA, settings=PLAIN))
@@ -82,22 +76,9 @@ def test_a_draft_is_tried_launched_and_rated(site, open_page) -> None:
     expect(page.get_by_text(f"1 of {made.wanted} item ratings")).to_be_visible()
 
 
-def test_a_press_that_leaves_a_field_is_not_lost(site, open_page) -> None:
-    """What the last press said stays above the button: it does not move from under the next one."""
-    own_campaign(site.database, "okapi-decided", [("source", ["output"])])
-    rater_id = raters.add(site.database, "okapi-decided", "test")
-    page = open_page(_address(site, "okapi-decided", f"raters&rater={rater_id}"))
-    press(page.get_by_role("button", name="Exclude"))
-    decide = page.get_by_role("button", name="Exclude this rater")
-    press(decide)
-    expect(page.locator(".notice.error")).to_be_visible()  # the reason is missing
-    at_rest(page)
-    page.get_by_label("Reason").fill("no answers")
-    decide.click(delay=1500)  # a slow press, which leaves the field at its beginning
-    expect(page.get_by_role("button", name="Include again")).to_be_visible()
-
-
-def test_a_draft_is_made_with_a_file_that_is_uploaded(site, open_page, tmp_path: Path) -> None:
+def test_a_file_is_uploaded_and_a_press_that_leaves_a_field_is_not_lost(
+    site, open_page, tmp_path: Path
+) -> None:
     taxonomy = tmp_path / "own.yaml"
     taxonomy.write_text("severities: [{name: critical, weight: 9}]\ncategories: [{name: Style}]\n")
     page = open_page(site.new_link("organiser").replace("/enter#", "/enter?campaigns=new#"))
@@ -111,6 +92,19 @@ def test_a_draft_is_made_with_a_file_that_is_uploaded(site, open_page, tmp_path:
     expect(page.get_by_role("heading", name="okapi-uploaded")).to_be_visible()
     made = one_of(site.database, select(Campaign).where(Campaign.name == "okapi-uploaded"))
     assert [level["name"] for level in made.settings["taxonomy"]["severities"]] == ["critical"]
+
+    number = own_campaign(site.database, "okapi-decided", [("source", ["output"])])
+    rater_id = raters.add(site.database, "okapi-decided", "test")
+    page.goto(f"{site.url}/?campaign={number}&view=raters&rater={rater_id}")
+    press(page.get_by_role("button", name="Exclude"))
+    decide = page.get_by_role("button", name="Exclude this rater")
+    press(decide)
+    # what the last press said stays above the button: it does not move from under the next one
+    expect(page.locator(".notice.error")).to_be_visible()  # the reason is missing
+    at_rest(page)
+    page.get_by_label("Reason").fill("no answers")
+    decide.click(delay=1500)  # a slow press, which leaves the field at its beginning
+    expect(page.get_by_role("button", name="Include again")).to_be_visible()
 
 
 # ---------------------------------------------------------------- a study that runs

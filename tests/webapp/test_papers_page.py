@@ -1,9 +1,7 @@
 """The list of the papers, and the page of each table and figure, by AppTest."""
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from organiser_app import READER, visits
@@ -16,7 +14,7 @@ from creamtea.report.html import part
 from creamtea.report.model import Cell, Delta, Row, Table
 from creamtea.report.papers.build import build_exhibit
 from creamtea.report.papers.ours import Reports
-from creamtea.store.database import Database, open_database
+from creamtea.store.database import Database
 from creamtea_webapp.pages import papers as papers_page
 
 ALL = [(name, exhibit) for name in papers() for exhibit in exhibits(name)]
@@ -25,13 +23,9 @@ Shown = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def store(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    path = tmp_path_factory.mktemp("papers") / "creamtea.db"
-    shutil.copyfile(sqlite_template, path)
-    database = open_database(f"sqlite:///{path}")
-    fill(database, *OURS)
-    yield database
-    database.close()
+def store(module_database: Database) -> Database:
+    fill(module_database, *OURS)
+    return module_database
 
 
 @pytest.fixture

@@ -12,28 +12,25 @@ from rating_board import (
     SECRET_NAMES,
     SYSTEMS,
     Wire,
-    draft_is,
     draft_on,
     item_on,
     own_campaign,
     press_all,
     press_at,
+    press_keys,
     save,
-    shown_source,
     shown_texts,
-    stored,
     wait_for_scores,
 )
 from ready_campaigns import launched_campaign
-from sqlalchemy import select
 from watched import new_context
 
 from creamtea.human import rating as assignment
-from creamtea.store.tables import Assignment
 
 pytestmark = pytest.mark.browser
 
 FIVE = [(f"source {number}", [f"{text} {number}" for text in FOUR]) for number in range(5)]
+FIRST, SECOND = "source 0", "source 1"
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +68,18 @@ def test_nothing_that_comes_or_goes_names_a_system(site, open_page) -> None:
     assert [name for name in SECRET_NAMES if name.encode() in traffic.lower()] == []
 
 
-def test_a_double_click_stores_one_rating(site, open_page) -> None:
-    own_campaign(site.database, "pangolin-double", FIVE)
-    link, rater_id = site.rater_link("pangolin-double", "quick")
-    page = open_page(link)
-    item_on(page, 1, 5)
+def test_what_is_sent_twice_is_stored_once(site, rate) -> None:
+    rater = rate(FIVE)
+    page = rater.page
+    # Streamlit fades what it draws anew, and with it the board's word that the server does not answer
+    page.add_style_tag(content='[data-stale="true"] { opacity: 0.33; }')  # one class there
+    board = page.locator('[class*="st-key-board-"]')
+    board.evaluate("element => { element.dataset.stale = 'true'; }")
+    assert board.evaluate("element => getComputedStyle(element).opacity") == "1"
+    board.evaluate("element => { delete element.dataset.stale; }")
+
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
-    source, texts, steps = shown_source(page), shown_texts(page), [0, 12, 7, 25]
+    texts, steps = shown_texts(page), [0, 12, 7, 25]
     press_all(page, steps)
     # both clicks in one task, quicker than any hand
     page.evaluate(
@@ -88,104 +90,78 @@ def test_a_double_click_stores_one_rating(site, open_page) -> None:
         }"""
     )
     item_on(page, 2, 5)
-    assert stored(site.database, rater_id, source) == dict(zip(texts, steps, strict=True))
+    assert rater.stored(FIRST) == dict(zip(texts, steps, strict=True))
+
+    # a second tab that saves other values is told
+    texts, other = shown_texts(page), rater.second_tab(site.url)
+    item_on(other, 2, 5)
+    press_all(other, [20] * 4)
+    rater.draft_is({"answers": [20] * 4}, other)
+    press_all(page, [5] * 4)
+    save(page)
+    item_on(page, 3, 5)
+    save(other)
+    expect(other.get_by_text("already saved in another tab with other values")).to_have_count(1)
+    item_on(other, 3, 5)
+    assert rater.stored(SECOND) == dict(zip(texts, [5] * 4, strict=True))
 
 
-def test_reload_second_tab_and_restart_lose_nothing(site, open_page) -> None:
-    own_campaign(site.database, "pangolin-storm", FIVE)
-    link, rater_id = site.rater_link("pangolin-storm", "storm")
-    page = open_page(link)
-    item_on(page, 1, 5)
-    source, texts = shown_source(page), shown_texts(page)
+def test_reload_second_tab_and_restart_lose_nothing(site, rate) -> None:
+    rater = rate(FIVE)
+    page = rater.page
+    texts = shown_texts(page)
     press_at(page, 1, 9)
-    page.keyboard.press("n")
-    page.keyboard.type("hm")
-    draft_is(site.database, rater_id, page, {"answers": [None, 9, None, None], "comment": "hm"})
+    press_keys(page, "n h m")
+    rater.draft_is({"answers": [None, 9, None, None], "comment": "hm"})
 
     page.reload()
     item_on(page, 1, 5)
-    assert (shown_source(page), shown_texts(page)) == (source, texts)
+    assert shown_texts(page) == texts
     wait_for_scores(page, ["–", "2.8", "–", "–"])
     expect(page.get_by_label("Comment")).to_have_value("hm")
 
-    other = page.context.new_page()
-    other.goto(site.url)
+    other = rater.second_tab(site.url)
     item_on(other, 1, 5)
     wait_for_scores(other, ["–", "2.8", "–", "–"])
     press_at(page, 0, 20)
-    draft_is(site.database, rater_id, page, {"answers": [20, 9, None, None], "comment": "hm"})
+    rater.draft_is({"answers": [20, 9, None, None], "comment": "hm"})
 
     site.pause()
     press_at(page, 2, 5)
     draft_on(page, "sent")  # and nobody hears it
     site.stop()
     site.start_again()
-    draft_is(site.database, rater_id, page, {"answers": [20, 9, 5, None], "comment": "hm"})
+    rater.draft_is({"answers": [20, 9, 5, None], "comment": "hm"})
     wait_for_scores(page, ["5.0", "2.8", "2.0", "–"])
     other.reload()
     wait_for_scores(other, ["5.0", "2.8", "2.0", "–"])
     press_at(page, 3, 0)
     save(page)
     item_on(page, 2, 5)
-    assert stored(site.database, rater_id, source) == dict(zip(texts, [20, 9, 5, 0], strict=True))
+    assert rater.stored(FIRST) == dict(zip(texts, [20, 9, 5, 0], strict=True))
 
     # the other tab still shows the saved item: what it sends now changes nothing, and it comes along
     press_at(other, 0, 3)
     expect(other.get_by_text("this item is already saved")).to_have_count(1)
     item_on(other, 2, 5)
-    assert stored(site.database, rater_id, source) == dict(zip(texts, [20, 9, 5, 0], strict=True))
+    assert rater.stored(FIRST) == dict(zip(texts, [20, 9, 5, 0], strict=True))
 
 
-def test_the_board_does_not_fade_while_the_server_is_slow(site, open_page) -> None:
-    """Streamlit fades what it draws anew, and with it the board's word that the server does not answer."""
-    own_campaign(site.database, "pangolin-slow", FIVE)
-    page = open_page(site.rater_link("pangolin-slow", "slow")[0])
-    item_on(page, 1, 5)
-    page.add_style_tag(content='[data-stale="true"] { opacity: 0.33; }')  # one class there
-    board = page.locator('[class*="st-key-board-"]')
-    fade = "element => { element.dataset.stale = 'true'; return getComputedStyle(element).opacity; }"
-    assert board.evaluate(fade) == "1"
-
-
-def test_a_second_tab_that_saves_other_values_is_told(site, open_page) -> None:
-    own_campaign(site.database, "pangolin-tabs", FIVE)
-    link, rater_id = site.rater_link("pangolin-tabs", "twice")
-    page = open_page(link)
-    item_on(page, 1, 5)
-    source, texts = shown_source(page), shown_texts(page)
-    other = page.context.new_page()
-    other.goto(site.url)
-    item_on(other, 1, 5)
-    press_all(other, [20] * 4)
-    draft_is(site.database, rater_id, other, {"answers": [20] * 4})
-    press_all(page, [5] * 4)
-    save(page)
-    item_on(page, 2, 5)
-    save(other)
-    expect(other.get_by_text("already saved in another tab with other values")).to_have_count(1)
-    item_on(other, 2, 5)
-    assert stored(site.database, rater_id, source) == dict(zip(texts, [5] * 4, strict=True))
-
-
-def test_a_refused_save_is_told_and_the_next_item_comes(site, open_page) -> None:
-    own_campaign(site.database, "pangolin-late", FIVE[:2], ratings_per_item=1)
-    link, late = site.rater_link("pangolin-late", "late")
-    page = open_page(link)
-    item_on(page, 1)
-    source = shown_source(page)
+def test_a_refused_save_is_told_and_the_next_item_comes(site, rate) -> None:
+    rater = rate(FIVE[:2], ratings_per_item=1)
+    page = rater.page
     press_all(page, [8] * 4)
-    draft_is(site.database, late, page, {"answers": [8] * 4})
+    rater.draft_is({"answers": [8] * 4})
     with site.database.transaction() as session:  # the lease runs out, and somebody else is quicker
-        (mine,) = session.scalars(select(Assignment).where(Assignment.rater_id == late))
+        (mine,) = map(session.merge, rater.assignments())
         mine.lease_until = mine.created_at
-    _, quick = site.rater_link("pangolin-late", "quick")
-    work = assignment.next_item(site.database, quick)
-    assert work.source == source
+    _, quick = site.rater_link(rater.campaign, "quick")
+    assert assignment.next_item(site.database, quick).source == FIRST
     save(page)
     expect(page.get_by_text("this item was given to someone else")).to_have_count(1)
     item_on(page, 1)
-    assert shown_source(page) != source
-    assert stored(site.database, late, source) == {}
+    expect(page.locator(".board .source > .text")).to_have_text(SECOND)
+    assert rater.given() == []
 
 
 def test_a_link_elsewhere_than_on_loopback_waits_for_the_button(site, chromium) -> None:

@@ -2,7 +2,6 @@
 
 import http.client
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,7 +18,7 @@ from creamtea.access.sessions import Identity
 from creamtea.human import rating
 from creamtea.human.making import campaigns
 from creamtea.human.rating import raters
-from creamtea.store.database import Database, open_database
+from creamtea.store.database import Database
 from creamtea.store.tables import Base
 from creamtea_webapp import session
 
@@ -93,11 +92,9 @@ def test_without_a_session_the_app_shows_a_refusal_only(
 
 
 @pytest.fixture(scope="module")
-def prepared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def prepared(module_database: Database) -> Database:
     """Campaign 1 is launched; its second rater has skipped an item. Campaign 2 is a draft."""
-    path = tmp_path_factory.mktemp("rights") / "creamtea.db"
-    path.write_bytes(sqlite_template.read_bytes())
-    database = open_database(f"sqlite:///{path}")
+    database = module_database
     fill_study(database, lines(8))
     launched_campaign(database, "first", **QUAGGA)
     raters.add(database, "first", "test", pseudonym="anna", name="Anna Example")
@@ -106,8 +103,7 @@ def prepared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) ->
     work = rating.next_item(database, skips)
     rating.skip(database, skips, work.assignment_id, "too long")
     draft_campaign(database, "second", campaigns.CampaignRequest(**QUAGGA))
-    yield database
-    database.close()
+    return database
 
 
 def everything(database: Database) -> dict[str, list[Any]]:
