@@ -80,27 +80,20 @@ def received(opened: socket.socket) -> bytes:
     return parts
 
 
-def test_requests_that_do_not_go_on_are_ended(port: int) -> None:
-    sockets = []
-    with ExitStack() as begun:
-        for begin in (b"", b"POST / HT", HEADERS[:-2] + b"X: ", HEADERS % 9 + b"ab"):
-            opened = begun.enter_context(open_socket(port, begin))
-            sockets.append(opened)
-        assert [received(opened) for opened in sockets] == [b""] * 4
-
-
-def test_a_long_body_may_take_longer_as_long_as_it_goes_on(port: int) -> None:
+def test_only_requests_that_do_not_go_on_are_ended(port: int) -> None:
     parts = 6
-    with open_socket(port, HEADERS % parts) as opened:
-        for _ in range(parts):  # 1.2 times as long as one part may take
-            threading.Event().wait(PATIENCE / 5)
-            opened.sendall(b"a")
-        assert received(opened).endswith(b"6")
-
-
-def test_a_page_outlasts_the_time_for_a_request(port: int) -> None:
-    with connect(f"ws://127.0.0.1:{port}/") as page:
-        threading.Event().wait(1.5 * PATIENCE)
+    with ExitStack() as begun:
+        page = begun.enter_context(
+            connect(f"ws://127.0.0.1:{port}/")
+        )  # which outlasts the time for a request
+        beginnings = (b"", HEADERS[:-2] + b"X: ", HEADERS % 9 + b"ab")
+        stopped = [begun.enter_context(open_socket(port, begin)) for begin in beginnings]
+        with open_socket(port, HEADERS % parts) as goes_on:
+            for _ in range(parts):  # 1.2 times as long as one part may take
+                threading.Event().wait(PATIENCE / 5)
+                goes_on.sendall(b"a")
+            assert received(goes_on).endswith(b"6")
+        assert [received(opened) for opened in stopped] == [b""] * 3
         page.send(b"still here")
         assert page.recv(ANSWER) == b"still here"
 

@@ -3,7 +3,6 @@
 import ast
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from filled_study import QUAGGA
@@ -68,24 +67,21 @@ def test_of_raters(visit: Visit, database: Database) -> None:
     assert "many-raters" in place_of_error(app, "one of the two")
 
 
-@pytest.mark.parametrize(
-    ("widget", "key", "value", "words"),
-    [
-        ("text_input", "name", "", "Enter a campaign name"),
-        ("text_input", "name", "tasting", "already exists"),
-        ("text_area", "raters.questions", "ask | one", "line 1"),
-        ("text_input", "raters.completion_url", "nowhere", "not an address"),
-        ("number_input", "controls.bad_references", 1.5, "found 1.5"),  # from 1 on it is a number of items
-        ("file_uploader", "documents", [("d.tsv", b"a\tb\tc\n", "text/plain")], "d.tsv, line 1: found"),
-    ],
-)
-def test_of_a_draft(visit: Visit, widget: str, key: str, value: Any, words: str) -> None:
+def test_of_a_draft(visit: Visit) -> None:
     app = visit(campaigns="new")
-    app.text_input(key="campaign-name").set_value("other")
-    getattr(app, widget)(key=f"campaign-{key}").set_value(value)
-    app = pressed(app, "make")
-    assert place_of_error(app, words) == f"campaign-{key}"
-    assert sum("<" in one and words in one for one in order(app)) == 2  # and above the button
+    for widget, key, value, words, right in (
+        ("text_input", "name", "", "Enter a campaign name", "other"),
+        ("text_input", "name", "tasting", "already exists", "other"),
+        ("text_area", "raters.questions", "ask | one", "line 1", ""),
+        ("text_input", "raters.completion_url", "nowhere", "not an address", ""),
+        ("number_input", "controls.bad_references", 1.5, "found 1.5", 0),  # from 1 on it is a number of items
+        ("file_uploader", "documents", [("d.tsv", b"a\tb\tc\n", "text/plain")], "d.tsv, line 1: found", []),
+    ):
+        getattr(app, widget)(key=f"campaign-{key}").set_value(value)
+        app = pressed(app, "make")
+        assert place_of_error(app, words) == f"campaign-{key}"
+        assert sum("<" in one and words in one for one in order(app)) == 2  # and above the button
+        getattr(app, widget)(key=f"campaign-{key}").set_value(right)
 
 
 def test_names_that_look_like_options_stay_as_they_are(visit: Visit, database: Database) -> None:

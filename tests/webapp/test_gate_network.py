@@ -1,4 +1,4 @@
-"""Proxies, HTTPS, floods of wrong links, the number of open pages, signing out, and the page asked for."""
+"""Proxies, HTTPS, floods of wrong links, open pages, signing out, the page asked for, and metrics."""
 
 import json
 import re
@@ -15,6 +15,7 @@ from starlette.websockets import WebSocket
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from creamtea.access import sessions
+from creamtea.access.sessions import Identity
 from creamtea.errors import InputError
 from creamtea.settings import Serving
 from creamtea.store.database import Database
@@ -232,3 +233,30 @@ def test_settings_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CREAMTEA_TRUSTED_PROXIES", "10.0.0.5, 172.16.0.0/12")
     monkeypatch.setenv("CREAMTEA_MAX_CONNECTIONS", "40")
     assert Serving.load() == Serving(("10.0.0.5", "172.16.0.0/12"), 40)
+
+
+# ---------------------------------------------------------------- figures for Prometheus
+
+
+TOKEN = "a-token-of-its-own"
+
+
+def metrics(with_token: bool) -> TestClient:
+    own = [routes.metrics_route(TOKEN)] if with_token else []
+    inner = Route("/{path:path}", lambda request: PlainTextResponse("inside"))
+    return TestClient(Starlette(routes=[*own, inner], middleware=[Middleware(Gate, metrics=with_token)]))
+
+
+def test_the_token_opens_metrics_and_nothing_else() -> None:
+    with_token = {"Authorization": f"Bearer {TOKEN}"}
+    assert metrics(True).get("/metrics").status_code == 401
+    assert "creamtea_controller_lease" in metrics(True).get("/metrics", headers=with_token).text
+    for path in ("/", "/_stcore/metrics"):
+        assert metrics(True).get(path, headers=with_token).status_code == 401
+    assert metrics(False).get("/metrics", headers=with_token).status_code == 401
+
+
+@pytest.mark.parametrize("role, status", [("organiser", 200), ("reader", 401), ("rater", 401)])
+def test_streamlits_metrics_are_for_organisers(role: str, status: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sessions, "identify", lambda database, cookie: Identity(7, role))
+    assert metrics(True).get("/_stcore/metrics").status_code == status

@@ -3,17 +3,16 @@
 import html
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from filled_study import HOSTILE, SPEC, fill_study, lines
+from filled_study import HOSTILE, QUAGGA, SPEC, fill_study, lines
 from found_errors import MINOR, add_scores
 from markupsafe import escape
 from media_files import png
 from organiser_app import Visit, actions, campaign_row, place_of_error, press, ran, rated_campaign, shown
 from ready_campaigns import draft_campaign
-from small_campaigns import add_rater, make_campaign
+from small_campaigns import add_rater, make_campaign, rate, work_for
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 from table_rows import all_of
@@ -105,62 +104,34 @@ def test_a_mistake_in_the_form_is_told_in_its_own_words_and_makes_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("protocol", "select", "fields"),
-    [
-        ("da-sqm", "stratified", {"campaign-sample.items": 5}),
-        ("preference", "differing", {}),
-        ("contrastive-da", "disagreement", {"campaign-sample.items": 6}),
-    ],
-)
-def test_the_form_makes_every_kind_of_campaign(
-    ready: Database, visit: Visit, protocol: str, select: str, fields: dict[str, int]
-) -> None:
+def test_fields_of_a_protocol_and_of_a_sample(ready: Database, visit: Visit) -> None:
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("kind")
-    app.selectbox(key="campaign-protocol.kind").set_value(protocol).run()
-    app.selectbox(key=f"campaign-sample.kind-{protocol}").set_value(select).run()
-    for key, value in fields.items():
-        app.number_input(key=key).set_value(value)
-    if select == "disagreement":
-        app.multiselect(key="campaign-sample.metrics-quagga").set_value(["bleu"])
-    if protocol == "preference":
-        app.selectbox(key="campaign-protocol.pairs").set_value("baseline")
-        app.multiselect(key="campaign-sample.differ_between-quagga").set_value(["tapir-greedy", "tapir-nvs"])
+    app.selectbox(key="campaign-protocol.kind").set_value("preference").run()
+    app.selectbox(key="campaign-sample.kind-preference").set_value("differing").run()
+    app.selectbox(key="campaign-protocol.pairs").set_value("baseline")
+    app.multiselect(key="campaign-sample.differ_between-quagga").set_value(["tapir-greedy", "tapir-nvs"])
     press(app, "make")
     assert "The draft has" in shown(app)
     row = campaign_row(ready, "kind")
-    assert (row.protocol, row.settings["select"]) == (protocol, select)
-    if protocol == "preference":
-        assert row.settings["pairs"] == "baseline"
-        assert row.settings["differ_between"] == ["tapir-greedy", "tapir-nvs"]
-
-
-def _draft(database: Database, **request: Any) -> campaigns.CampaignSummary:
-    """The campaign "first" of two systems, not open yet; ``request``: further fields of its request."""
-    asked = campaigns.CampaignRequest(
-        study="quagga", test_set="narwhal", systems=["tapir-nvs", "tapir-greedy"], **request
+    assert (row.protocol, row.settings["select"], row.settings["pairs"]) == (
+        "preference",
+        "differing",
+        "baseline",
     )
-    return draft_campaign(database, "first", asked)
+    assert row.settings["differ_between"] == ["tapir-greedy", "tapir-nvs"]
 
 
-def test_a_draft_is_made_anew_with_what_it_had(ready: Database, visit: Visit) -> None:
+def test_a_draft_is_made_anew_with_what_it_had_and_does_not_lose_its_documents(
+    ready: Database, visit: Visit
+) -> None:
     settings = CampaignSettings(items=8, bad_references=3, consent="I agree.", delta=0.4)
-    made = _draft(ready, settings=settings, ratings_per_item=3, seed=9, instructions="Read.")
-    app = visit(campaigns="new", from_=made.id)
-    app.number_input(key="campaign-sample.items").set_value(9)
-    press(app, "make")
-    row = campaign_row(ready, "first")
-    assert row.id == made.id
-    assert row.settings["items"] == 9
-    assert (row.systems, row.ratings_per_item, row.seed) == (["tapir-nvs", "tapir-greedy"], 3, 9)
-    found = (row.settings["bad_references"], row.settings["consent"], row.settings["delta"])
-    assert found == (3, "I agree.", 0.4)
-
-
-def test_a_draft_does_not_lose_its_documents(ready: Database, visit: Visit) -> None:
-    chapters = Documents(tuple(f"d{segment // 4}" for segment in range(40)))
-    made = _draft(ready, settings=CampaignSettings(items=8), documents=chapters)
+    request = CampaignRequest(
+        **QUAGGA | {"systems": ["tapir-nvs", "tapir-greedy"]},
+        **{"settings": settings, "ratings_per_item": 3, "seed": 9, "instructions": "Read."},
+        documents=Documents(tuple(f"d{segment // 4}" for segment in range(40))),
+    )
+    made = draft_campaign(ready, "first", request)
     app = visit(campaigns="new", from_=made.id)
     app.number_input(key="campaign-sample.items").set_value(9)
     press(app, "make")
@@ -169,7 +140,11 @@ def test_a_draft_does_not_lose_its_documents(ready: Database, visit: Visit) -> N
     documents = "".join(f"e{segment // 4}\n" for segment in range(40)).encode()
     app.file_uploader(key="campaign-documents").set_value([("docs.txt", documents, "text/plain")])
     press(app, "make")
-    assert campaign_row(ready, "first").settings["items"] == 9
+    row = campaign_row(ready, "first")
+    assert (row.id, row.settings["items"]) == (made.id, 9)
+    assert (row.systems, row.ratings_per_item, row.seed) == (["tapir-nvs", "tapir-greedy"], 3, 9)
+    found = (row.settings["bad_references"], row.settings["consent"], row.settings["delta"])
+    assert found == (3, "I agree.", 0.4)
 
 
 def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(ready: Database, visit: Visit) -> None:
@@ -177,11 +152,7 @@ def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(ready: Dat
     fill_study(ready, HOSTILE + lines(36), SPEC | {"name": "quince", "metrics": metrics})
     settings = CampaignSettings(select="disagreement", items=8, metrics=["chrf++"])
     made = draft_campaign(
-        ready,
-        "first",
-        campaigns.CampaignRequest(
-            study="quince", test_set="narwhal", systems=["tapir-nvs", "tapir-greedy"], settings=settings
-        ),
+        ready, "first", CampaignRequest(**QUAGGA | {"study": "quince", "settings": settings})
     )
     app = visit(campaigns="new", from_=made.id)
     field = app.multiselect(key="campaign-sample.metrics-quince")
@@ -401,7 +372,11 @@ def test_errors_that_a_metric_has_found(ready: Database, visit: Visit, home: Pat
     assert visit(campaigns="new", from_=made.id).selectbox(key=field).value == "finder"
 
 
-# ---------------------------------------------------------------- instructions by domain
+# ---------------------------------------------------------------- what raters see
+
+
+def rater_of(campaign: int, rater: int) -> Identity:
+    return Identity(9, "rater", rater_id=rater, campaign_id=campaign)
 
 
 def test_raters_and_organisers_see_what_is_written_for_a_domain_above_the_items(
@@ -414,7 +389,24 @@ def test_raters_and_organisers_see_what_is_written_for_a_domain_above_the_items(
     for document in ("d1", "d2"):
         items = [{"document": document}]
         campaign = make_campaign(ready, items, name=document, protocol="da", bad_references=0, **settings)
-        rater = Identity(9, "rater", rater_id=add_rater(ready, "anna", document), campaign_id=campaign)
+        rater = rater_of(campaign, add_rater(ready, "anna", document))
         for page in (shown(visit(rater)), shown(visit(campaign=campaign, view="ahead", item=1))):
             assert ("As <em>friends</em> talk." in page) == (document == "d1")
             assert "<script>" not in page
+
+
+def test_who_has_rated_nothing_gets_no_completion_code(ready: Database, visit: Visit) -> None:
+    """The last item may come back while somebody else is on it."""
+    campaign = make_campaign(ready, 1, completion_code="C0DE")
+    first, second = (add_rater(ready, name) for name in ("anna", "ben"))
+    work = work_for(ready, first)
+    late = shown(visit(rater_of(campaign, second)))
+    assert "Nothing to rate at the moment" in late
+    assert "try again in two hours" in late
+    rate(ready, first, work)
+    assert "C0DE" in shown(visit(rater_of(campaign, first)))
+    late = shown(visit(rater_of(campaign, second)))
+    assert "Nothing is left to rate." in late
+    assert "C0DE" not in late
+    third = shown(visit(rater_of(campaign, add_rater(ready, "<i>carl</i>", consented=False))))
+    assert "<strong>&lt;i&gt;carl&lt;/i&gt;</strong>" in third  # who has to consent first

@@ -221,38 +221,29 @@ def test_pearmuts_download_is_imported_with_its_campaign(ready: Database, visit:
     assert [campaign.name for campaign in campaigns.summaries(ready)] == ["again"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "files", "told"),
-    [
-        ({"kind": "csv"}, WMT, "“Sources” is only for “Kind of file” appraise"),
+def test_files_that_do_not_fit_store_nothing(ready: Database, visit: Visit) -> None:
+    statistics = {
+        "file": [("x.csv", b"rater,segment,system,value\n")],
+        "rater_statistics": [("t.txt", b"[1]")],
+    }
+    for kind, files, told in (
+        ("csv", WMT, "“Sources” is only for “Kind of file” appraise"),
         (
-            {"kind": "appraise"},
+            "appraise",
             WMT | {"output_of": [("ONLINE-Z.txt", b"z\n")]},
-            "“Outputs” ONLINE-Z: the file has no such system",
+            "“Outputs” ONLINE-Z: the file has no such",
         ),
+        ("appraise", WMT | {"output_of": WMT["output_of"][:1] * 2}, "“Outputs”: two files for the system"),
         (
-            {"kind": "appraise"},
-            WMT | {"output_of": WMT["output_of"][:1] * 2},
-            "“Outputs”: two files for the system",
-        ),
-        (
-            {"kind": "appraise"},
+            "appraise",
             WMT | {"output_of": [("ONLINE-A.txt", b"a1\n")]},
-            "“Outputs” ONLINE-A: ONLINE-A.txt has 1 line, and “Documents” has 3",
+            "ONLINE-A.txt has 1 line, and “Documents” has 3",
         ),
-        (
-            {},
-            {"file": [("x.csv", b"rater,segment,system,value\n")], "rater_statistics": [("trk.txt", b"[1]")]},
-            "“Means and deviations of raters” is only for “Kind of file” appraise",
-        ),
-        ({}, {"file": [("x.zip", packed({"../campaign.json": "{}"}))]}, "is not a plain file"),
-        ({}, {"file": [("x.zip", b"PK nonsense")]}, "not a zip file"),
-    ],
-)
-def test_files_that_do_not_fit_store_nothing(
-    ready: Database, visit: Visit, kind: dict[str, str], files: Files, told: str
-) -> None:
-    assert told in shown(imported(visit, files, **kind))
+        ("", statistics, "“Means and deviations of raters” is only for “Kind of file” appraise"),
+        ("", {"file": [("x.zip", packed({"../campaign.json": "{}"}))]}, "is not a plain file"),
+        ("", {"file": [("x.zip", b"PK nonsense")]}, "not a zip file"),
+    ):
+        assert told in shown(imported(visit, files, **({"kind": kind} if kind else {})))
     assert campaigns.summaries(ready) == []
 
 

@@ -37,11 +37,14 @@ def visit(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 # ---------------------------------------------------------------- the list
 
 
-def test_an_empty_database_says_how_to_begin(visit: Any) -> None:
-    assert "creamtea run" in html(visit())
-
-
-def test_a_study_is_listed_once_with_its_runs(visit: Any, database: Database) -> None:
+def test_the_list_of_studies(
+    visit: Any, database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shown = html(visit())
+    assert "creamtea run" in shown  # how to begin
+    for way in ("?compare=", "?submit=new"):  # they would lead nowhere
+        assert way not in shown
+    monkeypatch.setenv("CREAMTEA_DATA", str(tmp_path))
     first, second = (fill_study(database, HOSTILE) for _ in range(2))
     shown = html(visit())
     assert shown.count(">quagga</a>") == 1
@@ -49,6 +52,9 @@ def test_a_study_is_listed_once_with_its_runs(visit: Any, database: Database) ->
         assert f'href="?study={number}"' in shown
     assert '<span title="tapir-greedy, tapir-lexicon' in shown
     assert re.search(r"[0-9.]+ BLEU \([a-z-]+\)", shown)
+    for way in ("?compare=", "?submit=new", "campaigns=all"):
+        assert way in shown
+    assert "campaigns=all" not in html(visit(READER))
 
 
 def test_failed_steps_are_not_done(visit: Any, database: Database) -> None:
@@ -63,19 +69,6 @@ def test_failed_steps_are_not_done(visit: Any, database: Database) -> None:
     assert wanted in html(visit())
 
 
-def test_ways_that_lead_nowhere_are_not_shown(
-    visit: Any, database: Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    shown = html(visit())
-    assert "?compare=" not in shown  # nothing to compare
-    assert "?submit=new" not in shown
-    monkeypatch.setenv("CREAMTEA_DATA", str(tmp_path))
-    fill_study(database, HOSTILE)
-    shown = html(visit())
-    assert "?compare=" in shown
-    assert "?submit=new" in shown
-
-
 def test_no_half_of_the_answer_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[tuple[list[str], int]] = []
     monkeypatch.setattr(
@@ -86,11 +79,6 @@ def test_no_half_of_the_answer_is_empty(monkeypatch: pytest.MonkeyPatch) -> None
     ranking, quality = Figure("ranking", "", {}, ()), Choice("quality", "", (), (), "none")
     blocks._blocks([Notes("sentences", ("a.",), lead=True), ranking, quality], "study-1/answer", 2)
     assert rows == [(["sentences", "ranking"], 2), (["quality"], 1)]
-
-
-def test_only_who_may_create_campaigns_sees_the_way_to_them(visit: Any) -> None:
-    assert "campaigns=all" in html(visit())
-    assert "campaigns=all" not in html(visit(READER))
 
 
 @pytest.mark.parametrize(
@@ -111,51 +99,31 @@ def test_why_there_is_no_report(database: Database, visit: Any, asked: int | str
 # ---------------------------------------------------------------- steps and logs
 
 
-def failed_step(database: Database) -> tuple[str, str]:
-    """Its place and its key."""
-    with database.session() as reading:
-        query = select(StudyStep.node, StepRow.key).join(StepRow, StepRow.key == StudyStep.step_key)
-        place, key = reading.execute(query.where(StepRow.state == "failed")).first() or ("", "")
-    return place, key
-
-
-def test_the_steps_are_listed_with_links(visit: Any, database: Database) -> None:
+def test_steps_and_their_logs_are_text_for_organisers(visit: Any, database: Database, tmp_path: Path) -> None:
     number = fill_study(database, HOSTILE)
-    place, _ = failed_step(database)
-    shown = html(visit(study=number, step=""))
-    assert f">{place}</a>" in shown
-    assert 'data-sort="' in shown  # how long it took
-    assert html(visit(study=number, step="no such step")) == html(visit(study=number, step=""))
-
-
-def test_a_log_is_text_and_the_reason_comes_first(visit: Any, database: Database, tmp_path: Path) -> None:
-    number = fill_study(database, HOSTILE)
-    place, key = failed_step(database)
     with database.transaction() as writing:
-        writing.get_one(StepRow, key).error = "no <b>jam</b>"
+        query = select(StudyStep.node, StepRow).join(StepRow, StepRow.key == StudyStep.step_key)
+        place, step = writing.execute(query.where(StepRow.state == "failed")).first()
+        step.error, key = "no <b>jam</b>", step.key
+    listed = html(visit(study=number, step=""))
+    assert f">{place}</a>" in listed
+    assert 'data-sort="' in listed  # how long it took
+    assert html(visit(study=number, step="no such step")) == listed
+    shown = html(visit(study=number, step=place))
+    assert "no log" in shown
+    assert "Events" not in shown
+
     lines = [f"line {line}" for line in range(LINES + 50)]
     log = "\n".join([*lines, "<script>alert(1)</script>"])
     write_log(ArtefactStore(tmp_path / "artefacts"), key, LogName(3, 0), log.encode())
     shown = html(visit(study=number, step=place))
-    assert shown.index("no &lt;b&gt;jam&lt;/b&gt;") < shown.index("line 249")
+    assert shown.index("no &lt;b&gt;jam&lt;/b&gt;") < shown.index("line 249")  # the reason comes first
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
     assert "<script>" not in shown
     assert "line 50\n" not in shown
     assert "51 earlier lines" in shown
-
-
-def test_a_step_without_a_log_or_events(visit: Any, database: Database) -> None:
-    number = fill_study(database, HOSTILE)
-    shown = html(visit(study=number, step=failed_step(database)[0]))
-    assert "no log" in shown
-    assert "Events" not in shown
-
-
-@pytest.mark.parametrize("role", ["reader", "rater"])
-def test_only_organisers_see_logs(visit: Any, database: Database, role: str) -> None:
-    number = fill_study(database, HOSTILE)
-    place, _ = failed_step(database)
-    assert place not in html(visit(Identity(7, role), study=number, step=place))
+    for role in ("reader", "rater"):
+        assert place not in html(visit(Identity(7, role), study=number, step=place))
 
 
 # ---------------------------------------------------------------- what organisers do
@@ -267,30 +235,18 @@ def test_a_test_set_under_two_names_is_compared_once(database: Database) -> None
     assert not [own for both in common.values() for own in both if own.test_set.endswith("-again")]
 
 
-def test_the_page_has_the_table_and_the_outputs(visit: Any, studies: list[int]) -> None:
-    page = compared(visit, *studies[:2])
+def test_what_is_compared_and_what_is_not(visit: Any, database: Database, studies: list[int]) -> None:
+    page = compared(visit, studies[0], *studies[:2])  # asked for twice
+    assert page.multiselect(key="compare-studies").value == studies[:2]
     assert "quokka: tapir-greedy" in page.multiselect[1].options
     assert "&lt;script&gt;document.title" in html(page)
     assert "no test set in common" in html(compared(visit, studies[0], studies[2]))
     assert "Choose at least two" in html(compared(visit, studies[0], 999))
-
-
-def test_a_reader_of_one_report_compares_nothing(visit: Any, studies: list[int]) -> None:
-    page = compared(visit, *studies[:2], who=Identity(1, "reader", study_id=studies[0]))
-    assert "Studies compared" not in html(page)
-
-
-def test_a_study_that_is_asked_for_twice_is_compared_once(visit: Any, studies: list[int]) -> None:
-    page = compared(visit, studies[0], studies[0], studies[1])
-    assert page.multiselect(key="compare-studies").value == studies[:2]
-
-
-def test_a_study_of_another_version_is_named_with_a_remedy(
-    visit: Any, database: Database, studies: list[int]
-) -> None:
+    of_one_report = Identity(1, "reader", study_id=studies[0])
+    assert "Studies compared" not in html(compared(visit, *studies[:2], who=of_one_report))
     with database.transaction() as writing:
         row = writing.get_one(StudyRow, studies[1])
-        row.spec = {**row.spec, "forgotten": 1}
+        row.spec = {**row.spec, "forgotten": 1}  # as of another version
     assert "run it again" in html(compared(visit, *studies[:2]))
 
 
