@@ -222,6 +222,17 @@ def test_files_are_compressed_and_kept_by_browsers(database: Database) -> None:
         assert people.get(path, headers=signed_in).status_code == 404
 
 
+def test_the_page_names_all_modules_that_draw_its_first_blocks(database: Database) -> None:
+    page = client().get("/", headers={"Cookie": cookie(database)}).text
+    named = re.findall(r'<link rel="modulepreload" crossorigin href="\./static/js/([^"]+)">', page)
+    assert {"Html", "BidiComponent"} <= {name.split(".")[0] for name in named}
+    assert len(named) == len({*named})
+    for name in named:
+        text = (middleware.STREAMLIT / "static" / "js" / name).read_text(encoding="utf-8")
+        for imported in re.findall(r'\b(?:from|import)"\./([^"]+)"', text):
+            assert imported in page, (name, imported)
+
+
 @pytest.mark.parametrize("name, value", [("TRUSTED_PROXIES", "proxy"), ("MAX_CONNECTIONS", "0")])
 def test_settings_that_are_none_are_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"CREAMTEA_{name}", value)

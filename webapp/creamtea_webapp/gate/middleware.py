@@ -95,8 +95,21 @@ def _compressed(path: str) -> tuple[bytes, str]:
     file = _streamlit_files()[path]
     if path == "/":
         page = file.read_text(encoding="utf-8").replace("<head>", f"<head>{FIRST}", 1)
-        return _gzip(page.encode()), TYPES[".html"]
+        return _gzip(page.replace("</head>", f"{_early(page)}</head>", 1).encode()), TYPES[".html"]
     return _gzip(file.read_bytes()), TYPES[file.suffix]
+
+
+def _early(page: str) -> str:
+    """Return links by which a browser fetches, while Streamlit starts, what draws the first blocks.
+
+    Streamlit's page does not name these modules: it asks for them once the blocks have come.
+    """
+    folder = STREAMLIT / "static" / "js"
+    found = [path.name for name in ("Html", "BidiComponent") for path in folder.glob(f"{name}.*.js")]
+    for module in found:  # which grows by what the modules import
+        imported = re.findall(r'"\./([^"]+\.js)"', (folder / module).read_text(encoding="utf-8"))
+        found += [name for name in dict.fromkeys(imported) if name not in found and name not in page]
+    return "".join(f'<link rel="modulepreload" crossorigin href="./static/js/{name}">' for name in found)
 
 
 def _gzip(content: bytes) -> bytes:
