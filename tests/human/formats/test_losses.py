@@ -23,7 +23,11 @@ def test_each_part_that_a_format_cannot_hold_is_counted(kind: str) -> None:
     items = everything().items
     third = dataclasses.replace(items[0], position=99, kind="third-rating", original=0)
     disputed = dataclasses.replace(everything(), items=(*items, third))
-    said = {part.what for content in (disputed, da_sqm) for part in not_held(content, kind)}
+    (answer, *_) = everything().answers
+    further = [dataclasses.replace(score, payload={"scales": {"Style": 1}}) for score in answer.scores]
+    answer = dataclasses.replace(answer, scores=tuple(further))
+    scaled = dataclasses.replace(everything(), protocol="da", answers=(answer,))
+    said = {part.what for content in (disputed, da_sqm, scaled) for part in not_held(content, kind)}
     assert said == {part.what for part in PARTS if kind in part.without}
 
 

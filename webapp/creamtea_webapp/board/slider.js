@@ -1,13 +1,14 @@
 // A scale under each output. An answer is a whole step of the protocol's scale, whose labels come with the
-// data; null is "no score yet", and nothing is set beforehand.
+// data; null is "no score yet", and nothing is set beforehand. If the campaign asks for further scales, each
+// output has a slider for each of them, too, and an answer is {score, scales: {name: step}}.
 
 const SLACK = 8; // px that a finger moves before it drags or scrolls
 const SCROLLING = ["ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"];
 const TYPED_TOGETHER = 1500; // ms between the characters of one typed value
 
 class Slider {
-  // `scale` is {labels, marks, points, page}; `set(step)` is told what the rater chose.
-  constructor(template, scale, letter, set) {
+  // `scale` is {labels, marks, points, page}; `set(step)` is told what the rater chose. A name is shown.
+  constructor(template, scale, letter, set, name = "") {
     this.element = template.cloneNode(true);
     const find = (selector) => this.element.querySelector(selector);
     this.scale = scale;
@@ -17,7 +18,9 @@ class Slider {
     this.typed = "";
     this.track = find(".track");
     this.value = find(".value");
-    this.track.setAttribute("aria-label", `Score of translation ${letter}`);
+    this.track.setAttribute("aria-label", `${name || "Score"} of translation ${letter}`);
+    find(".name").textContent = name;
+    this.element.classList.toggle("named", name !== "");
     this.track.setAttribute("aria-valuemin", scale.labels[0]);
     this.track.setAttribute("aria-valuemax", scale.labels[this.last]);
     const between = this.last <= 30 ? scale.labels.keys() : scale.marks; // 101 would be a grey line
@@ -151,27 +154,70 @@ class Slider {
 WIDGETS.slider = class Sliders extends Widget {
   constructor(board) {
     super(board);
-    const { scale } = board.data;
+    const { scale, scales = [] } = board.data;
     const template = board.find("template.slider").content.firstElementChild;
     this.labels = scale.labels;
+    this.scales = scales;
+    const names = scales.length > 0 ? ["Overall", ...scales] : [""];
     this.sliders = board.items.map((_, i) => {
-      const made = new Slider(template, scale, board.letter(i), (step) => board.answer(i, step));
-      made.track.setAttribute("aria-describedby", board.texts[i].id);
-      this.add(i, made.element);
+      const made = names.map((name, n) => {
+        const points = n === 0 ? scale.points : []; // their meanings are those of the score
+        const set = (step) => board.answer(i, this.withStep(board.answers[i], n, step));
+        const slider = new Slider(template, { ...scale, points }, board.letter(i), set, name);
+        slider.track.setAttribute("aria-describedby", board.texts[i].id);
+        return slider;
+      });
+      for (const slider of [...made].reverse()) this.add(i, slider.element);
       return made;
     });
   }
 
+  // The answer with another step on scale n, of which 0 is the score.
+  withStep(answer, n, step) {
+    if (this.scales.length === 0) return step;
+    const { scales = {}, ...score } = answer ?? {};
+    return n === 0
+      ? { scales, score: step }
+      : { ...score, scales: { ...scales, [this.scales[n - 1]]: step } };
+  }
+
+  // The steps of an answer, the score first; null where none is given.
+  steps(answer) {
+    if (this.scales.length === 0) return [answer];
+    return [answer?.score ?? null, ...this.scales.map((name) => answer?.scales?.[name] ?? null)];
+  }
+
   show(answers, frozen) {
-    this.sliders.forEach((slider, i) => slider.show(answers[i], frozen));
+    this.sliders.forEach((sliders, i) => {
+      const steps = this.steps(answers[i]);
+      sliders.forEach((slider, n) => slider.show(steps[n], frozen));
+    });
+  }
+
+  isComplete(answer) {
+    return !this.steps(answer).includes(null);
+  }
+
+  // The slider that has the focus, or else the score's.
+  at(i, target) {
+    return this.sliders[i].find(({ element }) => element.contains(target)) ?? this.sliders[i][0];
   }
 
   key(key, i, event) {
-    return this.sliders[i].keyFrom(event.composedPath()[0], key);
+    const [target] = event.composedPath();
+    return this.at(i, target).keyFrom(target, key);
+  }
+
+  // From a scale of a begun answer to the next one without a value.
+  enter(i) {
+    const open = this.sliders[i].find(({ step }) => step === null);
+    if (this.board.answers[i] === null || open === undefined) return false;
+    open.track.focus();
+    return true;
   }
 
   focus(i) {
-    this.sliders[i].track.focus();
+    this.sliders[i][0].track.focus();
   }
 
   holds(target) {
@@ -185,6 +231,7 @@ WIDGETS.slider = class Sliders extends Widget {
       ["← →", "one step down or up"],
       ["PgDn PgUp", help.page],
       ["Home End", "lowest, highest score"],
+      ...(this.scales.length > 0 ? [["Enter", "the next scale without a value"]] : []),
     ];
   }
 };

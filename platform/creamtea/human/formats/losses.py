@@ -148,6 +148,10 @@ def _without_ratings(content: Content, kinds: Collection[str]) -> int:
     return sum(person.pseudonym not in rated for person in content.raters)
 
 
+def _scales(content: Content) -> int:
+    return sum(len((each.score.payload or {}).get("scales", ())) for each in counted_scores(content))
+
+
 _timed = _answers(lambda answer: answer.active_ms is not None)
 
 
@@ -269,6 +273,7 @@ PARTS = (
          lambda content: _without_ratings(content, (*SYSTEM_KINDS, *WRITTEN_KINDS)), (PEARMUT,)),
     Part("wrong answers to attention checks that raters then gave anew",
          _answers(lambda answer: bool(answer.warned)), EVERY),
+    Part("values on further scales", _scales, EVERY),
     Part("scores of whole documents", _answers(
              lambda answer: sum(score.document_step is not None for score in answer.scores)), EVERY),
     Part("contexts", _items(lambda item: bool(item.context)), EVERY),

@@ -51,6 +51,12 @@ def _amount(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
         raise PydanticCustomError("amount", "a number of items, or a share below 1") from None
 
 
+def _distinct(names: list[str]) -> list[str]:
+    if len(set(names)) < len(names):
+        raise ValueError("has a name twice")
+    return names
+
+
 Text = Annotated[str, AfterValidator(check_text)]
 Line = Annotated[str, AfterValidator(str.strip), AfterValidator(check_text)]
 Written = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
@@ -185,6 +191,13 @@ class ProtocolSettings(Strict):
 
     # severities and categories of marked errors, and what they cost; none: the protocol's usual ones
     taxonomy: Annotated[Taxonomy | None, Setting("Taxonomy", asks="marks_errors", file="taxonomy")] = None
+    # [names] more scales with the values of the score, which raters answer beside it: Fluency, Style
+    scales: Annotated[
+        list[Annotated[Written, Field(max_length=40)]],
+        Field(max_length=4, exclude_if=lambda names: not names),
+        Setting("Further scales", asks="takes_scales", rare=True),
+        AfterValidator(_distinct),
+    ] = Field(default_factory=list)
     # every pair of systems, or each system with the baseline
     pairs: Annotated[Pairs, Setting("Pairs", asks="chooses_pairs", options=PAIR_TITLES)] = "all"
     # [sentences] of the source that are shown before the segment
@@ -376,6 +389,7 @@ class CampaignSettings(
         for key, message in self.conflicts(protocol, systems):
             raise wrong(key, message)
         baseline = self.baseline or next((name for name in systems if name == study_baseline), systems[0])
+        protocol = protocol.with_settings(self.model_dump(mode="json"))
         return self.model_copy(
             update={
                 "select": self.select or protocol.usual_selection,
@@ -460,6 +474,7 @@ class CampaignSettings(
 PROTOCOLS_LACK = {
     "marks_errors": "has no marked errors",
     "chooses_pairs": "shows no pairs",
+    "takes_scales": "takes no further scales",
     "scores_documents": "has no scale for whole documents",
 }
 

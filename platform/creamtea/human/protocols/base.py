@@ -137,6 +137,7 @@ class Protocol:
     # severity, nor WMT's ranking.
     relative: ClassVar[bool] = False
     scores_documents: ClassVar[bool] = False  # whether a whole document can be given a score on the scale
+    takes_scales: ClassVar[bool] = False  # whether the setting `scales` adds further ones beside the score
     mean_title: ClassVar[str] = "mean"  # of a system, in reports
     ratio_note: ClassVar[str]  # what to know of a ratio to the baseline, or why there is none
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from rapidfuzz.distance import Levenshtein
 
@@ -22,10 +23,67 @@ from creamtea.store.tables import Payload
 from creamtea.words import split_words
 
 MAX_TEXT = 10_000  # characters of a corrected output
+MINUTES_PER_SCALE = 0.1  # for each output, by rule of thumb
 WORSE, SAME, BETTER = range(3)  # steps of a preference
 
 
-class Da(Protocol):
+class OnScale(Protocol):
+    """What protocols share whose answer is a value of the scale.
+
+    `scales` names further ones with the same values, which a campaign may ask for beside the score. An answer
+    is then `{"score": step, "scales": {name: step}}`.
+    """
+
+    takes_scales = True
+    scales: tuple[str, ...] = ()
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Self:
+        bound = copy.copy(self)
+        bound.scales = tuple(settings.get("scales", ()))
+        return bound
+
+    def minutes(self, systems: int) -> float:
+        further = len(self.scales) * MINUTES_PER_SCALE
+        return super().minutes(systems) + min(systems, self.max_outputs) * further
+
+    def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
+        if not self.scales:
+            return super().read_answer(answer, output)
+        score, further = self._parts(answer)
+        missing = [name for name in self.scales if name not in further]
+        if score is None or missing:
+            raise ValueError(f"a value is missing: {', '.join(missing) or 'the score'}")
+        return ScoredAnswer(score, {"score": score, "scales": {name: further[name] for name in self.scales}})
+
+    def check_draft(self, answer: Any, output: str) -> None:
+        if self.scales:
+            self._parts(answer)
+        else:
+            super().check_draft(answer, output)
+
+    def _parts(self, answer: Any) -> tuple[int | None, dict[str, int]]:
+        """Read what is there of an answer: the score, and values of further scales by their names."""
+        if not isinstance(answer, dict) or not {*answer} <= {"score", "scales"}:
+            raise ValueError(f"an answer is an object with score and scales, not {str(answer)[:80]!r}")
+        further = answer.get("scales", {})
+        if not isinstance(further, dict) or not {*further} <= {*self.scales}:
+            raise ValueError(f"the scales are {', '.join(self.scales)}, not {str(further)[:80]!r}")
+        score = self.scale.check(answer["score"]) if "score" in answer else None
+        return score, {name: self.scale.check(step) for name, step in further.items()}
+
+    def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
+        return " · ".join(map(self._words, answers))
+
+    def _words(self, answer: ScoredAnswer) -> str:
+        further = (answer.payload or {}).get("scales", {})
+        named = ", ".join(f"{name} {self.scale.label(step)}" for name, step in further.items())
+        return self.scale.label(answer.step) + (f" ({named})" if named else "")
+
+    def page_data(self) -> dict[str, Any]:
+        return super().page_data() | {"scales": list(self.scales)}
+
+
+class Da(OnScale):
     """One output at a time, 0 to 100 (WMT 2017 to 2022)."""
 
     name = "da"
@@ -60,7 +118,7 @@ class DaSqm(Da):
     )
 
 
-class ContrastiveDa(Protocol):
+class ContrastiveDa(OnScale):
     """All outputs side by side, each from 1 to 6 by 0.2 (Domhan et al. 2022)."""
 
     name = "contrastive-da"

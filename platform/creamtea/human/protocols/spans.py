@@ -94,6 +94,7 @@ class MarksErrors(Protocol):
     """
 
     marks_errors = True
+    takes_scales = False
     widget = "spans"
     scored: ClassVar[bool] = False  # whether raters give a score beside the errors
     overlap: ClassVar[bool] = False  # whether one character can be in two errors

@@ -8,7 +8,7 @@ A few queries read a campaign whatever its size. Texts and payloads are read by 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import mul
 from typing import Any
@@ -432,6 +432,15 @@ def payloads(session: Session, ratings: Ratings) -> list[Payload | None]:
         )
     }
     return [known.get(number) for number in ratings.id.tolist()]
+
+
+def on_scale(ratings: Ratings, given: Sequence[Payload | None], name: str) -> Ratings:
+    """Return the ratings with the values of a further scale (`protocol.scales`) in the place of the scores.
+
+    `given`: what `payloads` returns of the ratings.
+    """
+    step = np.array([payload["scales"][name] for payload in given if payload is not None], dtype=np.int64)
+    return replace(ratings, step=step, value=_in_points(ratings.campaign.protocol.scale, step))
 
 
 def document_numbers(names: Sequence[str], segments: Sequence[int]) -> Integers:

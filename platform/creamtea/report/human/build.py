@@ -5,6 +5,7 @@ rows of the store -> `Ratings` (arrays) -> statistics -> tables of cells
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sqlalchemy.orm import Session
@@ -12,7 +13,14 @@ from sqlalchemy.orm import Session
 from creamtea.errors import InputError
 from creamtea.human.making.texts import campaigns_of
 from creamtea.human.protocols import find_protocol
-from creamtea.human.results.ratings import by_rater, load_ratings, payloads, repeated_scores, standings
+from creamtea.human.results.ratings import (
+    by_rater,
+    load_ratings,
+    on_scale,
+    payloads,
+    repeated_scores,
+    standings,
+)
 from creamtea.orders.submission import spec_of
 from creamtea.report import vega
 from creamtea.report.answer import campaign_answer
@@ -105,6 +113,7 @@ def campaign_report(
     order = [mean.system for mean in means]
     pairs.sort(key=lambda pair: order.index(pair.system))
     tables = _comparisons(whole, means, pairs, complete)
+    tables += _further_scales(session, whole, complete)
     texts: list[Texts] = []
     if complete:
         if ratings.submitted < ratings.wanted and not whole.is_adaptive:
@@ -176,6 +185,19 @@ def _verdicts(whole: RatedCampaign) -> str:
         f"t-tests against ±{whole.shown_delta()}. A test that allows for raters as well as items must agree; "
         "with one rater it never does."
     )
+
+
+def _further_scales(session: Session, whole: RatedCampaign, complete: bool) -> Iterator[Table]:
+    """Yield the means and the comparisons with the baseline on each further scale, as of the scores."""
+    names, baseline = whole.ratings.campaign.settings.scales, whole.systems[whole.baseline]
+    given = payloads(session, whole.ratings) if names else []
+    for number, name in enumerate(names, 1):
+        ratings = on_scale(whole.ratings, given, name)
+        part = replace(whole, ratings=ratings, matrix=ratings.matrix())
+        yield verdicts.means_table(part, verdicts.system_means(part), f"scale_{number}_means", name, "")
+        pairs = verdicts.against_baseline(part, complete)
+        about = "Beside the plan: the campaign's verdicts are those of its scores."
+        yield verdicts.pair_table(part, pairs, f"scale_{number}", f"{name}, against {baseline}", about)
 
 
 def _comparisons(

@@ -32,7 +32,7 @@ from creamtea.stats.paired import FEW_RATERS, SIGNIFICANT
 from creamtea.stats.verdict import Outcome
 from creamtea.wording import counted
 
-# keys of tables; the others are in the folded section
+# how keys of tables begin; the others are in the folded section
 UNFOLDED = (
     "means",
     "ranks",
@@ -40,6 +40,7 @@ UNFOLDED = (
     "documents",
     "random_means",
     "random_comparisons",
+    "scale_",
     "looks",
     "origins",
     "repairs",
@@ -59,8 +60,8 @@ class CampaignReport:
 
     def section(self) -> Section:
         campaign = self.judged.ratings.campaign
-        more = tuple(table for table in self.tables if table.key not in UNFOLDED)
-        blocks: list[Block] = [table for table in self.tables if table.key in UNFOLDED]
+        blocks: list[Block] = [table for table in self.tables if table.key.startswith(UNFOLDED)]
+        more = tuple(table for table in self.tables if not table.key.startswith(UNFOLDED))
         blocks += figures(self)
         if more:
             blocks.append(Section("more", "More tables", more, folded=True))

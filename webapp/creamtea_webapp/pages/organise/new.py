@@ -430,6 +430,8 @@ class Form:
             options = list(self.protocol().selections)
         elif _kind(declared) == "literal":
             options = list(_literals(declared.field.annotation))
+        elif key == "protocol.scales":
+            options, common["accept_new_options"] = list(start or ()), True
         elif not setting.choices:
             options = list(_literals(declared.field.annotation)) or [1, 2, 3, 4]
 
