@@ -26,7 +26,18 @@ from creamtea.report.cells import (
     with_seeds,
 )
 from creamtea.report.configuration import spec_table
-from creamtea.report.model import Cell, Delta, Document, Fact, Notes, Row, Section, Table
+from creamtea.report.model import (
+    Block,
+    Cell,
+    Delta,
+    Document,
+    Fact,
+    Notes,
+    Row,
+    Section,
+    Table,
+    column_meanings,
+)
 from creamtea.report.tables import ranked, systems_table
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
@@ -176,26 +187,28 @@ def _delta(result: Mapping[str, Any]) -> Delta:
 def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]) -> Compared:
     """Build the table of all systems on the test set of this key.
 
-    A metric is one column if its signature is the same. Raises InputError for a study that this version
-    cannot read.
+    Values are in one column if they mean the same: a metric's signature, or else the column's note, says it.
+    Raises InputError for a study that this version cannot read.
     """
     results = {
         study: StudyResults(session, study.number, spec_of(session.get_one(StudyRow, study.number)))
         for study in studies
     }
     tables = {study: systems_table(own, study.test_set) for study, own in results.items()}
-    columns: dict[tuple[str, str], Column] = {}
+    shown: dict[tuple[str, str], Column] = {}
     for table in tables.values():
         for column in (column for column in table.columns if column.group in COMPARED):
-            columns.setdefault((column.key, column.signature), column)
-    shown = {place: replace(column, key="|".join(filter(None, place))) for place, column in columns.items()}
+            key = "|".join(filter(None, (column.key, column.signature)))
+            if _meaning(column) not in shown and key in {other.key for other in shown.values()}:
+                key = f"{key}|{column.note}"
+            shown.setdefault(_meaning(column), replace(column, key=key))
     rows: list[Row] = []
     tested: dict[tuple[str, str], Tested] = {}
     incomplete: set[tuple[str, str]] = set()
     low: set[str] = set()
     references: set[str] = set()
     for study, table in tables.items():
-        own = {(column.key, column.signature) for column in table.columns}
+        own = set(map(_meaning, table.columns))
         names = {row.name: f"{study.name}: {row.name}" for row in table.rows}
         for row in table.rows:
             cells = {
@@ -211,13 +224,17 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
         for metric in results[study].spec.metrics_on(study.test_set):
             column = next(column for column in table.columns if column.key == metric.name())
             for system, name in names.items():
-                place = name, shown[column.key, column.signature].key
+                place = name, shown[_meaning(column)].key
                 if (found := _tested(results[study], study.test_set, system, metric)) is not None:
                     tested[place] = found
                 elif name not in references and results[study].outputs(system, study.test_set):
                     incomplete.add(place)
     table = Table("compared", "", "study: system", tuple(shown.values()), tuple(rows), ABOUT)
     return Compared(ranked(table, references), test_set, tested, frozenset(incomplete), frozenset(low))
+
+
+def _meaning(column: Column) -> tuple[str, str]:
+    return column.key, column.signature or column.note
 
 
 def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None:
@@ -267,7 +284,9 @@ def comparison_report(
         if (answer := comparison_answer(table, rows)) is not None:
             shown = title if len(common) > 1 else ""
             answers.append(Section(f"answer-{len(sections)}", shown, (answer,), test_set=title))
-        sections.append(Section(f"systems-{len(sections)}", title, (table, Notes("tests", (tests,)))))
+        meanings = column_meanings(table.columns)
+        blocks: tuple[Block, ...] = (table, *meanings, Notes("tests", (tests,)))
+        sections.append(Section(f"systems-{len(sections)}", title, blocks))
     if not tested:
         raise InputError(refused)
     specs = compared_specs(session, next(iter(common.values())))

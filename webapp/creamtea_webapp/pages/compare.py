@@ -26,6 +26,7 @@ from creamtea.report.across_studies import (
     shared_title,
 )
 from creamtea.report.answer import comparison_answer
+from creamtea.report.model import column_meanings
 from creamtea.store.queries import study_names
 from creamtea.store.rows import row_id
 from creamtea.store.tables import StudyRow
@@ -105,6 +106,8 @@ def _systems(compared: Compared) -> None:
                     blocks.show_block(answer, "compare/answer", level=3)
                 note(TESTS)
     blocks.show_block(table, "compare/systems", level=3)
+    for meanings in column_meanings(table.columns):
+        blocks.show_block(meanings, "compare/columns", level=3)
 
 
 def _found(request: str, count: int) -> list[dict[str, Any]] | None:

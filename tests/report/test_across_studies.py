@@ -1,0 +1,38 @@
+"""Tables of several studies: which of their columns are one."""
+
+from typing import Any
+
+from blocks import facts
+from teatime_study import fill_study, row
+
+from creamtea.report.across_studies import comparison_report
+from creamtea.report.model import Table
+from creamtea.store.database import Database
+from creamtea.store.tables import StudyRow
+
+
+def test_lengths_in_other_tokens_are_another_column_and_each_is_explained(
+    database: Database, spec: dict[str, Any]
+) -> None:
+    first = fill_study(database, spec)
+    bleu, *others = spec["metrics"]
+    changes = {
+        f"score/{system}/{seed}/test/bleu-intl": {
+            "metrics": [row("bleu-intl", 20.0), row("length_ratio", 0.5)]
+        }
+        for system in spec["systems"]
+        for seed in (1, 2)
+    }
+    in_other_tokens = spec | {"name": "again", "metrics": [bleu | {"tokenize": "intl"}, *others]}
+    second = fill_study(database, in_other_tokens, changes)
+    with database.session() as session:
+        studies = [session.get_one(StudyRow, number) for number in (first, second)]
+        report = comparison_report(session, studies, lambda _: {"error": "not tested"})
+    (table,) = (block for _, block in report.walk() if isinstance(block, Table) and block.key == "compared")
+    lengths = [column.key for column in table.columns if column.title == "length"]
+    cells = {row.name: [row.cells[key].value for key in lengths] for row in table.rows}
+    assert cells["teatime: scones-greedy"] == [0.987, None]
+    assert cells["again: scones-greedy"] == [None, 0.5]
+    meanings = facts(report, "columns")
+    assert "BLEU (intl)" in meanings["length"]
+    assert meanings["chrF"] == "nc:6"
