@@ -142,8 +142,42 @@ def test_a_direction_that_is_no_longer_in_the_file_is_named(creamtea: Any, file:
     assert creamtea("programme", "create", str(file)).returncode == 0
     file.write_text(PROGRAMME.replace(", en-nl: {}", ""))
     done = creamtea("programme", "create", str(file), "--replace")
-    assert "programme spring: 1 direction, all drafts" in done.stdout
+    assert "programme spring: 1 new draft" in done.stdout
     assert "`creamtea campaign rm spring-en-nl` removes it" in done.stdout
+
+
+def test_a_direction_joins_those_that_people_rate(creamtea: Any, file: Path) -> None:
+    made(creamtea, file)
+    file.write_text(PROGRAMME.replace("{en-de: {}", "{en-de: {}, new.en-de: {texts: {languages: en-de}}"))
+    assert "leave the direction out of the file" in creamtea.refused("programme", "create", str(file))
+    file.write_text(PROGRAMME.replace("{en-de: {}, en-nl: {}}", "{new.en-de: {texts: {languages: en-de}}}"))
+    done = creamtea("programme", "create", str(file))
+    assert "programme spring: 1 new draft" in done.stdout
+    assert done.stdout.count(", launched") == 2
+    assert "campaign rm" not in done.stdout  # people rate the others
+    assert "campaign preview spring-new.en-de" in done.stdout
+
+
+def test_closed_directions_get_no_links(creamtea: Any, file: Path) -> None:
+    made(creamtea, file)
+    assert creamtea("campaign", "close", "spring-en-nl").returncode == 0
+    links = file.parent / "links.csv"
+    command = ("programme", "links", "spring", "-o", str(links))
+    assert "'spring-en-nl' is closed" in creamtea.refused(*command, "--count", "1", "--count", "en-nl=1")
+    assert people(creamtea) == (0, 0)
+    done = creamtea(*command, "--count", "1")
+    assert "no links for en-nl: closed" in done.stderr
+    assert [row["direction"] for row in csv.DictReader(links.open(encoding="utf-8"))] == ["en-de"]
+    assert creamtea("programme", "close", "spring").returncode == 0
+    again = (*command[:-1], str(file.parent / "again.csv"), "--count", "1")
+    assert "'spring-en-de' is closed" in creamtea.refused(*again)
+
+
+def test_links_to_drafts_say_that_they_are(creamtea: Any, file: Path) -> None:
+    assert creamtea("programme", "create", str(file)).returncode == 0
+    links = str(file.parent / "links.csv")
+    done = creamtea("programme", "links", "spring", "-o", links, "--count", "1")
+    assert "`creamtea programme launch spring`" in done.stderr
 
 
 def test_a_programme_is_closed_and_removed_as_a_whole(creamtea: Any, file: Path) -> None:

@@ -17,7 +17,7 @@ from table_rows import all_of
 
 from creamtea.access import audit, sessions
 from creamtea.human import rating as assignment
-from creamtea.human.making import campaigns
+from creamtea.human.making import campaigns, launching
 from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import reports_of
 from creamtea.human.rating import raters
@@ -39,6 +39,20 @@ def test_many_raters_get_a_file_of_links_and_participants_one_link(ready: Databa
     press(app, "recruit")
     assert "organise-links" not in app.session_state
     assert "PROLIFIC_PID=" in app.code[0].value
+
+
+def test_nobody_is_invited_to_a_closed_campaign(ready: Database, visit: Visit) -> None:
+    made = launched_campaign(ready, "tasting", **QUAGGA)
+    anna = raters.add(ready, "tasting", "test", pseudonym="anna")
+    address = {"campaign": made.id, "view": "raters"}
+    adding, recruiting, inviting = visit(**address), visit(**address), visit(**address, rater=anna)
+    launching.close(ready, "tasting", "test", "enough")
+    ran(adding.button[0].click().run())
+    press(recruiting, "recruit")
+    press(inviting, "new-link")
+    assert all_of(ready, select(AccessToken.id)) == []
+    assert "Add and make a link" not in [one.label for one in visit(**address).button]
+    assert "New link" not in [one.label for one in visit(**address, rater=anna).button]
 
 
 def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(

@@ -157,20 +157,22 @@ def create(
             programme=programme.name,
         )
         made = progress_of(database, programme.name)
-    lines = [f"programme {programme.name}: {counted(len(requests), 'direction')}, all drafts"]
+    lines = [f"programme {programme.name}: {counted(len(requests), 'new draft')}"]
     for each in made:
         campaign = each.campaign
+        state = f", {campaign.state}" if campaign.state != "draft" else ""
         lines.append(
             f"  {each.direction}: {counted(campaign.items, 'item')} on {counted(campaign.pages, 'page')}, "
-            f"{counted(len(campaign.systems), 'system')}"
+            f"{counted(len(campaign.systems), 'system')}{state}"
         )
         if campaign.name not in requests:  # made by an earlier file
-            remove = f"`creamtea campaign rm {quote(campaign.name)}` removes it"
-            lines.append(f"    note: {file} does not have this direction, whose campaign stays; {remove}")
+            remove = f"; `creamtea campaign rm {quote(campaign.name)}` removes it"
+            stays = f"{file} does not have this direction, whose campaign stays"
+            lines.append(f"    note: {stays}{remove * (campaign.state == 'draft')}")
         elif (texts := requests[campaign.name].texts) is not None:
             lines += [f"    note: {notice}" for notice in texts.notices]
     lines += _note_on_systems({each.direction: each.campaign.systems for each in made})
-    first = quote(made[0].campaign.name)
+    first = quote(next(iter(requests)))
     lines.append(
         f"next: creamtea campaign preview {first}, then creamtea programme launch {quote(programme.name)}"
     )
@@ -298,8 +300,8 @@ def links(
     url = site_address(url)
     with existing_database() as database:
         with database.session() as session:
-            directions = list(campaigns_of(session, name))
-        wanted = _wanted(directions, count or [], many)
+            states = {direction: row.state for direction, row in campaigns_of(session, name).items()}
+        wanted = _wanted(states, count or [], many)
         try:
             file = os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", newline="")
         except OSError as error:
@@ -321,10 +323,24 @@ def links(
             output.unlink()
             raise
     say(f"{counted(number, 'link')} in {output}: send each to its rater only")
+    for_all = any("=" not in text for text in count or [])
+    if for_all and (closed := [direction for direction in states if direction not in wanted]):
+        say(f"no links for {', '.join(closed)}: closed", err=True)
+    drafts = [direction for direction in wanted if states[direction] == "draft"]
+    if drafts:
+        say(
+            f"{', '.join(drafts)}: raters see nothing until `creamtea programme launch {quote(name)}`",
+            err=True,
+        )
 
 
-def _wanted(directions: list[str], count: list[str], many: Path | None) -> dict[str, list[str] | int]:
-    """Return the raters of each direction, by name or how many."""
+def _wanted(states: Mapping[str, str], count: list[str], many: Path | None) -> dict[str, list[str] | int]:
+    """Return the raters of each direction, by name or how many.
+
+    A number for all directions is for those that are not closed, if there are any.
+    """
+    directions = list(states)
+    not_closed = [direction for direction, state in states.items() if state != "closed"] or directions
     wanted: dict[str, list[str] | int] = {}
     if bool(count) == (many is not None):
         raise InputError("say whom the links are for: give --count N or --raters FILE")
@@ -332,7 +348,7 @@ def _wanted(directions: list[str], count: list[str], many: Path | None) -> dict[
         direction, equals, number = text.rpartition("=")
         if not number.isdecimal() or (equals and direction not in directions):
             raise InputError(f"--count {text}: give N, or DIRECTION=N with {one_of(directions, direction)}")
-        wanted |= dict.fromkeys([direction] if equals else directions, int(number))
+        wanted |= dict.fromkeys([direction] if equals else not_closed, int(number))
     for place, line in enumerate(listed_raters(many), start=1):
         direction, _, pseudonym = (word.strip() for word in line.partition("\t"))
         if line.strip() and (direction not in directions or not pseudonym):

@@ -118,8 +118,8 @@ def link(
         raise InputError("--csv is for links of raters: give it with --rater, --raters or --count alone")
     with existing_database() as database:
         campaign = campaigns.summary(database, name)
-        if campaign.state == "closed" and not (organiser or viewer):
-            raise InputError(f"campaign {name!r} is closed, and nobody can rate in it: no link was made")
+        if not (organiser or viewer):
+            raters.check_invites(campaign)
         if many is not None or count is not None or len(named) > 1 or csv:
             listed = [line for line in listed_raters(many) if line.strip()]
             wanted = count if count is not None else named or listed

@@ -122,7 +122,9 @@ def store_draft(
     name is taken.
     """
     study, texts, settings, items = plan_campaign(session, name, request)
-    row = _free_name(session, name, replace)
+    # a programme's campaigns are named after its directions
+    remedy = "choose another name" if programme is None else "leave the direction out of the file"
+    row = _free_name(session, name, replace, remedy)
     again = row is not None
     if row is None:
         row = Campaign(name=name, state="draft", created_at=Database.now(session))
@@ -138,7 +140,7 @@ def store_draft(
     try:
         session.flush()
     except IntegrityError as error:  # somebody else has taken the name since it was found free
-        raise _taken(name) from error
+        raise _taken(name, remedy) from error
     store_items(session, row, items)
     media = (entry for item in items for entry in item.media)
     sizes = {digest: size for given in request.media or () for digest, size in given.sizes.items()}
@@ -229,7 +231,7 @@ def check_length(name: str) -> None:
         )
 
 
-def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:
+def _free_name(session: Session, name: str, replace: bool, remedy: str) -> Campaign | None:
     """Return the draft that is to be made anew, or None where the name is free."""
     row = session.scalar(select(Campaign).where(Campaign.name == name).with_for_update())
     if row is None:
@@ -237,17 +239,17 @@ def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:
     if row.state != "draft":
         raise InputError(
             f"campaign {name!r} is {row.state}, and what was registered at its launch stays as it is: "
-            "choose another name",
+            f"{remedy}",
             about="name",
         )
     if not replace:
-        raise _taken(name)
+        raise _taken(name, remedy)
     return row
 
 
-def _taken(name: str) -> InputError:
+def _taken(name: str, remedy: str) -> InputError:
     replacing = f"replace the draft with {option('replace')}"
-    return InputError(f"campaign {name!r} already exists: choose another name, or {replacing}", "name")
+    return InputError(f"campaign {name!r} already exists: {remedy}, or {replacing}", "name")
 
 
 def _draw(

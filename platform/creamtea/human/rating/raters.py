@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 from creamtea.access import audit, sessions, sign_in
 from creamtea.document.mistakes import one_of
 from creamtea.errors import InputError
-from creamtea.human.making.campaigns import count_pages
+from creamtea.human.making.campaigns import CampaignSummary, count_pages
 from creamtea.human.making.known_answers import Attention, attention_of
 from creamtea.human.making.questions import Answers, Question, checked_answers
 from creamtea.human.making.settings import settings_of
@@ -463,13 +463,19 @@ class Invitation:
     secret: str  # of a link that works once
 
 
+def check_invites(campaign: Campaign | CampaignSummary) -> None:
+    """Raise InputError if the campaign is closed: a link for a rater would open nothing to rate."""
+    if campaign.state == "closed":
+        raise InputError(f"campaign {campaign.name!r} is closed, and nobody can rate in it: no link was made")
+
+
 def invite(
     session: Session, campaign: str, actor: str, wanted: Sequence[str] | int, *, surplus: bool = False
 ) -> list[Invitation]:
     """Make a link for each of these raters (new ones are added), or for so many new ones: all or none.
 
-    InputError for an unknown campaign, for pseudonyms that cannot be, come twice or are too many; without
-    `surplus` also for more raters than there is something to rate for.
+    InputError for an unknown or closed campaign, for pseudonyms that cannot be, come twice or are too many;
+    without `surplus` also for more raters than there is something to rate for.
     """
     count = wanted if isinstance(wanted, int) else len(wanted)
     if not 1 <= count <= MAX_AT_ONCE:
@@ -480,11 +486,12 @@ def invite(
     if twice := {pseudonym for pseudonym in named if pseudonym is not None and named.count(pseudonym) > 1}:
         raise InputError(f"a rater is named twice: {min(twice)!r}")
     row, now = lock(session, campaign), Database.now(session)
+    check_invites(row)
     raters_there = session.scalars(select(Rater).where(Rater.campaign_id == row.id))
     known = {rater.pseudonym: rater for rater in raters_there}
     new = sum(pseudonym not in known for pseudonym in named)
     free = max(0, room(session, row, now))
-    if new > free and not surplus and row.state != "closed":
+    if new > free and not surplus:
         raise InputError(
             f"campaign {campaign!r} has pages for {counted(free, 'more rater')}: of {new:,} new ones "
             f"{new - free:,} would find nothing to rate. Ask for fewer, or use {option('surplus')}, "
@@ -550,10 +557,11 @@ def links_csv(invitations: Sequence[Invitation], url: str) -> str:
 def recruit(database: Database, campaign: str, actor: str) -> str:
     """Make a link for all participants of a campaign, which works for 90 days; return its secret.
 
-    InputError for an unknown campaign.
+    InputError for an unknown or closed campaign.
     """
     with database.transaction() as session:
         row = find_campaign(session, campaign)
+        check_invites(row)
         secret = sessions.add_link(session, "rater", database.now(session), RECRUITING, campaign_id=row.id)
         detail = {"role": "participants"}
         audit.record(session, row.id, actor, audit.LINK_CREATED, detail=detail)

@@ -58,8 +58,11 @@ def page(campaign_id: int) -> None:
     who = session.require(rights.SEE_RATERS, campaign_id)
     campaign = find(campaign_id)
     head(who, campaign, "raters")
-    _add(campaign)
-    _many(campaign)
+    if campaign.state == "closed":
+        note("The campaign is closed, so nobody can be invited.")
+    else:
+        _add(campaign)
+        _many(campaign)
     people = raters.overview(session.database(), campaign_id)
     if not people:
         return
@@ -166,6 +169,7 @@ def _recruit(campaign: CampaignSummary, database: Database, actor: str) -> Made:
 
 
 def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> Made:
+    raters.check_invites(find(campaign.id))  # it may have been closed since the page was shown
     state = st.session_state
     cleared = {field: "" for field in ADD if field in state}
     given = {field.removeprefix("add-"): str(state.get(field, "")).strip() or None for field in ADD}
@@ -320,12 +324,13 @@ def _actions(campaign: CampaignSummary, person: RaterProgress) -> None:
     st.header("Decisions", anchor=False)
     show_notice(DECISIONS)
     with st.container(horizontal=True):
-        if person.forgotten_at is None:
+        if person.forgotten_at is None and campaign.state != "closed":
             st.button(
                 "New link",
                 key="new-link",
-                on_click=press(partial(_new_link, person.id), DECISIONS),
+                on_click=press(partial(_new_link, campaign.id, person.id), DECISIONS),
             )
+        if person.forgotten_at is None:
             st.button(
                 "Withdraw links",
                 key="withdraw",
@@ -369,7 +374,8 @@ def _actions(campaign: CampaignSummary, person: RaterProgress) -> None:
                 )
 
 
-def _new_link(rater_id: int, database: Database, actor: str) -> Made:
+def _new_link(campaign_id: int, rater_id: int, database: Database, actor: str) -> Made:
+    raters.check_invites(find(campaign_id))  # it may have been closed since the page was shown
     secret = sessions.create_link(database, "rater", rater_id=rater_id, actor=actor)
     return Made("A new link has been made.", fresh_link(entry(secret), FOR_ONE))
 
