@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -130,27 +131,20 @@ def rated(database: Database, media: list[GivenFile]) -> None:
     answer(database, "taste", lambda item, system, rater: {"step": (7 * item + 5 * system + 3 * rater) % 26})
 
 
+def copied(row: Any, **changed: Any) -> Any:
+    return type(row)(**{column.key: getattr(row, column.key) for column in row.__table__.columns} | changed)
+
+
 def marked(database: Database) -> None:
     """ESA: a minor error at the beginning of each output."""
     with database.transaction() as session:
         (model,) = session.query(Campaign).where(Campaign.name == "taste")
-        campaign = Campaign(
-            **{
-                column.key: getattr(model, column.key)
-                for column in Campaign.__table__.columns
-                if column.key not in ("id", "name", "protocol", "registered")
-            },
-            name="marked",
-            protocol="esa",
-        )
+        campaign = copied(model, id=None, name="marked", protocol="esa", registered=None)
         session.add(campaign)
         session.flush()
-        for item in session.query(Item).where(Item.campaign_id == model.id).all():
-            values = {column.key: getattr(item, column.key) for column in Item.__table__.columns}
-            session.add(Item(**values | {"id": None, "campaign_id": campaign.id}))
-        for file in session.query(CampaignMedia).where(CampaignMedia.campaign_id == model.id).all():
-            values = {column.key: getattr(file, column.key) for column in CampaignMedia.__table__.columns}
-            session.add(CampaignMedia(**values | {"campaign_id": campaign.id}))
+        for table in (Item, CampaignMedia):
+            for row in session.query(table).where(table.campaign_id == model.id).all():
+                session.add(copied(row, **({"id": None} if table is Item else {}), campaign_id=campaign.id))
         session.flush()
         campaign.registered = registration(session, campaign)
 
@@ -228,26 +222,48 @@ def run(
     return runner(monkeypatch, capsys)
 
 
+@pytest.fixture
+def own(home: Home, tmp_path: Path) -> Iterator[Database]:
+    """A copy of the database, which a test may change."""
+    with sqlite3.connect(home.database.url.database) as whole, sqlite3.connect(tmp_path / "own.db") as copy:
+        whole.backup(copy)
+    database = open_database(f"sqlite:///{tmp_path / 'own.db'}")
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def verified(tmp_path: Path) -> Callable[[dict[str, bytes]], Verification]:
+    """Verifies a bundle of these files, with a manifest that tells of no change."""
+
+    def verify_files(files: dict[str, bytes]) -> Verification:
+        path = tmp_path / "verified.zip"
+        write_archive(relisted(files), path)
+        return verify(path)
+
+    return verify_files
+
+
 Change = Callable[[Any], Any]
 
 
 @pytest.fixture
-def changed(home, tmp_path: Path) -> Callable[..., Verification]:
+def changed(home: Home, verified: Callable[[dict[str, bytes]], Verification]) -> Callable[..., Verification]:
     """Verifies a copy in which files were changed, and the manifest so that it does not tell."""
 
-    def verified(*changes: tuple[str, Change]) -> Verification:
+    def verify_changed(*changes: tuple[str, Change]) -> Verification:
         files = dict(home.files)
         for name, change in changes:
-            lines = name.endswith(".jsonl")
-            value = (
-                [json.loads(line) for line in files[name].splitlines()] if lines else json.loads(files[name])
-            )
-            change(value)
-            as_lines = "".join(f"{json.dumps(row)}\n" for row in value).encode() if lines else b""
-            files[name] = as_lines or json_bytes(value)
-            assert files[name] != home.files[name]
-        path = tmp_path / "changed.zip"
-        write_archive(relisted(files), path)
-        return verify(path)
+            text = files[name]
+            if name.endswith(".jsonl"):
+                rows = [json.loads(line) for line in text.splitlines()]
+                change(rows)
+                files[name] = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+            else:
+                value = json.loads(text)
+                change(value)
+                files[name] = json_bytes(value)
+            assert files[name] != text
+        return verified(files)
 
-    return verified
+    return verify_changed

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from media_files import CAPTIONS, png, wav
 from property_tests import FIXTURES_ARE_SHARED
 from relisted_bundles import relisted
-from sqlalchemy import delete, select
+from sqlalchemy import select
 
 from creamtea.bundle import archive
 from creamtea.bundle.archive import LEFT_OUT, MANIFEST, TABLES, columns_of, json_bytes, sha256, write_archive
@@ -29,10 +29,12 @@ from creamtea.human.making.settings import CampaignSettings
 from creamtea.report.build import build_report
 from creamtea.report.configuration import SECRET_SETTINGS
 from creamtea.report.export import to_values
+from creamtea.store.database import Database
 from creamtea.store.ingest import TABLES as TEXT_FILES
 from creamtea.store.tables import Assignment, Base, Campaign, Item, ItemKind, Rater, StudyRow, StudyStep
 
 pytestmark = pytest.mark.slow
+Verify = Callable[[dict[str, bytes]], Verification]
 
 
 def places(checked: Verification) -> str:
@@ -105,12 +107,11 @@ def test_the_commands(home, tmp_path: Path, run: Callable[..., tuple[int, str, s
     assert (code, "no differences" in out) == (0, True)
 
 
-def test_what_people_read_is_as_it_was_packed(home, tmp_path: Path) -> None:
+def test_what_people_read_is_as_it_was_packed(home, verified: Verify) -> None:
     manifest = json.loads(home.files[MANIFEST])
     manifest["study"]["name"] = "another-study"
     files = {**home.files, MANIFEST: json_bytes(manifest), "README.txt": b"BLEU 99", "files/evil.txt": b""}
-    write_archive(relisted(files), tmp_path / "changed.zip")
-    found = {one.place: (one.stored, one.recomputed) for one in verify(tmp_path / "changed.zip").differences}
+    found = {each.place: (each.stored, each.recomputed) for each in verified(files).differences}
     assert found.keys() == {"manifest.json: study", "README.txt", "files/evil.txt"}
     assert found["manifest.json: study"] == ("another-study", "tea")
 
@@ -291,56 +292,47 @@ def test_a_study_that_is_not_there(home) -> None:
         pack(home.database, home.store, "coffee")
 
 
-def test_checks_of_an_open_campaign_are_not_given_away(home) -> None:
+def test_checks_of_an_open_campaign_are_not_given_away(home, own: Database) -> None:
     """Raters who see the bundle would know the answers; once the campaign is closed, nobody rates."""
 
-    def state(of: str, first: ItemKind) -> None:
-        with home.database.transaction() as session:
+    def change(state: str, first: ItemKind) -> None:
+        with own.transaction() as session:
             campaign = session.scalars(select(Campaign).where(Campaign.name == "taste")).one()
-            campaign.state = of
+            campaign.state = state
             items = select(Item).where(Item.campaign_id == campaign.id).order_by(Item.id)
             session.scalars(items).first().kind = first
 
-    try:
-        for kind, said in (("attention-check", "attention check"), ("repeat", "repeat")):
-            state("launched", ItemKind(kind))
-            with pytest.raises(
-                InputError, match=f"'taste' is open, .* \\(1 {said}\\): close it first, or say --with"
-            ):
-                pack(home.database, home.store, "tea")
-            assert pack(home.database, home.store, "tea", with_checks=True)
-        state("closed", ItemKind.ATTENTION)
-        assert pack(home.database, home.store, "tea")
-    finally:
-        state("launched", ItemKind.RATED)
+    for kind, said in (("attention-check", "attention check"), ("repeat", "repeat")):
+        change("launched", ItemKind(kind))
+        refusal = f"'taste' is open, .* \\(1 {said}\\): close it first, or say --with"
+        with pytest.raises(InputError, match=refusal):
+            pack(own, home.store, "tea")
+        assert pack(own, home.store, "tea", with_checks=True)
+    change("closed", ItemKind.ATTENTION)
+    assert pack(own, home.store, "tea")
 
 
 # ---------------------------------------------------------------- files beside sources
 
 
-def test_files_beside_sources_are_in_it_and_checked(home, tmp_path: Path, changed) -> None:
+def test_files_beside_sources_are_in_it_and_checked(home, verified: Verify, changed) -> None:
     pictures = {name: content for name, content in home.files.items() if name.startswith("media/")}
     assert set(pictures.values()) == {png(1, 1), png(3, 3), wav(0.1), CAPTIONS}
     assert all(name == f"media/{sha256(content)}" for name, content in pictures.items())
     name = min(pictures)
-    files = relisted({**home.files, name: png(2, 2)})
-    write_archive(files, tmp_path / "other.zip")
-    assert f"campaign taste: files beside sources: {name.removeprefix('media/')}" in places(
-        verify(tmp_path / "other.zip")
-    )
-    files = dict(home.files)
-    del files[name]
-    write_archive(relisted(files), tmp_path / "without.zip")
-    assert name.removeprefix("media/") in places(verify(tmp_path / "without.zip"))
-    checked = changed(("tables/campaign_media.jsonl", lambda rows: rows.pop(0)))
-    assert "campaign taste: files beside sources" in places(checked)
+    place = f"campaign taste: files beside sources: {name.removeprefix('media/')}"
+    assert place in places(verified({**home.files, name: png(2, 2)}))
+    without = {other: content for other, content in home.files.items() if other != name}
+    assert name.removeprefix("media/") in places(verified(without))
 
-
-def test_another_description_is_found(changed) -> None:
     def other(rows: list[dict[str, Any]]) -> None:
         next(row for row in rows if row["media"])["media"][0]["description"] = "a cat"
 
-    assert "registered plan: items" in places(changed(("tables/item.jsonl", other)))
+    found = places(
+        changed(("tables/campaign_media.jsonl", lambda rows: rows.pop(0)), ("tables/item.jsonl", other))
+    )
+    assert "campaign taste: files beside sources" in found
+    assert "registered plan: items" in found
 
 
 # ---------------------------------------------------------------- the file
@@ -408,7 +400,6 @@ def test_places_are_named_by_what_readers_know() -> None:
 # ---------------------------------------------------------------- other versions
 
 
-@pytest.mark.slow
 def test_of_another_versions_report_the_numbers_are_compared(
     home, changed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -443,68 +434,48 @@ def section(report: dict[str, Any], key: str) -> dict[str, Any]:
 # ---------------------------------------------------------------- submitted again, and plug-ins
 
 
-@pytest.mark.slow
 def test_ratings_made_for_another_submission_go_along_if_the_outputs_are_the_same(
-    home, tmp_path: Path
+    home, own: Database, verified: Verify
 ) -> None:
-    with home.database.transaction() as session:
+    with own.transaction() as session:
         taste = session.scalars(select(Campaign).where(Campaign.name == "taste")).one()
         first = session.scalars(select(StudyRow)).one()
         spec = {**first.spec, "description": "with another sentence"}
         values = {column: getattr(first, column) for column in columns_of(StudyRow)}
         again = StudyRow(**{**values, "id": None, "spec": spec, "config_hash": digest(spec)})
-        session.add(again)
+        other = StudyRow(**{**values, "id": None})  # with other outputs, or none
+        session.add_all([again, other])
         session.flush()
         for place in session.scalars(select(StudyStep).where(StudyStep.study_id == first.id)).all():
             row = {column: getattr(place, column) for column in columns_of(StudyStep)}
             session.add(StudyStep(**{**row, "study_id": again.id}))
-        other = StudyRow(**{**values, "id": None})  # with other outputs, or none
-        session.add(other)
-        session.flush()
         row = {column: getattr(taste, column) for column in columns_of(Campaign)}
         session.add(Campaign(**{**row, "id": None, "name": "of others", "study_id": other.id}))
-        numbers = [again.id, other.id]
-    try:
-        files = pack(home.database, home.store, numbers[0])
-        told = json.dumps(to_values(build_report(home.database, numbers[0])))
-    finally:
-        with home.database.transaction() as session:
-            session.execute(delete(Campaign).where(Campaign.name == "of others"))
-            session.execute(delete(StudyStep).where(StudyStep.study_id.in_(numbers)))
-            session.execute(delete(StudyRow).where(StudyRow.id.in_(numbers)))
+    files = pack(own, home.store, again.id)
+    told = json.dumps(to_values(build_report(own, again.id)))
     assert "Campaign of others is left out: its raters saw other outputs" in told
     assert b"of others" not in files["report.json"]
-    write_archive(files, tmp_path / "again.zip")
-    checked = verify(tmp_path / "again.zip")
+    checked = verified(files)
     assert checked.differences == ()
     assert checked.recomputed["ratings"] == 2 * 2 * 2 * 12
 
 
-@pytest.mark.slow
-def test_secrets_of_campaigns_in_the_studys_file_stay_out(home, tmp_path: Path) -> None:
+def test_secrets_of_campaigns_in_the_studys_file_stay_out(home, own: Database, verified: Verify) -> None:
     """A digest that covers them cannot be recomputed; everything else can."""
     raters = {"contact": "jo@example.org", "completion_code": "PROLIFIC-8R", "questions": ["contact?"]}
     written = {"later": {"raters": raters, "attention": {"failing_code": "F4D5"}}}
-    with home.database.transaction() as session:
+    with own.transaction() as session:
         study = session.scalars(select(StudyRow)).one()
-        before = study.spec
-        study.spec = {**before, "campaigns": written}
-    try:
-        files = pack(home.database, home.store, "tea")
-    finally:
-        with home.database.transaction() as session:
-            study = session.scalars(select(StudyRow)).one()
-            study.spec = before
+        study.spec = {**study.spec, "campaigns": written}
+    files = pack(own, home.store, "tea")
     secrets = (b"jo@example.org", b"PROLIFIC-8R", b"F4D5")
     assert [name for name, text in files.items() if any(secret in text for secret in secrets)] == []
-    write_archive(files, tmp_path / "tea.zip")
-    checked = verify(tmp_path / "tea.zip")
+    checked = verified(files)
     assert checked.differences == ()
     (left,) = (each for each in checked.not_recomputed if each.what == "digests of the study")
     assert "study 1: campaigns.later.raters.contact" in left.reason
 
 
-@pytest.mark.slow
 def test_a_plug_in_that_an_input_was_made_with_is_in_no_key_and_must_be_here(changed, home) -> None:
     """A step's resources also name the plug-ins of its inputs; its key names its own plug-ins only."""
 
