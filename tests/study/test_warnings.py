@@ -54,16 +54,31 @@ def the_one(warnings: list[StudyWarning]) -> StudyWarning:
     return warning
 
 
+def copy_sides(old: str, new: str) -> None:
+    for side in ("en", "de"):
+        shutil.copy(f"{old}.{side}", f"{new}.{side}")
+
+
+def write_lines(name: str, *lines: str) -> None:
+    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def lines_of(name: str) -> list[str]:
+    return Path(name).read_text(encoding="utf-8").splitlines()
+
+
 def test_a_warm_up_that_does_not_end(write_texts: Write) -> None:
-    warning = the_one(warned(write_texts(trained("training: {max_epochs: 2, batch_tokens: 1024}"))))
-    assert warning.kind == "warm-up"
-    assert warning.place == "study.yaml:12: variants.softmax.training.warmup"
+    path = write_texts(trained("training: {max_epochs: 2, batch_tokens: 1024}"))
+    warning = the_one(warned(path))
+    assert (warning.kind, warning.place) == ("warm-up", "study.yaml:12: variants.softmax.training.warmup")
     assert "400 updates" in warning.found
-
-
-def test_the_same_of_max_updates_needs_no_files(write_texts: Write) -> None:
+    done = CliRunner().invoke(app, ["validate", str(path)])
+    assert done.exit_code == 0
+    assert "warning: study.yaml:12" in done.stderr
+    facts = json.loads(CliRunner().invoke(app, ["validate", str(path), "--json"]).stdout)
+    assert [shown["kind"] for shown in facts["warnings"]] == ["warm-up"]
     path = write_texts(trained("training: {max_updates: 300}"))
-    assert the_one(warned(path, None)).kind == "warm-up"
+    assert the_one(warned(path, None)).kind == "warm-up", "of max_updates it needs no files"
 
 
 @pytest.mark.parametrize("batch", ["batch_tokens: 1024", "batch_sentences: 25"])
@@ -116,18 +131,11 @@ def test_a_test_set_smaller_than_what_is_to_be_timed(
     timed = ("baseline: greedy", f"baseline: greedy\nlatency: {{test_set: test, {latency}}}")
     path = write_texts(trained(GOOD), timed)
     for side in ("en", "de"):
-        Path(f"test.{side}").write_text("".join(f"{side} line {n}\n" for n in range(11)))
+        write_lines(f"test.{side}", *(f"{side} line {n}" for n in range(11)))
     warnings = warned(path)
     assert [warning.kind for warning in warnings] == ["few-to-time"] * (outcome is not None)
     assert all(warning.found.startswith(str(outcome)) for warning in warnings)
     assert warned(path, None) == []  # how many there are is not known without the text
-
-
-def test_an_adaptation_may_be_short(write_texts: Write) -> None:
-    own = VARIANT.replace("softmax:", "adapted:").replace(
-        "}}", "}, start_from: softmax, training: {max_updates: 50, warmup: 10}}"
-    )
-    assert warned(write_texts((VARIANT, f"{trained(GOOD)[1]}\n  {own}"))) == []
 
 
 def test_a_vocabulary_too_large_for_the_text(write_texts: Write) -> None:
@@ -137,6 +145,10 @@ def test_a_vocabulary_too_large_for_the_text(write_texts: Write) -> None:
     assert "study.yaml:10" in warning.place
     assert "4,000" in warning.found
     assert "Try 200" in warning.remedy
+    for side, words in (("en", "a cat sees"), ("de", "die Katze sieht")):
+        write_lines(f"train.{side}", *[words] * PAIRS)
+    warning = the_one([warning for warning in warned(path) if warning.kind == "vocabulary"])
+    assert "Try 24 or so" in warning.remedy  # 14 letters with those of both sides twice, 10 for subwords
 
 
 @pytest.mark.parametrize(("words", "told"), [(1000, False), (1001, True)])
@@ -150,8 +162,7 @@ def test_a_line_that_is_a_whole_text(name: str, words: int, told: bool, write_te
 
 def test_a_test_set_that_chooses_the_checkpoint(write_texts: Write) -> None:
     path = write_texts(trained(GOOD))
-    for side in ("en", "de"):
-        shutil.copy(f"test.{side}", f"dev.{side}")
+    copy_sides("test", "dev")
     warning = the_one(warned(path))
     assert warning.kind == "seen-in-development"
     assert warning.found.startswith("3 of 3 source sentences are in the development text of text")
@@ -162,51 +173,42 @@ def test_a_test_set_that_chooses_the_checkpoint(write_texts: Write) -> None:
 def test_development_text_that_training_text_has(copied: int, told: bool, write_texts: Write) -> None:
     path = write_texts(trained(GOOD))
     for side in ("en", "de"):
-        lines = Path(f"train.{side}").read_text(encoding="utf-8").splitlines()[:copied]
+        lines = lines_of(f"train.{side}")[:copied]
         spaced = [f"  {line.replace(' ', '  ')} " for line in lines]  # the same sentences for the study
-        own = [f"{side} of my own {n}" for n in range(10 - copied)]
-        Path(f"dev.{side}").write_text("".join(f"{line}\n" for line in [*spaced, *own, ""]), encoding="utf-8")
+        write_lines(f"dev.{side}", *spaced, *(f"{side} of my own {n}" for n in range(10 - copied)), "")
     found = [(warning.kind, warning.place, warning.found.partition(":")[0]) for warning in warned(path)]
     text = "2 of 10 source sentences of the development text are in the training text"
     assert found == [("development-in-training", "study.yaml:8: corpora.text.dev", text)] * told
 
 
-def test_no_vocabulary_is_advised_that_few_words_cannot_fill(write_texts: Write) -> None:
-    for side, words in (("en", "a cat sees"), ("de", "die Katze sieht")):
-        Path(f"train.{side}").write_text(f"{words}\n" * PAIRS, encoding="utf-8")
-    path = write_texts(trained(GOOD), ("vocabulary: 100", "vocabulary: 4000"))
-    (found,) = [warning for warning in warned(path) if warning.kind == "vocabulary"]
-    assert "Try 24 or so" in found.remedy  # 14 letters with those of both sides twice, 10 for subwords
-
-
-def test_the_same_text_on_both_sides_is_no_translation(write_texts: Write) -> None:
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("train", "corpora.text.train[0]"),  # that is no translation
+        ("test", "test_sets.test"),  # that measures copying
+        ("dev", "corpora.text.dev"),
+    ],
+)
+def test_the_same_text_on_both_sides(name: str, place: str, write_texts: Write) -> None:
     path = write_texts(trained(GOOD))
-    shutil.copy("train.en", "train.de")
-    warning = the_one(warned(path))
-    assert warning.kind == "same-sides"
-    assert warning.place == "study.yaml:7: corpora.text.train[0]"
-
-
-@pytest.mark.parametrize(("name", "place"), [("test", "test_sets.test"), ("dev", "corpora.text.dev")])
-def test_the_same_text_on_both_sides_measures_copying(name: str, place: str, write_texts: Write) -> None:
-    path = write_texts(trained(GOOD))
-    source = Path(f"{name}.en").read_text(encoding="utf-8").splitlines()
-    Path(f"{name}.de").write_text("".join(f" {line}\n" for line in source), encoding="utf-8")
+    source = lines_of(f"{name}.en")
+    write_lines(f"{name}.de", *(f" {line}" for line in source))
     warning = the_one(warned(path))
     assert (warning.kind, warning.place.partition(": ")[2]) == ("same-sides", place)
-    assert warning.found.startswith(f"{len(source)} of {len(source)} pairs")
+    assert name == "train" or warning.found.startswith(f"{len(source)} of {len(source)} pairs")
 
 
-def test_an_adaptation_may_be_to_little_text(write_texts: Write) -> None:
+@pytest.mark.parametrize("corpus", ["text", "little"])
+def test_an_adaptation_may_be_short_and_to_little_text(corpus: str, write_texts: Write) -> None:
     """Its subwords are those of the variant that it starts from."""
-    for side, words in (("en", "seven\neight\n"), ("de", "sieben\nacht\n")):
-        Path(f"little.{side}").write_text(words, encoding="utf-8")
+    for side, words in (("en", "seven eight"), ("de", "sieben acht")):
+        write_lines(f"little.{side}", *words.split())
     dev = "{source: dev.en, target: dev.de}"
-    corpus = f"  little: {{kind: files, train: [{{source: little.en, target: little.de}}], dev: {dev}}}"
-    own = VARIANT.replace("softmax:", "adapted:").replace("text", "little")
+    little = f"  little: {{kind: files, train: [{{source: little.en, target: little.de}}], dev: {dev}}}"
+    own = VARIANT.replace("softmax:", "adapted:").replace("corpus: text", f"corpus: {corpus}")
     own = own.replace("}}", "}, start_from: softmax, training: {max_updates: 50, warmup: 10}}")
     adapted = (VARIANT, f"{trained(GOOD)[1]}\n  {own}")
-    assert warned(write_texts(adapted, ("corpora:", f"corpora:\n{corpus}"))) == []
+    assert warned(write_texts(adapted, ("corpora:", f"corpora:\n{little}"))) == []
 
 
 @pytest.mark.parametrize(("vocabulary", "advised"), [(8000, "Try 3,100 "), (3000, "More text")])
@@ -214,8 +216,7 @@ def test_no_vocabulary_is_advised_that_has_no_room_for_the_characters(
     vocabulary: int, advised: str, write_texts: Write
 ) -> None:
     kanji = [chr(0x4E00 + number % 2000) for number in range(10 * PAIRS)]
-    lines = [" ".join(kanji[10 * number : 10 * number + 10]) for number in range(PAIRS)]
-    Path("train.de").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_lines("train.de", *(" ".join(kanji[10 * number : 10 * number + 10]) for number in range(PAIRS)))
     text = survey(Path("train.en"), Path("train.de"))
     path = write_texts(trained(GOOD), ("vocabulary: 100", f"vocabulary: {vocabulary}"))
     found = {warning.kind: warning for warning in warned(path)}
@@ -225,20 +226,19 @@ def test_no_vocabulary_is_advised_that_has_no_room_for_the_characters(
 
 @pytest.mark.parametrize("filters", ["max_words: 3", "max_characters: 10", "held_out: [test]"])
 def test_filters_that_leave_nothing(filters: str, write_texts: Write) -> None:
-    Path("test.en").write_text(Path("train.en").read_text())
-    Path("test.de").write_text(Path("train.de").read_text())
+    copy_sides("train", "test")
     kept = ("    dev: {", f"    filters: {{{filters}}}\n    dev: {{")
     found = {warning.kind: warning for warning in warned(write_texts(trained(GOOD), kept))}
     assert found["nothing-left"].place.endswith("corpora.text.filters")
-    Path("train.en").write_text("a b\n" + Path("train.en").read_text())
-    Path("train.de").write_text("a b\n" + Path("train.de").read_text())
+    for side in ("en", "de"):
+        write_lines(f"train.{side}", "a b", *lines_of(f"train.{side}"))
     path = write_texts(trained(GOOD), kept)
     assert "nothing-left" not in {warning.kind for warning in warned(path)}
 
 
 def test_a_test_sentence_in_the_training_text(write_texts: Write) -> None:
-    text = Path("train.en").read_text().splitlines()
-    Path("test.en").write_text(f"one\n{text[7]}  \n{text[8]}\n")
+    text = lines_of("train.en")
+    write_lines("test.en", "one", f"{text[7]}  ", text[8])
     warning = the_one(warned(write_texts(trained(GOOD))))
     assert warning.kind == "seen-in-training"
     assert "test_sets.test" in warning.place
@@ -247,31 +247,21 @@ def test_a_test_sentence_in_the_training_text(write_texts: Write) -> None:
     assert warned(write_texts(trained(GOOD), held_out)) == []
 
 
-def test_two_systems_that_translate_alike(write_texts: Write) -> None:
-    path = write_texts(
-        trained(GOOD),
-        ("  greedy: {variant: softmax}", "  greedy: {variant: softmax}\n  same: {variant: softmax}"),
-    )
-    warning = the_one(warned(path))
+GREEDY, GIVEN = "  greedy: {variant: softmax}", "  {}: {{outputs: {{test: test.de}}}}"
+
+
+@pytest.mark.parametrize(
+    ("systems", "pair"),
+    [
+        ([GREEDY, "  same: {variant: softmax}"], "greedy and same"),
+        ([GREEDY, GIVEN.format("a"), GIVEN.format("same")], "a and same"),
+    ],
+)
+def test_two_systems_that_translate_alike(systems: list[str], pair: str, write_texts: Write) -> None:
+    warning = the_one(warned(write_texts(trained(GOOD), (GREEDY, "\n".join(systems)))))
     assert warning.kind == "same-systems"
     assert warning.place.endswith("systems.same")
-    assert "greedy and same" in warning.found
-
-
-def test_two_systems_of_the_same_file(write_texts: Write) -> None:
-    greedy = "  greedy: {variant: softmax}"
-    given = "  {}: {{outputs: {{test: test.de}}}}"
-    path = write_texts(trained(GOOD), (greedy, "\n".join([greedy, given.format("a"), given.format("b")])))
-    assert the_one(warned(path)).found.startswith("a and b ")
-
-
-def test_validate_prints_them_and_ends_well(write_texts: Write) -> None:
-    path = write_texts(trained("training: {max_epochs: 2, batch_tokens: 1024}"))
-    done = CliRunner().invoke(app, ["validate", str(path)])
-    assert done.exit_code == 0
-    assert "warning: study.yaml:12" in done.stderr
-    facts = json.loads(CliRunner().invoke(app, ["validate", str(path), "--json"]).stdout)
-    assert [warning["kind"] for warning in facts["warnings"]] == ["warm-up"]
+    assert warning.found.startswith(pair)
 
 
 def test_a_file_outside_the_folder(write_texts: Write, tmp_path: Path) -> None:
