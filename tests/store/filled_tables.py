@@ -36,6 +36,19 @@ def fill(database: Database) -> None:
                 session.execute(table.insert().values(**row_of(table, number)))
 
 
+def change(database: Database, *statements: Any) -> None:
+    """Execute the statements in one transaction."""
+    with database.transaction() as session:
+        for statement in statements:
+            session.execute(statement)
+
+
+def another(name: str, number: int, **columns: Any) -> Any:
+    """The statement that adds a row to this table: the usual one of this number, with other columns."""
+    table = Base.metadata.tables[name]
+    return table.insert().values(**row_of(table, number) | columns)
+
+
 def row_of(table: Table, number: int) -> dict[str, Any]:
     def value(name: str, type_: Any) -> Any:
         column = table.columns[name]

@@ -4,15 +4,15 @@ import json
 from typing import Any
 
 import pytest
-from filled_tables import dump, fill, row_of
-from sqlalchemy import insert, select, text, update
+from filled_tables import another, change, dump, fill
+from sqlalchemy import select, text, update
 from sqlalchemy.exc import IntegrityError
-from table_rows import all_of
+from table_rows import NOON, all_of
 
 from creamtea.access import sessions
 from creamtea.store import schema
 from creamtea.store.database import Database
-from creamtea.store.tables import Assignment, Base, Campaign, Item, Rater, Rating
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
 # ---------------------------------------------------------------- organisers who sign in (0004)
 
@@ -30,14 +30,13 @@ def test_an_organisers_sign_in_moves_into_its_column_and_back(head_url: str, fil
     of = {3: 1, 4: 2, 5: 2}
     digests = {number: f"sign-in:{of[number]}:{name}" for number, name in names.items()}
     columns = "id, digest, role, campaign_id, created_at, expires_at"
-    with filled.transaction() as session:
-        for number, digest in digests.items():
-            moment = f"'2026-01-0{number} 12:00:00.000000'"
-            values = f"{number}, :digest, 'organiser', {of[number]}, {moment}, {moment}"
-            session.execute(
-                text(f"INSERT INTO access_token ({columns}) VALUES ({values})"), {"digest": digest}
-            )
-        session.execute(text("UPDATE access_token SET revoked_at = created_at WHERE id = 4"))
+    for number, digest in digests.items():
+        moment = f"'2026-01-0{number} 12:00:00.000000'"
+        values = f"{number}, :digest, 'organiser', {of[number]}, {moment}, {moment}"
+        change(
+            filled, text(f"INSERT INTO access_token ({columns}) VALUES ({values})").bindparams(digest=digest)
+        )
+    change(filled, text("UPDATE access_token SET revoked_at = created_at WHERE id = 4"))
     before = dump(filled)
     schema.upgrade(head_url, "0004")
     assert tokens(filled, "subject") == {1: None, 2: None} | names
@@ -50,13 +49,12 @@ def test_an_organisers_sign_in_moves_into_its_column_and_back(head_url: str, fil
 
 def test_tokens_that_the_third_schema_cannot_tell_apart_stay(head_url: str, filled: Database) -> None:
     """A right that was withdrawn and given again, one withdrawn twice, a rater's sign-in."""
-    table = Base.metadata.tables["access_token"]
-    bare = row_of(table, 1) | {"digest": None}
-    organiser = bare | {"role": "organiser", "rater_id": None}
+    organiser = {"digest": None, "role": "organiser", "rater_id": None}
     dora, eve = (organiser | {"subject": f"{name}@example.org"} for name in ("dora", "eve"))
-    rows = [dora | {"revoked_at": None}, dora, eve, eve, bare]
-    with filled.transaction() as session:
-        session.execute(table.insert(), [row | {"id": number} for number, row in enumerate(rows, 3)])
+    rows = [dora | {"revoked_at": None}, dora, eve, eve, {"digest": None}]
+    change(
+        filled, *(another("access_token", 1, **row | {"id": number}) for number, row in enumerate(rows, 3))
+    )
     before = dump(filled)
     schema.downgrade(head_url, "0003")
     after = dump(filled)  # without the tables that the third schema has not
@@ -85,12 +83,11 @@ def test_a_right_to_sign_in_is_an_organisers_and_stands_once(
     database: Database, wrong: dict[str, Any]
 ) -> None:
     fill(database)
-    table = Base.metadata.tables["access_token"]
-    right = row_of(table, 1) | {"digest": None, "role": "organiser", "subject": "dora@example.org"}
-    with database.transaction() as session:
-        session.execute(table.insert(), [right | {"id": 3, "revoked_at": None}, right | {"id": 4}])
-    with pytest.raises(IntegrityError), database.transaction() as session:
-        session.execute(table.insert().values(**right | {"id": 5} | wrong))
+    right = {"digest": None, "role": "organiser", "subject": "dora@example.org"}
+    change(database, another("access_token", 1, **right | {"id": 3, "revoked_at": None}))
+    change(database, another("access_token", 1, **right | {"id": 4}))
+    with pytest.raises(IntegrityError):
+        change(database, another("access_token", 1, **right | {"id": 5} | wrong))
 
 
 # ---------------------------------------------------------------- answers that are more than a score (0005)
@@ -100,22 +97,16 @@ STEPS = {"steps": [3, None], "comment": "schön", "revision": 1}
 ANSWERS = {"answers": [3, None], "comment": "schön", "revision": 1}
 
 
-def set_drafts(database: Database, drafts: dict[int, Any]) -> None:
-    with database.transaction() as session:
-        for number, draft in drafts.items():
-            session.execute(update(Assignment).where(Assignment.id == number).values(draft=draft))
-
-
 def drafts_of(database: Database) -> dict[int, Any]:
     with database.session() as session:
         return dict(session.execute(select(Assignment.id, Assignment.draft)).all())
 
 
 def test_drafts_and_scores_come_up_and_go_back(head_url: str, filled: Database) -> None:
-    with filled.transaction() as session:
-        session.execute(update(Rating).values(payload=None))
+    change(filled, update(Rating).values(payload=None))
     schema.downgrade(head_url, "0004")
-    set_drafts(filled, {1: STEPS, 2: None})
+    for number, draft in ((1, STEPS), (2, None)):
+        change(filled, update(Assignment).where(Assignment.id == number).values(draft=draft))
     before = dump(filled)
     schema.upgrade(head_url, "0005")
     assert drafts_of(filled) == {1: ANSWERS, 2: None}
@@ -128,9 +119,11 @@ def test_drafts_and_scores_come_up_and_go_back(head_url: str, filled: Database) 
 def test_campaigns_of_a_plug_in_go_with_all_their_rows(head_url: str, filled: Database) -> None:
     """The fourth schema allows neither their protocol nor scores above 100; other campaigns stay whole."""
     kept = {name: rows for name, rows in dump(filled).items() if name not in ("item", "web_session")}
-    with filled.transaction() as session:
-        session.execute(update(Campaign).where(Campaign.id == 1).values(protocol="toy-mqm"))
-        session.execute(update(Rating).where(Rating.id == 1).values(step=4000, payload={"spans": []}))
+    change(
+        filled,
+        update(Campaign).where(Campaign.id == 1).values(protocol="toy-mqm"),
+        update(Rating).where(Rating.id == 1).values(step=4000, payload={"spans": []}),
+    )
     schema.downgrade(head_url, "0004")
     rows = dump(filled)
     for table in ("campaign", "item", "rater", "assignment", "rating", "access_token", "audit_event"):
@@ -143,22 +136,19 @@ def test_campaigns_of_a_plug_in_go_with_all_their_rows(head_url: str, filled: Da
 
 def test_a_score_may_be_any_number_of_steps_but_none_below_the_lowest(database: Database) -> None:
     fill(database)
-    table = Base.metadata.tables["rating"]
-    right = row_of(table, 1) | {"id": 3, "revision": 3, "step": 5000, "payload": {"spans": [[0, 3, "major"]]}}
-    with database.transaction() as session:
-        session.execute(insert(table).values(**right))
+    payload = {"spans": [[0, 3, "major"]]}
+    change(database, another("rating", 1, id=3, revision=3, step=5000, payload=payload))
     with database.session() as session:
         stored = session.get_one(Rating, 3)
-        assert (stored.step, stored.payload) == (5000, {"spans": [[0, 3, "major"]]})
-    with pytest.raises(IntegrityError), database.transaction() as session:
-        session.execute(insert(table).values(**right | {"id": 4, "revision": 4, "step": -1}))
+        assert (stored.step, stored.payload) == (5000, payload)
+    with pytest.raises(IntegrityError):
+        change(database, another("rating", 1, id=4, revision=4, step=-1))
 
 
 def test_no_payload_is_null_in_the_database(database: Database) -> None:
     """Not JSON's null: a query for answers that are more than a score finds no others."""
     fill(database)
-    with database.transaction() as session:
-        session.execute(update(Rating).where(Rating.id == 1).values(payload=None))
+    change(database, update(Rating).where(Rating.id == 1).values(payload=None))
     assert all_of(database, select(Rating.id).where(Rating.payload.is_(None))) == [1]
 
 
@@ -166,15 +156,12 @@ def test_no_payload_is_null_in_the_database(database: Database) -> None:
 
 
 def test_a_link_to_one_report_never_becomes_one_to_all(head_url: str, filled: Database) -> None:
-    token, session_of = (Base.metadata.tables[name] for name in ("access_token", "web_session"))
-    reader = row_of(token, 1) | {"role": "reader", "rater_id": None, "campaign_id": None}
-    lent = {"id": 3, "digest": "lent", "study_id": 1}
-    with filled.transaction() as session:
-        session.execute(token.insert(), [reader | lent, reader | {"id": 4, "digest": "all"}])
-        opened = row_of(session_of, 1) | {"role": "reader", "rater_id": None}
-        for number in (3, 4):
-            row = opened | {"id": number, "token_id": number, "digest": f"of {number}"}
-            session.execute(session_of.insert().values(**row))
+    reader = {"role": "reader", "rater_id": None}
+    for number, digest in ((3, "lent"), (4, "all")):
+        right = {"id": number, "digest": digest, "campaign_id": None, "study_id": 1 if number == 3 else None}
+        opened = {"id": number, "token_id": number, "digest": f"of {number}"}
+        change(filled, another("access_token", 1, **reader | right))
+        change(filled, another("web_session", 1, **reader | opened))
     schema.downgrade(head_url, "0007")
     before = dump(filled)
     schema.downgrade(head_url, "0006")
@@ -189,8 +176,8 @@ def test_only_a_readers_link_is_for_one_report(database: Database) -> None:
     with pytest.raises(ValueError, match="only a reader's"):
         sessions.create_link(database, "organiser", study_id=1)
     sessions.create_link(database, "organiser")
-    with pytest.raises(IntegrityError), database.transaction() as session:
-        session.execute(text("UPDATE access_token SET study_id = 1"))
+    with pytest.raises(IntegrityError):
+        change(database, text("UPDATE access_token SET study_id = 1"))
 
 
 # ---------------------------------------------------------------- attention checks (0009)
@@ -222,13 +209,14 @@ def test_checks_go_with_their_answers_and_all_else_stays(head_url: str, filled: 
 def test_an_item_is_full_with_the_answers_of_raters_who_count(
     head_url: str, filled: Database, excluded: bool
 ) -> None:
-    with filled.transaction() as session:
-        now = filled.now(session)
-        session.execute(update(Campaign).values(ratings_per_item=1))
-        session.execute(update(Item).values(original_id=None, full=False))
-        session.execute(update(Item).where(Item.id == 2).values(original_id=1))
-        session.execute(update(Assignment).values(item_id=1, submitted_at=now, skipped_at=None))
-        session.execute(update(Rater).values(excluded_at=now if excluded else None))
+    change(
+        filled,
+        update(Campaign).values(ratings_per_item=1),
+        update(Item).values(original_id=None, full=False),
+        update(Item).where(Item.id == 2).values(original_id=1),
+        update(Assignment).values(item_id=1, submitted_at=NOON, skipped_at=None),
+        update(Rater).values(excluded_at=NOON if excluded else None),
+    )
     schema.downgrade(head_url, "0020")
     schema.upgrade(head_url)
     with filled.session() as session:
@@ -239,8 +227,7 @@ def test_an_item_is_full_with_the_answers_of_raters_who_count(
 
 
 def test_what_aimed_campaigns_drew_is_a_block_and_back(head_url: str, filled: Database) -> None:
-    table = Base.metadata.tables["item"]
-    bare = row_of(table, 1) | {"page": None, "original_id": None, "drawn": True, "outputs": ["a", "b", "c"]}
+    bare = {"page": None, "original_id": None, "drawn": True, "outputs": ["a", "b", "c"]}
     low = [[1.0, 0.05, 1.0], [0.05, 0.05, 0.05], [1.0, 0.05, 1.0]]  # the second system was settled
     sure = {"systems": [0, 2], "chances": [[1.0, 1.0], [1.0, 1.0]]}
     side_by_side = bare | {"systems": [0, 1, 2]}
@@ -252,10 +239,12 @@ def test_what_aimed_campaigns_drew_is_a_block_and_back(head_url: str, filled: Da
         alone | {"output_drawn": [True], "block": {"systems": [0], "chances": [[1.0]]}},
         alone | {"systems": [1], "drawn": False, "output_drawn": None, "block": None},
     ]
-    with filled.transaction() as session:
-        session.execute(update(Campaign).where(Campaign.id == 1).values(settings={"aim": True}))
-        session.execute(update(Item).values(drawn=None))
-        session.execute(table.insert(), [row | {"id": at, "position": at} for at, row in enumerate(rows, 3)])
+    change(
+        filled,
+        update(Campaign).where(Campaign.id == 1).values(settings={"aim": True}),
+        update(Item).values(drawn=None),
+        *(another("item", 1, **row | {"id": at, "position": at}) for at, row in enumerate(rows, 3)),
+    )
     before = dump(filled)
     schema.downgrade(head_url, "0021")
     with filled.session() as session:

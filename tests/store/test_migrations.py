@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from alembic.script import ScriptDirectory
-from filled_tables import dump, fill, row_of, without
+from filled_tables import another, change, dump, fill, without
 from sqlalchemy import TextClause, inspect, text, update
 
 from creamtea.errors import CreamteaError, InputError
 from creamtea.store import schema
 from creamtea.store.database import Database, open_database
-from creamtea.store.tables import Base
+from creamtea.store.tables import Base, Campaign, Rating, StudyRow
 
 
 @pytest.fixture
@@ -129,10 +129,8 @@ def test_campaigns_of_the_first_schema_are_launched_with_their_studys_languages(
     head_url: str, filled: Database
 ) -> None:
     schema.downgrade(head_url, "0002")
-    with filled.transaction() as session:
-        spec = {"languages": {"source": "en", "target": "de"}}
-        session.execute(update(Base.metadata.tables["study"]).values(spec=spec))
-        session.execute(text('UPDATE item SET outputs = \'["a", "b", "a"]\''))
+    spec = {"languages": {"source": "en", "target": "de"}}
+    change(filled, update(StudyRow).values(spec=spec), text('UPDATE item SET outputs = \'["a", "b", "a"]\''))
     schema.upgrade(head_url, "0003")
     rows = dump(filled)
     for campaign in rows["campaign"]:
@@ -144,44 +142,42 @@ def test_campaigns_of_the_first_schema_are_launched_with_their_studys_languages(
 
 
 def test_texts_that_no_model_made_go_with_the_schema_that_holds_them(head_url: str, filled: Database) -> None:
-    hypothesis = Base.metadata.tables["hypothesis"]
     given = {"text": "vier", "score": None, "length": None, "selected_size": None}
-    with filled.transaction() as session:
-        session.execute(hypothesis.insert().values(**row_of(hypothesis, 1) | {"index": 4} | given))
-    rows = dump(filled)
-    kept, step = rows["hypothesis"][0], row_of(hypothesis, 1)["step_key"]
-    before = {row["key"]: row["state"] for row in rows["step"]}
+    change(filled, another("hypothesis", 1, index=4, **given))
+    before = dump(filled)
     schema.downgrade(head_url, "0005")
     assert [row["index"] for row in dump(filled)["hypothesis"]] == [1, 2]
     schema.upgrade(head_url, "0006")
-    rows = dump(filled)
-    assert rows["hypothesis"][0] == kept
+    after = dump(filled)
+    kept = before["hypothesis"][0]
+    assert after["hypothesis"][0] == kept
     # the step that lacks a text runs again, no other
-    assert {row["key"]: row["state"] for row in rows["step"]} == {**before, step: "cancelled"}
+    states = {row["key"]: row["state"] for row in before["step"]} | {kept["step_key"]: "cancelled"}
+    assert {row["key"]: row["state"] for row in after["step"]} == states
 
 
 def test_what_the_first_schema_cannot_hold_goes_with_its_rows(head_url: str, filled: Database) -> None:
     """A campaign of another protocol, and one of a study that has a repeat."""
-    tables = Base.metadata.tables
-    with filled.transaction() as session:
-        session.execute(update(tables["campaign"]).where(tables["campaign"].c.id == 1).values(protocol="da"))
-        session.execute(update(tables["rating"]).where(tables["rating"].c.id == 1).values(step=100))
-        repeat = row_of(tables["item"], 3) | {"campaign_id": 2, "kind": "repeat", "original_id": 2}
-        session.execute(tables["item"].insert().values(**repeat))
+    change(
+        filled,
+        update(Campaign).where(Campaign.id == 1).values(protocol="da"),
+        update(Rating).where(Rating.id == 1).values(step=100),
+        another("item", 3, campaign_id=2, kind="repeat", original_id=2),
+    )
     schema.downgrade(head_url, "0002")
     rows = dump(filled)
-    ids = {table: [row["id"] for row in rows[table]] for table in ("campaign", "item", "rater", "rating")}
-    assert ids == {"campaign": [2], "item": [2], "rater": [2], "rating": [2]}
-    assert [row["id"] for row in rows["web_session"]] == [2]
+    for table in ("campaign", "item", "rater", "rating", "web_session"):
+        assert [row["id"] for row in rows[table]] == [2], table
 
 
 def test_third_ratings_go_with_the_schema_that_holds_them(head_url: str, filled: Database) -> None:
-    before, tables = dump(filled), Base.metadata.tables
-    with filled.transaction() as session:
-        of_item = {"campaign_id": 2, "kind": "third-rating", "original_id": 2}
-        session.execute(tables["item"].insert().values(**row_of(tables["item"], 3) | of_item))
-        for name, parent in (("assignment", {"item_id": 3, "rater_id": 2}), ("rating", {"assignment_id": 3})):
-            session.execute(tables[name].insert().values(**row_of(tables[name], 3) | parent))
+    before = dump(filled)
+    change(
+        filled,
+        another("item", 3, campaign_id=2, kind="third-rating", original_id=2),
+        another("assignment", 3, item_id=3, rater_id=2),
+        another("rating", 3, assignment_id=3),
+    )
     schema.downgrade(head_url, "0019")
     lower = dump(filled)
     assert lower == without(before, lower)
@@ -192,32 +188,32 @@ def test_third_ratings_go_with_the_schema_that_holds_them(head_url: str, filled:
 # ---------------------------------------------------------------- older, newer, broken
 
 
+def place_of(url: str) -> str:
+    return repr(Database(url)).removeprefix("Database(").removesuffix(")")
+
+
 def test_an_older_database_asks_for_the_upgrade(head_url: str) -> None:
-    open_database(head_url)
     schema.downgrade(head_url, "-1")
     with pytest.raises(InputError) as error:
         open_database(head_url)
-    place = repr(Database(head_url)).removeprefix("Database(").removesuffix(")")
     assert str(error.value) == (
-        f"{place} has schema revision {schema.revisions()[-2]}, but this creamtea needs {schema.head()}; "
-        "run: creamtea db upgrade"
+        f"{place_of(head_url)} has schema revision {schema.revisions()[-2]}, but this creamtea needs "
+        f"{schema.head()}; run: creamtea db upgrade"
     )
 
 
 @pytest.mark.parametrize("action", [open_database, schema.upgrade, lambda url: schema.downgrade(url, "base")])
 def test_a_newer_database_is_left_alone(head_url: str, action: Any) -> None:
     database = open_database(head_url)
-    with database.transaction() as session:
-        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    change(database, text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(InputError) as error:
         action(head_url)
-    place = repr(database).removeprefix("Database(").removesuffix(")")
-    assert str(error.value).startswith(f"{place} has schema revision 9999, which is newer than this creamtea")
+    newer = f"{place_of(head_url)} has schema revision 9999, which is newer than this creamtea"
+    assert str(error.value).startswith(newer)
     assert set(dump(database)) == set(Base.metadata.tables)
 
 
 def test_an_unknown_revision_is_refused(head_url: str) -> None:
-    open_database(head_url)
     with pytest.raises(InputError, match=r"cannot move .* to revision 'abc': .*abc.*; `creamtea db current`"):
         schema.downgrade(head_url, "abc")
 
@@ -262,13 +258,9 @@ def test_a_migration_that_leaves_orphans_is_undone(sqlite_url: str, extended: Pa
 def test_a_foreign_key_names_its_parent(database: Database) -> None:
     """Foreign keys are on again in ordinary use: deleting a step takes its rows with it."""
     fill(database)
-    with database.transaction() as session:
-        for table in ("study_step", "step_input"):
-            session.execute(text(f"DELETE FROM {table}"))
-        session.execute(text("DELETE FROM step"))
+    change(database, *(text(f"DELETE FROM {table}") for table in ("study_step", "step_input", "step")))
     after = dump(database)
-    assert after["metric"] == []
-    assert after["segment"] == []
+    assert (after["metric"], after["segment"]) == ([], [])
 
 
 @pytest.mark.slow
