@@ -5,15 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from interpreted_triton import run_interpreted
 from torch import Tensor
-from torch.nn import functional as F
 
 from creamtea.methods.architectures import TransformerArchitecture
 from creamtea_workers.corpora.batches import Batch, PackedBatch, Pairs, rounded_up
 from creamtea_workers.models.interface import BOS, EOS, PAD, SourceVocabulary
 from creamtea_workers.models.nvs import NvsHead
-from creamtea_workers.models.packed import Lengths, Spans
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.training.trainer import PackedPasses, can_pack, unpacked
 
@@ -138,59 +135,3 @@ def test_sizes_are_few(parts: int) -> None:
     for rows in (1000, 16384, 100_000):
         assert rows <= rounded_up(rows, parts) <= rows * (1 + 1 / parts)
         assert len({rounded_up(n, parts) for n in range(rows, 2 * rows, 7)}) <= 2 * parts + 1
-
-
-@pytest.mark.slow
-def test_the_fused_kernel_equals_the_plain_operations() -> None:
-    pytest.importorskip("triton", reason="Triton has no packages for this system")
-    check = "from test_packed import check_fused_kernel; check_fused_kernel()"
-    run_interpreted("-c", check)
-
-
-def check_fused_kernel() -> None:
-    from creamtea_workers.models.fused import AddAndNormalise
-
-    torch.manual_seed(1)
-    check_short_attention()
-    for rows, width, threshold, has_x in ((37, 48, 0, True), (37, 48, 26, True), (70, 64, 26, False)):
-        x = torch.randn(rows, width, requires_grad=True)
-        added, slopes = torch.randn(rows, width, requires_grad=True), torch.randn(2, rows, width)
-        weight, bias = torch.randn(width, requires_grad=True), torch.randn(width, requires_grad=True)
-        fixed = (torch.tensor(-(2**62) + 12345), 3, threshold, 1e-5, torch.float32)
-        inputs = [x, added, weight, bias] if has_x else [added, weight, bias]
-
-        total, normed = AddAndNormalise.apply(x if has_x else None, added, weight, bias, *fixed)  # type: ignore[no-untyped-call]
-        found = torch.autograd.grad([total, normed], inputs, [*slopes])
-        base = x if has_x else torch.zeros_like(x)
-        kept = (total.detach() != base) * (256 / (256 - threshold))
-        if threshold:
-            assert abs(float((kept > 0).float().mean()) - (1 - threshold / 256)) < 0.03
-        sums = base + kept * added
-        plain = F.layer_norm(sums, (width,), weight, bias)
-        expected = torch.autograd.grad([sums, plain], inputs, [*slopes])
-        for ours, theirs in zip([total, normed, *found], [sums, plain, *expected], strict=True):
-            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
-
-
-def check_short_attention() -> None:
-    """In fp32: the interpreter knows no products of bf16. A side may have no rows of a sentence."""
-    from creamtea_workers.models.fused import ShortAttention
-
-    counts = torch.tensor([4, 6, 1, 0, 17, 0]), torch.tensor([3, 1, 9, 0, 7, 0])
-    queries, keys = (
-        Lengths(F.pad(count.cumsum(0), (1, 0)).int(), longest)
-        for count, longest in zip(counts, (17, 9), strict=True)
-    )
-    joint = torch.randn(28, 3, 2, 16, requires_grad=True)
-    other = torch.randn(20, 2, 2, 16, requires_grad=True)
-    for causal in (True, False):
-        spans = Spans(queries, queries if causal else keys)
-        q, k, v = (*joint.unbind(1)[:1], *(joint.unbind(1)[1:] if causal else other.unbind(1)))
-        starts, longest = (queries.starts, spans.keys.starts), (17, spans.keys.longest)
-        found = ShortAttention.apply(q, k, v, starts, longest, causal).flatten(1)  # type: ignore[no-untyped-call]
-        expected = spans.attend(q, k, v, 0.0, causal)
-        torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
-        slope, inputs = torch.randn_like(found), [joint] if causal else [joint, other]
-        pairs = (torch.autograd.grad(end, inputs, slope) for end in (found, expected))
-        for ours, theirs in zip(*pairs, strict=True):
-            torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)

@@ -5,11 +5,10 @@ from unittest.mock import patch
 
 import pytest
 import torch
-import triton
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
+from interpreted_triton import quickly_interpreted
 from torch import Tensor
-from triton.runtime.interpreter import InterpretedFunction
 
 from creamtea.methods.objectives import Entmax, Objective, Scones, Softmax
 from creamtea_workers.objectives import build_objective, entmax, kernels, linear
@@ -23,17 +22,8 @@ BF16 = 2**-7  # the interpreter cuts off what does not fit
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks_quickly_interpreted():
-    """Split short rows into blocks, and keep calls within a kernel from preparing triton.language anew, which
-    its launch has done and which takes longer than all else."""
-    call = InterpretedFunction.__call__
-
-    def inside(self: InterpretedFunction, *arguments, **options):
-        if self.fn.__module__ == kernels.__name__:
-            return self.rewrite()(*arguments, **options)
-        return call(self, *arguments, **options)
-
-    assert triton.knobs.runtime.interpret
-    with patch.object(kernels, "MAX_BLOCK", BLOCK), patch.object(InterpretedFunction, "__call__", inside):
+    """Split short rows into blocks."""
+    with patch.object(kernels, "MAX_BLOCK", BLOCK), quickly_interpreted(kernels.__name__):
         yield
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from interpreted_triton import run_interpreted
+from interpreted_triton import compile_for_hopper, run_interpreted
 
 from creamtea.methods.objectives import Entmax, Objective, Scones, Softmax
 from creamtea_workers.objectives import build_objective
@@ -16,8 +16,7 @@ POINTERS = {torch.bfloat16: "*bf16", torch.float32: "*fp32", torch.float64: "*fp
 
 @pytest.mark.slow
 def test_interpreted_they_equal_the_chunked_path() -> None:
-    file = Path(__file__).with_name("interpreted_kernels.py")
-    run_interpreted("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(file))
+    run_interpreted(Path(__file__).with_name("interpreted_kernels.py"))
 
 
 @pytest.mark.slow
@@ -32,27 +31,17 @@ def test_interpreted_they_equal_the_chunked_path() -> None:
     ids=str,
 )
 def test_they_compile(spec: Objective, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The interpreter runs much that the compiler refuses."""
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
     from creamtea_workers.objectives import kernels
 
     compiled = []
 
     def compile_(kernel: Any, *tensors: torch.Tensor, **options: Any) -> None:
-        types = dict(
-            zip(kernel.arg_names, [POINTERS[tensor.dtype] for tensor in tensors] + ["i32"], strict=False)
-        )
+        pointers = [POINTERS[tensor.dtype] for tensor in tensors]
+        types = dict(zip(kernel.arg_names, [*pointers, "i32"], strict=False))
         if options.get("frequencies") is not None:
             types["frequencies"] = POINTERS[options.pop("frequencies").dtype]
         constants = {**options, "BLOCK": 128, "SPAN": 256}
-        signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
-        source = ASTSource(
-            kernel, signature, {(kernel.arg_names.index(name),): value for name, value in constants.items()}
-        )
-        compiled.append(triton.compile(source, GPUTarget("cuda", 90, 32), {"num_warps": 4}).asm["cubin"])
+        compiled.append(compile_for_hopper(kernel, types, constants, num_warps=4))
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(kernels, "launch", compile_)
