@@ -85,7 +85,7 @@ def trainer(
         if done >= kill_at:
             raise Killed
 
-    held_out = development(reversals(20, 5, seed=9) if dev is None else dev)
+    held_out = development(reversals(8, 5, seed=9) if dev is None else dev)
     checkpoints = FolderCheckpoints(folder)
     return Trainer(params, pairs, held_out, torch.device("cpu"), checkpoints, progress, initial, group)
 

@@ -1,6 +1,5 @@
 """Trainings that start from another variant's model."""
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +93,20 @@ def test_patience_counts_from_the_start(parent: Path, tmp_path: Path) -> None:
     assert (outcome.stopped, outcome.position.update) == ("patience", 2)
 
 
-def test_resumes_with_the_same_bits(parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("training", "changes"),
+    [
+        ({"learning_rate": 0.003, "average": 2}, {}),
+        ({"learning_rate": 0.02, "average": 2, "freeze": "translation"}, {"nvs": HEAD}),
+        ({"fit_logits": True}, {"objective": {"kind": "scones", "alpha": 0.5}}),
+    ],
+    ids=["all", "the head alone", "fitted logits"],
+)
+def test_resumes_with_the_same_bits(
+    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, training: Any, changes: Any
+) -> None:
     monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)
-    params = parameters({**TUNING, "learning_rate": 0.003, "average": 2, "checkpoint_every": 3})
+    params = parameters({**TUNING, **training, "checkpoint_every": 3}, **changes)
     whole, pieces = trained_twice(params, PAIRS, tmp_path, [0, 1, 5, -1], parent)
     assert whole.position.points == pieces.position.points
     assert whole.position.best == pieces.position.best
@@ -116,25 +126,25 @@ def test_another_dropout_is_not_another_model(parent: Path, tmp_path: Path) -> N
     assert all(torch.equal(value, weights[name]) for name, value in made.model.state_dict().items())
 
 
-def test_a_model_of_other_sizes_is_refused(parent: Path, tmp_path: Path) -> None:
-    params = parameters(TUNING, {"feed_forward": 48})
-    with pytest.raises(
-        StepError,
-        match=r"starts from does not fit: decoder\.0\.feed\.inner\.bias is 64 there and 48 here; "
-        r".* \(and 3 more\); give both the same subwords and architecture",
-    ):
-        trainer(params, PAIRS, tmp_path, initial=parent)
-
-
-def test_another_kind_of_decoder_is_refused(parent: Path, tmp_path: Path) -> None:
-    params = parameters(TUNING, {"kind": "ssru"})
-    with pytest.raises(StepError, match=r"does not fit: it has no decoder\.0\.attention\.candidate\.weight"):
-        trainer(params, PAIRS, tmp_path, initial=parent)
-
-
-def test_a_head_that_would_be_dropped_is_refused(parent_with_head: Path, tmp_path: Path) -> None:
-    with pytest.raises(StepError, match=r"its nvs\.bias has no place here; .*this one `nvs` if the other"):
-        trainer(parameters(TUNING), PAIRS, tmp_path, initial=parent_with_head)
+@pytest.mark.parametrize(
+    ("name", "architecture", "message"),
+    [
+        (
+            "parent",
+            {"feed_forward": 48},
+            r"starts from does not fit: decoder\.0\.feed\.inner\.bias is 64 there and 48 here; "
+            r".* \(and 3 more\); give both the same subwords and architecture",
+        ),
+        ("parent", {"kind": "ssru"}, r"does not fit: it has no decoder\.0\.attention\.candidate\.weight"),
+        ("parent_with_head", {}, r"its nvs\.bias has no place here; .*this one `nvs` if the other"),
+    ],
+    ids=["other sizes", "another decoder", "a head that would be dropped"],
+)
+def test_a_model_that_does_not_fit_is_refused(
+    name: str, architecture: dict[str, Any], message: str, tmp_path: Path, request: Any
+) -> None:
+    with pytest.raises(StepError, match=message):
+        trainer(parameters(TUNING, architecture), PAIRS, tmp_path, initial=request.getfixturevalue(name))
 
 
 # ---------------------------------------------------------------- the head alone
@@ -188,28 +198,16 @@ def test_only_the_head_has_gradients_moments_and_checkpoints(parent: Path, tmp_p
         assert set(content.get("model", content)) == kept, file.name
 
 
-def test_a_head_alone_resumes_with_the_same_bits(
-    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)
-    params = parameters(
-        {**TUNING, "freeze": "translation", "learning_rate": 0.02, "average": 2, "checkpoint_every": 3},
-        nvs=HEAD,
-    )
-    whole, pieces = trained_twice(params, PAIRS, tmp_path, [0, 4], parent)
-    assert whole.position.points == pieces.position.points
-
-
 # ---------------------------------------------------------------- logits for another objective
 
 OBJECTIVES = {"scones": {"kind": "scones", "alpha": 0.5}, "entmax": {"kind": "entmax"}}
 
 
-def loss_of(model: Any, objective: Any, pairs: Pairs) -> float:
+def logits_of(model: Any, pairs: Pairs) -> tuple[torch.Tensor, torch.Tensor]:
+    """The logits of all target positions (N, V), and the targets."""
     batch = pairs.batch(np.arange(len(pairs)))
     hidden, targets = batch.real(model.decode(model.encode(batch.source), batch.target_in))
-    loss = objective.loss(hidden, model.output_weight, model.output_bias, targets)
-    return float(loss) / len(targets)
+    return output_logits(model, hidden), targets
 
 
 @pytest.mark.slow
@@ -220,30 +218,16 @@ def test_fitted_logits_have_the_lowest_loss_and_the_same_order(
     """Against a grid of factors and shifts; softmax has trained the model."""
     params = parameters({**TUNING, "fit_logits": True}, objective=OBJECTIVES[name])
     made = trainer(params, PAIRS, tmp_path, initial=parent)
-    objective, pairs = made.objective, made.development.pairs
-    model = copy.deepcopy(made.model).eval()
-    made.resume()
-    fitted = made.model.eval()
-    losses = []
     with torch.inference_mode():
-        for factor in np.geomspace(0.05, 4.0, 25):
-            for shift in np.linspace(-6.0, 3.0, 19) if name == "scones" else [0.0]:
-                other = copy.deepcopy(model)
-                other.change_logits(float(factor), float(shift))
-                losses.append(loss_of(other, objective, pairs))
-        assert loss_of(fitted, objective, pairs) <= min(losses) + 1e-3
-        assert loss_of(fitted, objective, pairs) < loss_of(model, objective, pairs)
-        batch = pairs.batch(np.arange(len(pairs)))
-        logits = [
-            output_logits(one, one.decode(one.encode(batch.source), batch.target_in))
-            for one in (model, fitted)
-        ]
-    assert torch.equal(logits[0].argmax(-1), logits[1].argmax(-1))
+        before, targets = logits_of(made.model.eval(), made.development.pairs)
 
+        def loss(logits: torch.Tensor) -> float:
+            return float(made.objective.loss_and_gradient(logits.clone(), targets)[0]) / len(targets)
 
-def test_a_fitted_training_resumes_with_the_same_bits(
-    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)
-    params = parameters({**TUNING, "fit_logits": True, "checkpoint_every": 3}, objective=OBJECTIVES["scones"])
-    trained_twice(params, PAIRS, tmp_path, [0, 4], parent)
+        shifts = np.linspace(-6.0, 3.0, 19) if name == "scones" else [0.0]
+        grid = [loss(before * factor + shift) for factor in np.geomspace(0.05, 4.0, 25) for shift in shifts]
+        made.resume()
+        fitted, _ = logits_of(made.model.eval(), made.development.pairs)
+    assert loss(fitted) <= min(grid) + 1e-3
+    assert loss(fitted) < loss(before)
+    assert torch.equal(before.argmax(-1), fitted.argmax(-1))

@@ -40,20 +40,13 @@ def test_every_pair_once_and_within_the_bound(
             assert rows * longest <= batch_tokens or rows == 1
 
 
-@given(lengths, st.integers(1, 60))
-def test_the_order_follows_from_seed_and_epoch(sizes: list[tuple[int, int]], batch_tokens: int) -> None:
-    pairs = pairs_of(sizes)
-
-    def order(seed: int, epoch: int) -> list[list[int]]:
-        return [members.tolist() for members in plan_epoch(pairs, batch_tokens, seed, epoch)]
-
-    assert order(3, 7) == order(3, 7)
-
-
-def test_seeds_and_epochs_differ() -> None:
+def test_the_order_follows_from_seed_and_epoch() -> None:
     pairs = pairs_of([(n % 7, n % 5) for n in range(200)])
-    orders = {str(plan_epoch(pairs, 30, seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}
-    assert len(orders) == 4
+    twice = [
+        [str(plan_epoch(pairs, 30, seed, epoch)) for seed in (1, 2) for epoch in (0, 1)] for _ in range(2)
+    ]
+    assert twice[0] == twice[1]
+    assert len(set(twice[0])) == 4
 
 
 def test_little_is_padding() -> None:

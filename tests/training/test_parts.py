@@ -205,7 +205,7 @@ def test_a_training_begins_from_the_checkpoint_before_a_damaged_one_and_ends_the
     pairs = reversals(30, 6, seed=1)
     whole = trainer(params, pairs, tmp_path / "whole").run()
     folder = tmp_path / "checkpoints" / "piece"
-    for stop in range(5, whole.position.update, 3):
+    for stop in (5, whole.position.update - 1):
         with pytest.raises(Killed):
             trainer(params, pairs, folder, kill_at=stop).run()
         *_, before, newest = [0, *sorted(position_names(store.checkpoints("piece").names()))]
@@ -273,14 +273,15 @@ class Slow(FolderCheckpoints):
 
 @pytest.mark.slow
 def test_a_training_with_large_checkpoints_resumes_with_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow_checkpoints: Callable[[], None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Updates go on while a checkpoint is being written."""
     params = parameters({"batch_tokens": 60, "max_epochs": 2, "checkpoint_every": 2, "average": 2})
     pairs = reversals(70, 6, seed=1)
     monkeypatch.setenv(PART, LARGE)
     whole = trainer(params, pairs, tmp_path / "whole").run()
     monkeypatch.setenv(PART, "0.02")
-    slow_checkpoints()
+    monkeypatch.setattr("small_trainings.FolderCheckpoints", Slow)
     updates = whole.position.update
     pieces = interrupted(params, pairs, tmp_path / "pieces", [3, 6, updates - 1])
     assert same(pieces.model.state_dict(), whole.model.state_dict())
@@ -288,12 +289,6 @@ def test_a_training_with_large_checkpoints_resumes_with_the_same_bits(
     assert not halves(names, Saver(FolderCheckpoints(tmp_path / "pieces"))._read)
     assert {name.partition(".")[0].partition("-0")[0] for name in names} >= {"training", "best"}
     assert sum(name.endswith(".safetensors") for name in names) > 8
-
-
-@pytest.fixture
-def slow_checkpoints(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Updates go on while a checkpoint is being written."""
-    return lambda: monkeypatch.setattr("small_trainings.FolderCheckpoints", Slow)
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "much", "nan"])
