@@ -9,8 +9,9 @@ from blocks import figure, figures, notes
 from rated_campaigns import rated_campaign
 
 from creamtea.human.making.design import balanced_blocks, block_of
+from creamtea.report.html import side_by_side
 from creamtea.report.human.build import build_human
-from creamtea.report.model import Document
+from creamtea.report.model import Document, Section
 from creamtea.stats.incomplete import estimate_systems
 from creamtea.store.database import Database
 
@@ -109,6 +110,13 @@ def test_verdicts_and_the_answer_are_by_all_pages(database: Database) -> None:
     assert first.startswith("People rated f highest on average")
     assert second == "No system is shown to be better than f (ranks from all pages)."
     assert "better: f" in third
+
+
+def test_narrow_tables_of_the_same_systems_stand_side_by_side(database: Database) -> None:
+    ((section,),) = (one.blocks for one in report_of(database).sections if one.key == "human")
+    assert isinstance(section, Section)
+    groups = [[block.key for block in group] for group in side_by_side(section.blocks)]
+    assert groups[:2] == [["means", "ranks"], ["comparisons"]]
 
 
 def test_one_rater_speaks_for_themselves(database: Database) -> None:

@@ -24,6 +24,7 @@ HERE = Path(__file__).parent
 GROUPS = 40  # groups of columns that can be hidden
 FEW_COLUMNS = 4  # columns of a table that stands beside its figure
 WIDTHS = (21, 28, 34, 40, 47, 53, 60, 66, 72, 999)  # rem; a table of class wN has columns from N rem on
+HALF = 34  # rem of a wide page's 72, with a gap
 LETTER, SMALL, BETWEEN, NAME = 0.47, 0.4, 1.1, 9.0  # rem of letters, between columns, of names
 
 
@@ -79,8 +80,8 @@ def table_styles(most: int = WIDTHS[-1]) -> str:
     return "\n".join([rules, *narrow, "@media screen {", *hidden, "}"])
 
 
-def _width_class(table: Table) -> str:
-    """Return the class for the width that the table needs for its columns."""
+def _width(table: Table) -> int:
+    """Return the least of the widths that the table's columns fit into."""
     needed = NAME
     for column in table.columns:
         cells = (row.cells[column.key] for row in table.rows)
@@ -88,7 +89,7 @@ def _width_class(table: Table) -> str:
         longest = max(map(len, [*text.heading(column).split(), *(cell.value for cell in shown)]))
         details = max((len(line) for cell in shown for line in (*cell.details, *cell.change)), default=0)
         needed += BETWEEN + max(LETTER * longest, SMALL * details)
-    return next(f"w{width}" for width in WIDTHS if width >= needed)
+    return next(width for width in WIDTHS if width >= needed)
 
 
 def _capitalised(heading: str) -> str:
@@ -107,8 +108,8 @@ def side_by_side(
 ) -> list[list[Block]]:
     """Group the blocks that stand beside each other; every other block is a group by itself.
 
-    They are narrow neighbours, and a first figure with its narrow table or with the sentences that open the
-    report.
+    They are narrow neighbours, two narrow tables of the same systems, and a first figure with its narrow
+    table or with the sentences that open the report.
     """
     groups: list[list[Block]] = []
     match blocks:
@@ -117,9 +118,24 @@ def side_by_side(
         case [Figure(), Table() as table, *_] if len(table.columns) <= FEW_COLUMNS:
             groups.append(list(blocks[:2]))
     for narrow, group in groupby(blocks[2 if groups else 0 :], is_narrow):
-        neighbours = list(group)
-        groups += [neighbours] if narrow else [[block] for block in neighbours]
+        if narrow:
+            groups.append(list(group))
+            continue
+        for block in group:
+            match groups[-1:], block:
+                case [[Table() as before]], Table() if _is_beside(before, block):
+                    groups[-1].append(block)
+                case _:
+                    groups.append([block])
     return groups
+
+
+def _is_beside(table: Table, other: Table) -> bool:
+    """Return whether two tables of the same rows fit into half of a page each."""
+    rows, of_other = ([row.name for row in one.rows] for one in (table, other))
+    return (
+        rows == of_other and max(map(_width, (table, other))) <= HALF and not (table.folded or other.folded)
+    )
 
 
 @cache
@@ -147,6 +163,6 @@ def _environment() -> Environment:
         "sentence": text.sentence,
         "shown": text.shown,
         "side_by_side": side_by_side,
-        "width_class": _width_class,
+        "width_class": lambda table: f"w{_width(table)}",
     }
     return environment
