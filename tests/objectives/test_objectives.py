@@ -107,15 +107,21 @@ def test_softmax_is_the_cross_entropy_of_torch_and_a_constant(epsilon: float) ->
     assert ours.item() == pytest.approx(theirs.item() - 37 * entropy, rel=1e-12)
 
 
+@pytest.mark.parametrize("alpha", [1.0, 1.3, 1.5, 2.0, 3.0])
 @pytest.mark.parametrize("smoothing", ["uniform", "unigram"])
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5])
-def test_the_smoothed_softmax_loss_is_zero_at_its_minimum_only(epsilon: float, smoothing: str) -> None:
+def test_the_smoothed_loss_is_zero_at_its_minimum_only(alpha: float, epsilon: float, smoothing: str) -> None:
+    """L_ε ≥ 0, and 0 where p̂(z) = q: z = Ω'(q), of softmax (α = 1) log q, else q^(α - 1) / (α - 1)."""
     torch.manual_seed(1)
     target, unigram = torch.tensor([3]), torch.rand(50).double()
     unigram /= unigram.sum()
     r = unigram if smoothing == "unigram" else torch.full((50,), 1 / 50, dtype=torch.float64)
-    best = (F.one_hot(target, 50)[0] * (1 - epsilon) + r * epsilon).log()
-    spec = Softmax(kind="softmax", label_smoothing=epsilon, smoothing=smoothing)
+    q = F.one_hot(target, 50)[0] * (1 - epsilon) + r * epsilon
+    smoothed = {"label_smoothing": epsilon, "smoothing": smoothing}
+    if alpha == 1:
+        spec, best = Softmax(kind="softmax", **smoothed), q.log()
+    else:
+        spec, best = Entmax(kind="entmax", alpha=alpha, **smoothed), q ** (alpha - 1) / (alpha - 1)
     loss, hidden, weight = build_objective(spec, unigram).loss, torch.zeros(1, 1), torch.zeros(50, 1)
     assert loss(hidden.double(), weight.double(), best, target).item() == pytest.approx(0.0, abs=1e-12)
     other = best + torch.randn(50).double() / 3
