@@ -1,12 +1,14 @@
 """Int8 layers against integer arithmetic written out, and prepared models against plain ones."""
 
 import copy
+import importlib
 import math
 import os
 import platform
 import subprocess
 import sys
 from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from torch.nn import functional as F
 
 from creamtea.errors import StepError
 from creamtea.methods.objectives import Softmax
+from creamtea_workers import models
 from creamtea_workers.models import inference
 from creamtea_workers.models.inference import (
     ROW_THREADS,
@@ -314,3 +317,39 @@ def test_packed_weights_have_it_where_there_are_few_threads(threads: int) -> Non
         torch.testing.assert_close(packed(x), F.linear(x, weight, bias))
     finally:
         torch.set_num_threads(before)
+
+
+# ---------------------------------------------------------------- torch without oneDNN, as on macOS on ARM
+
+
+class NoOperators:
+    """Stands where `torch.ops.mkldnn` is; torch answers so for an operator that was not built."""
+
+    def __getattr__(self, name: str) -> None:
+        raise AttributeError(f"'_OpNamespace' 'mkldnn' object has no attribute '{name}'")
+
+
+@pytest.fixture
+def without_onednn(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """`models.inference`, imported where torch has no oneDNN operators."""
+    name = "creamtea_workers.models.inference"
+    imported_before = importlib.import_module(name)
+    monkeypatch.setattr(models, "inference", imported_before)  # restored, as is `sys.modules`
+    monkeypatch.setitem(sys.modules, name, imported_before)
+    monkeypatch.setattr(torch.ops, "mkldnn", NoOperators())
+    del sys.modules[name]
+    return importlib.import_module(name)
+
+
+def test_a_model_is_prepared_and_gives_the_same_logits(
+    without_onednn: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(without_onednn, "MIN_PACKED", 0)
+    plain = step_files.random_model(30, nvs=None)
+    prepared = without_onednn.prepare(copy.deepcopy(plain), "fp32")
+    source, target = torch.tensor([[7, 9, 11, 3], [5, 3, 0, 0]]), torch.tensor([[2, 4, 6], [2, 8, 3]])
+    with torch.inference_mode():
+        expected, logits = (
+            output_logits(model, model.decode(model.encode(source), target)) for model in (plain, prepared)
+        )
+    torch.testing.assert_close(logits, expected)
