@@ -29,21 +29,15 @@ from creamtea.store.tables import Assignment, Campaign, Rater
 FOUR = ["source 0", "source 1", "source 2", "source 3"]
 
 
+EQUAL = {"outputs": ["ein Haus", "das Haus", "ein Haus", "Haus"]}  # shown once, with a common score
+TURNED = {"systems": [3, 1], "outputs": ["left", "right"]}
+
+
 @pytest.mark.parametrize(
     ("protocol", "item", "steps", "stored"),
     [
-        (  # equal outputs are shown once and share the score
-            "contrastive-da",
-            {"outputs": ["ein Haus", "das Haus", "ein Haus", "Haus"]},
-            {"ein Haus": 25, "das Haus": 12, "Haus": 0},
-            {0: 25, 1: 12, 2: 25, 3: 0},
-        ),
-        (
-            "preference",
-            {"systems": [3, 1], "outputs": ["left", "right"]},
-            {"left": 2, "right": 0},
-            {3: 2, 1: 0},
-        ),
+        ("contrastive-da", EQUAL, {"ein Haus": 25, "das Haus": 12, "Haus": 0}, {0: 25, 1: 12, 2: 25, 3: 0}),
+        ("preference", TURNED, {"left": 2, "right": 0}, {3: 2, 1: 0}),
     ],
 )
 def test_scores_are_stored_under_the_positions_of_systems(

@@ -19,6 +19,7 @@ from ready_campaigns import PLAIN, draft_campaign, launched_campaign
 from small_campaigns import add_rater, exchanged, items_of, rate_in_turns, results_of, system_of, work_for
 from sqlalchemy import select
 from sqlalchemy.orm import Session
+from table_rows import all_of, one_of
 
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
@@ -34,7 +35,7 @@ from creamtea.human.rating.adaptive import NextPart, next_part, store_part
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import Assignment, Campaign, Item, Rater, Segment
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, Segment, StudyRow
 
 NAMES = [f"s{number:02}" for number in range(12)]
 MEANS = np.array(
@@ -79,11 +80,10 @@ def make(
     **settings: Any,
 ) -> list[Item]:
     """The items of a draft, adaptive if there are six systems; `documents`: of so many segments each."""
-    with database.session() as session:
-        segments = len(session.scalars(select(Segment)).all())
-    of_all = NAMES if segments == BALANCED else NAMES[:6]
+    segments = len(all_of(database, select(Segment.index)))
+    of_all = [*one_of(database, select(StudyRow.spec))["systems"]]
     names = Documents(tuple(f"d{at // documents}" for at in range(segments))) if documents else None
-    given = {"systems_per_page": 3, "design": "balanced" if of_all is NAMES else "adaptive"}
+    given = {"systems_per_page": 3, "design": "adaptive" if len(of_all) == 6 else "balanced"}
     given["unit"] = "document" if documents else "segment"
     chosen = PLAIN.model_copy(update={**given, **settings})
     draft_campaign(

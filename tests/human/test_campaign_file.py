@@ -229,13 +229,8 @@ def test_uploads_are_the_only_files_of_a_page(folder: Path, name: str) -> None:
 
 
 def test_a_commented_file_reads_as_its_values(tmp_path: Path) -> None:
-    values = {
-        "name": "a",
-        "study": "jam",
-        "test_set": "test",
-        "systems": ["plain", "beam"],
-        "sample.items": 9,
-    }
+    values: dict[str, Any] = {"name": "a", "study": "jam", "test_set": "test", "systems": ["plain", "beam"]}
+    values["sample.items"] = 9
     text = commented(values)
     (tmp_path / "a.yaml").write_text(text)
     read = load_campaign(tmp_path / "a.yaml").campaign

@@ -55,13 +55,8 @@ def test_settings_are_stored_complete(study_database: Database) -> None:
     assert row.instructions == "*Hi*"
     assert settings_of(row.settings).model_dump(mode="json") == row.settings
     drawn = {"segments": 5, "differing": 4, "population": 4, "between": [], "chosen": 3}
-    usual = {
-        "select": "differing",
-        "baseline": "plain",
-        "delta": 0.1,
-        "minutes_per_item": 1.25,
-        "drawn": drawn,
-    }
+    usual = {"select": "differing", "baseline": "plain", "delta": 0.1, "minutes_per_item": 1.25}
+    usual["drawn"] = drawn
     assert row.settings | usual == row.settings
 
 
@@ -180,6 +175,7 @@ def test_a_metric_without_segment_values_is_named(
         ({"protocol": "scores"}, "there is no page to rate by it"),
         ({"settings": plain(bad_references=1)}, "bad references need references, and the test set has none:"),
         ({"documents": Documents(("x", "y"))}, "documents: 2 lines, and 'test' has 5 segments: one line per"),
+        ({"documents": Documents(("x", "x", "", "y", "z"))}, "documents: line 3: found '-'"),
         ({"settings": plain(select="stratified", strata=["document"])}, "sample.strata document needs docum"),
     ],
 )

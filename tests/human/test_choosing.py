@@ -86,27 +86,21 @@ def test_strata_are_sampled_in_proportion_and_weights_make_up_for_the_rest() -> 
     assert Counter((len(choice.source) - 1) // 20 for choice in chosen) == {0: 2, 1: 2, 2: 2, 3: 2}
 
 
+ALL_APART = [line(i, "x", "y", "z", document=str(i)) for i in range(5)]
+FEWER = {"select": "stratified", "strata": ["document"], "items": 4}
+
+
 @pytest.mark.parametrize(
-    ("lines", "given", "between", "message"),
+    ("lines", "given", "message"),
     [
-        ([line(0, "x", "x", "x")], {}, None, "the same output for every segment: nothing to rate"),
-        (
-            THREE[:1],
-            {"differ_between": ["a", "b"]},
-            [0, 1],
-            "^a and b give the same output for every segment",
-        ),
-        (
-            [line(i, "x", "y", "z", document=str(i)) for i in range(5)],
-            {"select": "stratified", "strata": ["document"], "items": 4},
-            None,
-            "5 strata by document for 4 segments: ask for more with sample.items",
-        ),
+        ([line(0, "x", "x", "x")], {}, "the same output for every segment: nothing to rate"),
+        (THREE[:1], {"differ_between": ["a", "b"]}, "^a and b give the same output for every segment"),
+        (ALL_APART, FEWER, "5 strata by document for 4 segments: ask for more with sample.items"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(lines: list[Line], given: Any, between: Any, message: str) -> None:
+def test_what_cannot_be_drawn_is_said(lines: list[Line], given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        choose(lines, complete(**given), 1, between=between)
+        choose(lines, complete(**given), 1, between=[0, 1] if "differ_between" in given else None)
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=12), st.data())
@@ -153,9 +147,8 @@ def test_the_scale_of_a_metric_does_not_matter() -> None:
     first = {i: (i, 5 - i, 2 * i % 3) for i in range(5)}
     second = {i: (3 * i % 4, i, 2) for i in range(5)}
     hundredfold = {i: tuple(100 * value + 7 for value in values) for i, values in second.items()}
-    assert disagreement(population, [first, hundredfold]) == pytest.approx(
-        disagreement(population, [first, second])
-    )
+    expected = disagreement(population, [first, second])
+    assert disagreement(population, [first, hundredfold]) == pytest.approx(expected)
 
 
 def test_metrics_that_agree_everywhere_are_said() -> None:
@@ -218,16 +211,10 @@ def items(protocol: str, pairs: str = "all", seed: int = 1) -> list[ItemContent]
     return [item for page in pages for item in page]
 
 
-ALONE = (
-    [((0, 2), ("u", "u")), ((1,), ("v",))],
-    [((at,), ("xyz"[at],)) for at in range(3)],
-    [((0, 1, 2), ("w",) * 3)],
-)
-EVERY = (
-    [((0, 1), ("u", "v")), ((1, 2), ("v", "u"))],
-    [((0, 1), ("x", "y")), ((0, 2), ("x", "z")), ((1, 2), ("y", "z"))],
-    [],
-)
+X, Y, Z = (((at,), ("xyz"[at],)) for at in range(3))
+ALONE = [((0, 2), ("u", "u")), ((1,), ("v",))], [X, Y, Z], [((0, 1, 2), ("w", "w", "w"))]
+XY, XZ, YZ = (((0, 1), ("x", "y")), ((0, 2), ("x", "z")), ((1, 2), ("y", "z")))
+EVERY = [((0, 1), ("u", "v")), ((1, 2), ("v", "u"))], [XY, XZ, YZ], []
 
 
 @pytest.mark.parametrize(

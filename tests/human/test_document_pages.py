@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,17 +18,10 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Item, Rating
 
 
-def page(document: str, start: int, size: int, systems: list[int] | None = None, **fields: Any) -> list[Any]:
-    shown = systems if systems is not None else [0, 1, 2, 3]
+def page(document: str, start: int, size: int, systems: Sequence[int] = range(4), **fields: Any) -> list[Any]:
+    usual = {"page": start, "document": document, "systems": list(systems), **fields}
     return [
-        {
-            "page": start,
-            "document": document,
-            "systems": shown,
-            "outputs": [f"o{at}-{system}" for system in shown],
-            **fields,
-        }
-        for at in range(start, start + size)
+        {"outputs": [f"o{at}-{system}" for system in systems], **usual} for at in range(start, start + size)
     ]
 
 
@@ -290,9 +284,8 @@ def test_each_rater_gets_a_documents_systems_in_an_order_of_their_own(database: 
     make_campaign(database, items, unit="document", protocol="da", systems=3, k=3)
     orders = set()
     for name in ("anna", "ben", "cleo"):
-        places = [
-            int(source.removeprefix("source ")) for source in rate_all(database, add_rater(database, name))
-        ]
+        sources = rate_all(database, add_rater(database, name))
+        places = [int(source.removeprefix("source ")) for source in sources]
         assert [place // 6 for place in places] == [0] * 6 + [1] * 6
         firsts, seconds = places[::2], places[1::2]
         assert seconds == [first + 1 for first in firsts]  # the parts of one system's text

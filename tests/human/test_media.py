@@ -148,44 +148,34 @@ def test_only_files_of_the_folder_are_taken(tmp_path: Path, name: str, store: Ar
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([{"file": "a.png"}], "line 2: .*one of segment, document, tutorial, attention says beside what"),
-        ([{"segment": 1, "document": "tea", "file": "a.png"}], "line 2: .*one of segment, document"),
-        ([{"segment": 0, "file": "a.png"}], "line 2: segment: found 0"),
-        ([{"segment": 1}], "line 2: file: required key is missing"),
-        ([{"segment": 1, "file": "a.png", "alt": "x"}], "line 2: alt: found an unknown key"),
-        ([{"segment": 1, "file": "a.png", "description": "x" * 1001}], "line 2: description: "),
-        ([{"segment": 1, "file": "a.png", "description": "\0"}], "line 2: description: "),
+        ([{"file": "a.png"}], "line 1: .*one of segment, document, tutorial, attention says beside what"),
+        ([{"segment": 1, "document": "tea", "file": "a.png"}], "line 1: .*one of segment, document"),
+        ([{"segment": 1, "file": "a.png"}, {"segment": 0, "file": "a.png"}], "line 2: segment: found 0"),
+        ([{"segment": 1}], "line 1: file: required key is missing"),
+        ([{"segment": 1, "file": "a.png", "alt": "x"}], "line 1: alt: found an unknown key"),
+        ([{"segment": 1, "file": "a.png", "description": "x" * 1001}], "line 1: description: "),
+        ([{"segment": 1, "file": "a.png", "description": "\0"}], "line 1: description: "),
         (
             [{"segment": 1, "file": name} for name in ("none.png", "drawing.png")],  # all are named
-            r"line 2: .*none.png: No such.*\n.*line 3: drawing.png is none of",
+            r"line 1: .*none.png: No such.*\n.*line 2: drawing.png is none of",
         ),
+        (PICTURE, r"media.jsonl, line 1: not UTF-8 text: give a list in JSON Lines"),
+        (b"\n[", r"media.jsonl, line 2: not JSON"),
+        (None, r"media: .*: No such file"),
     ],
 )
 def test_a_wrong_line_is_named_and_nothing_is_kept(
-    tmp_path: Path, store: ArtefactStore, lines: list[dict[str, Any]], message: str
+    tmp_path: Path, store: ArtefactStore, lines: Any, message: str
 ) -> None:
     (tmp_path / "drawing.png").write_text("<svg/>")
-    path = listed(tmp_path, {"segment": 1, "file": "a.png"}, *lines)
+    path = listed(tmp_path, *(lines if isinstance(lines, list) else ()))
+    if isinstance(lines, bytes):
+        path.write_bytes(lines)
+    elif lines is None:
+        path.unlink()
     with pytest.raises(InputError, match=message):
         media.read_media(path, store)
     assert not Path(store.root).exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("none.jsonl", None, r"media: .*: No such file"),
-        ("a.png", PICTURE, r"a.png, line 1: not UTF-8 text: give a list in JSON Lines"),
-        ("x.jsonl", b"\n[", r"x.jsonl, line 2: not JSON"),
-    ],
-)
-def test_what_is_no_list_is_said(
-    tmp_path: Path, store: ArtefactStore, name: str, content: bytes | None, message: str
-) -> None:
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        media.read_media(tmp_path / name, store)
 
 
 def test_segments_and_documents_have_their_files(

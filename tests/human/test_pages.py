@@ -80,10 +80,7 @@ def test_one_output_at_a_time_makes_a_page_of_each_part_and_system() -> None:
 def test_only_a_later_part_begins_with_context() -> None:
     pages = pages_of(lines(5), "contrastive-da", segments_per_page=3)
     assert shown(pages) == [("d0", (0, 1, 2), [0, 1]), ("d0", (0, 1, 2), [2, 3, 4])]
-    assert [[item.context for item in page] for page in pages] == [
-        [(), ()],
-        [("source 0", "source 1"), (), ()],
-    ]
+    assert [item.context for page in pages for item in page] == [(), (), ("source 0", "source 1"), (), ()]
 
 
 def with_texts(*texts: str) -> list[Line]:
@@ -98,11 +95,8 @@ def test_systems_share_a_page_only_if_they_say_the_same_on_all_of_it() -> None:
         ("d1", (0, 1), [2, 3]),
         ("d1", (2,), [2, 3]),
     ]
-    pairs = [
-        systems
-        for _, systems, _ in shown(pages_of(with_texts("xxy", "xxx"), "preference", select="differing"))
-    ]
-    assert sorted(pairs) == [(0, 2), (1, 2)]  # the second segment is on their pages, too
+    pairs = shown(pages_of(with_texts("xxy", "xxx"), "preference", select="differing"))
+    assert sorted(systems for _, systems, _ in pairs) == [(0, 2), (1, 2)]  # of the second segment, too
 
 
 def test_where_documents_are_scored_they_share_pages_only_if_all_of_it_is_the_same() -> None:

@@ -110,49 +110,35 @@ def test_equal_texts_share_proposals_and_a_spoilt_one_has_none(tmp_path: Path) -
         ([line("plain", 1, MINOR | {"proposed": 0})], {}, "neither `proposed` nor `in_source`"),
         ([line()], {"protocol": "da"}, "protocol.proposals: is for marked errors, and da has none"),
         ([{"system": "plain"}], {}, "line 1: segment: required key is missing"),
+        (None, {}, "No such file"),
+        (b'\n{"system"', {}, "line 2: not JSON"),
+        (b'{"system": "a", "system": "b"}', {}, r"p\.jsonl, line 1: not JSON"),
+        (b"\n", {}, r"p\.jsonl: no proposals in it"),
+        (b"\xff", {}, "not UTF-8"),
+        pytest.param(b"[" * 100_000, {}, r"p\.jsonl, line 1: not JSON", id="deep"),
+        pytest.param(b"[" + b"1" * 5000 + b"]", {}, r"p\.jsonl, line 1: not JSON", id="long"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_line(
-    study_database: Database, tmp_path: Path, lines: list[Any], changes: dict[str, Any], message: str
+    study_database: Database, tmp_path: Path, lines: Any, changes: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=message):
-        make(study_database, written(tmp_path / "p.jsonl", *lines), **changes)
-
-
-FOUND = ProposedBy(metric="found", scorer="xcomet", version="1", digest="0")
-
-
-@pytest.mark.parametrize(
-    ("metric", "field"), [(None, "protocol.proposals"), (FOUND, "protocol.proposals_from")]
-)
-def test_the_forms_field_is_told(
-    study_database: Database, tmp_path: Path, metric: ProposedBy | None, field: str
-) -> None:
-    settings = CampaignSettings(bad_references=0, repeats=1, proposed_by=metric)
-    with pytest.raises(InputError) as refused:
-        make(study_database, written(tmp_path / "p.jsonl", line("scones")), settings=settings)
-    assert refused.value.about == field
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "No such file"),
-        (b'\n{"system"', "line 2: not JSON"),
-        (b"[" * 100_000, r"p\.jsonl, line 1: not JSON"),
-        (b'{"segment": ' + b"1" * 5000 + b"}", r"p\.jsonl, line 1: not JSON"),
-        (b'{"system": "a", "system": "b"}', r"p\.jsonl, line 1: not JSON"),
-        (b"\n", r"p\.jsonl: no proposals in it"),
-        (b"\xff", "not UTF-8"),
-    ],
-    ids=["none", "half", "deep", "long", "twice", "empty", "latin-1"],
-)
-def test_what_is_not_json_or_not_there_is_said(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "p.jsonl"
-    if content is not None:
-        path.write_bytes(content)
+    if isinstance(lines, bytes):
+        path.write_bytes(lines)
+    elif lines is not None:
+        written(path, *lines)
     with pytest.raises(InputError, match=message):
-        read_proposals(path)
+        make(study_database, path, **changes)
+
+
+def test_the_forms_field_is_told(study_database: Database, tmp_path: Path) -> None:
+    path = written(tmp_path / "p.jsonl", line("scones"))
+    found = ProposedBy(metric="found", scorer="xcomet", version="1", digest="0")
+    for metric, field in ((None, "protocol.proposals"), (found, "protocol.proposals_from")):
+        settings = CampaignSettings(bad_references=0, repeats=1, proposed_by=metric)
+        with pytest.raises(InputError) as refused:
+            make(study_database, path, settings=settings)
+        assert refused.value.about == field
 
 
 def test_every_error_is_kept_changed_deleted_or_added() -> None:

@@ -309,8 +309,7 @@ RATED, CONTROLS = 8, 5
 
 @pytest.mark.slow
 def test_reports_come_from_what_is_stored_and_excluding_can_be_undone(database: Database) -> None:
-    """Items of two systems, bad references and repeats; three raters answer all of them. The ratings
-    themselves: test_results.py."""
+    """Items of two systems, bad references and repeats; three raters answer all of them."""
     controls = [{"original": at, "segment_index": at} for at in range(CONTROLS)]
     items: list[dict[str, Any]] = [{} for _ in range(RATED)]
     items += [{"kind": "bad-reference", "degraded": at % 2, **one} for at, one in enumerate(controls)]

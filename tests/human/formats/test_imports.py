@@ -88,16 +88,20 @@ RATINGS = "rater,segment,system,step,item,kind,original\n" + "".join(
 
 def test_systems_are_left_out_with_all_that_is_theirs(other: Database, tmp_path: Path) -> None:
     tried = imported(other, tmp_path, RATINGS, "da", dry_run=True, leave_out=("B",))
-    assert tried.not_kept == (
-        NotKept(3, "ratings of systems left out (B)"),
-        NotKept(1, "raters of these alone"),
-    )
+    lost = NotKept(3, "ratings of systems left out (B)"), NotKept(1, "raters of these alone")
+    assert tried.not_kept == lost
     done = imported(other, tmp_path, RATINGS, "da", leave_out=("B",))  # the dry run stored nothing
     assert done == tried
     content = collect(other, "old")
     assert [(row.system, row.rater, row.item) for row in rows_of(content)] == [("A", "ann", 0)]
     assert [person.pseudonym for person in content.raters] == ["ann"]
     assert len(content.items) == 1
+
+
+def test_of_outputs_shown_together_the_others_stay(other: Database, tmp_path: Path) -> None:
+    text = "rater,segment,system,value\nann,1,A,2.0\nann,1,B,3.0\nann,1,C,4.0\n"
+    imported(other, tmp_path, text, "contrastive-da", leave_out=("B",))
+    assert [(row.system, row.value, row.shown) for row in rows(other)] == [("A", "2.0", 1), ("C", "4.0", 2)]
 
 
 def test_a_page_that_loses_its_first_item_goes_by_the_next() -> None:

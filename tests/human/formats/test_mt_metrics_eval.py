@@ -337,14 +337,14 @@ def rated(*errors: dict[str, object]) -> str:
     return json.dumps({"errors": errors})
 
 
-def marked(folder: Path, rater: str = "ann", ending: str = "mqm.ann") -> Path:
-    lines = ["A\tNone"] * 2 + [f"A\t{rated()}\t{rater}"] + [f"B\t{rated(ERROR, OMISSION)}\t{rater}"]
-    text = "\n".join([*lines, "B\tNone", "B\tNone"]) + "\n"
-    return written(folder, **{f"human-scores/en-de.{ending}.seg.rating": text})
+def marked(rater: str = "ann", ending: str = "mqm.ann", **change: object) -> dict[str, str]:
+    """A file of errors that a rater marked in A and B; `change` of the first one in B."""
+    lines = ["A\tNone"] * 2 + [f"A\t{rated()}\t{rater}", f"B\t{rated(ERROR | change, OMISSION)}\t{rater}"]
+    return {f"human-scores/en-de.{ending}.seg.rating": "\n".join([*lines, "B\tNone", "B\tNone"]) + "\n"}
 
 
 def test_marked_errors_have_their_raters(tmp_path: Path) -> None:
-    content, not_kept = read(marked(tmp_path), facts("mqm"))
+    content, not_kept = read(written(tmp_path, **marked()), facts("mqm"))
     assert content.protocol == "mqm"
     rows = {(row.system, row.segment): row for row in rows_of(content)}
     grammar = {"start": 0, "end": 0, "severity": "major", "category": ["Fluency", "Grammar"]}
@@ -365,51 +365,23 @@ def test_an_error_that_begins_behind_its_text_is_said_to_be_an_omission(tmp_path
     assert notes == {"errors marked after the end of the text: read as omissions": 1}
 
 
-@pytest.mark.parametrize(
-    "change", [{"is_source_error": "false"}, {"start": "0", "end": "0"}, {"start": None}]
-)
-def test_an_error_that_cannot_be_read(tmp_path: Path, change: dict[str, object]) -> None:
-    folder = marked(tmp_path)
-    path = folder / "human-scores/en-de.mqm.ann.seg.rating"
-    path.write_text(path.read_text().replace(json.dumps(ERROR), json.dumps(ERROR | change)))
-    with pytest.raises(InputError, match=r"seg\.rating, line 4: found .*; allowed: None, or"):
-        read(folder, facts("mqm"))
-
-
 def test_esa_joins_a_score_with_the_errors_of_one_rater(tmp_path: Path) -> None:
-    scores = "A None\nA None\nA 90\nB 40\nB None\nB None\n"
-    folder = marked(tmp_path, ending="esa")
-    (folder / "human-scores/en-de.esa.seg.score").write_text(scores)
-    content, _ = read(folder, facts("esa", "esa"))
-    assert {(row.system, row.value, len(row.payload["spans"])) for row in rows_of(content)} == {
-        ("A", "90", 0),
-        ("B", "40", 2),
-    }
-
-
-def test_a_protocol_that_the_folder_contradicts(tmp_path: Path) -> None:
-    folder = marked(tmp_path, ending="da")
-    with pytest.raises(InputError, match=r"--protocol esa: mqm contradicts it: all scores are 0.*; mqm fits"):
-        read(marked(tmp_path), facts("mqm", "esa"))
-    path = folder / "human-scores/en-de.da.seg.rating"
-    path.write_text(path.read_text().replace('"Fluency/Grammar"', "null"))
-    with pytest.raises(InputError, match=r"--protocol mqm: da contradicts it: it has 2 scores.*; esa fits"):
-        read(folder, facts("da", "mqm"))
+    scores = {"human-scores/en-de.esa.seg.score": "A None\nA None\nA 90\nB 40\nB None\nB None\n"}
+    content, _ = read(written(tmp_path, **marked(ending="esa"), **scores), facts("esa", "esa"))
+    found = {(row.system, row.value, len(row.payload["spans"])) for row in rows_of(content)}
+    assert found == {("A", "90", 0), ("B", "40", 2)}
 
 
 def test_two_raters_of_one_segment(tmp_path: Path) -> None:
-    marked(tmp_path)
-    folder = marked(tmp_path, "bob", "mqm.bob")
+    folder = written(tmp_path, **marked(), **marked("bob", "mqm.bob"))
     content, _ = read(folder, facts("mqm"))
     assert (len(content.items), len(content.answers), content.ratings_per_item) == (6, 4, 2)
     (folder / "human-scores/en-de.mqm.seg.score").write_text("A None\nA None\nA 90\nB 4\nB None\nB None\n")
     with pytest.raises(InputError, match="found 2 raters' errors; allowed: those of one"):
         read(folder, facts("mqm", "esa"))
-    marked(tmp_path, "ann", "mqm.merged")  # the same ratings again
-    content, _ = read(folder, facts("mqm"))
-    assert len(content.answers) == 4
-    content, _ = read(folder, facts("mqm.merged"))
-    assert len(content.answers) == 2
+    written(tmp_path, **marked("ann", "mqm.merged"))  # the same ratings again
+    assert len(read(folder, facts("mqm"))[0].answers) == 4
+    assert len(read(folder, facts("mqm.merged"))[0].answers) == 2
 
 
 def test_the_first_line_whose_errors_cost_nothing_that_is_known_is_named(tmp_path: Path) -> None:
@@ -447,6 +419,16 @@ SEG = "human-scores/en-de.da.seg.score"
         ({SEG: "A None\n" * 3}, facts("da"), "only None in it: no ratings"),
         ({"system-outputs/en-de/ .txt": "x\n" * 3}, facts("da"), "found the file ' .txt'"),
         ({}, facts("da", "mqm"), "has no errors marked for da"),
+        (marked(), facts("mqm", "esa"), "--protocol esa: mqm contradicts it: all scores are 0.*; mqm fits"),
+        (
+            marked(ending="da", category=None),
+            facts("da", "mqm"),
+            "--protocol mqm: da contradicts it: it has 2 scores.*; esa fits",
+        ),
+        *(
+            (marked(**change), facts("mqm"), r"seg\.rating, line 4: found .*; allowed: None, or")
+            for change in ({"is_source_error": "false"}, {"start": "0", "end": "0"}, {"start": None})
+        ),
         ({"human-scores/en-de.da.seg.rating": "A\tNone\n" * 2 + "A\t[]\n"}, facts("da"), "line 3: found"),
     ],
 )

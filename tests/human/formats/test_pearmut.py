@@ -29,12 +29,8 @@ FOX = "Der 🦊\nrennt."
 
 
 def item(number: int = 1, **fields: Any) -> dict[str, Any]:
-    return {
-        "item_id": f"fox-{number}",
-        "src": f"The fox runs {number}.",
-        "tgt": {"B": FOX, "A": "Fuchs"},
-        **fields,
-    }
+    texts = {"src": f"The fox runs {number}.", "tgt": {"B": FOX, "A": "Fuchs"}}
+    return {"item_id": f"fox-{number}", **texts, **fields}
 
 
 def response(score: int | None = 70, *spans: tuple[int, int, str], **fields: Any) -> dict[str, Any]:
@@ -51,14 +47,8 @@ def action(seconds: float, name: str, index: int | None = None, model: str = "")
 
 
 def line(annotation: Any, items: list[dict[str, Any]] | None = None, **fields: Any) -> dict[str, Any]:
-    values = {
-        "annotation": annotation,
-        "actions": [],
-        "item": items or [item()],
-        "user_id": "ann",
-        "item_i": 0,
-    }
-    return {**values, **fields}
+    usual = {"actions": [], "item": items or [item()], "user_id": "ann", "item_i": 0}
+    return {"annotation": annotation, **usual, **fields}
 
 
 def read(

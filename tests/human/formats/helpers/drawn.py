@@ -44,9 +44,7 @@ NUMBERS = st.sets(st.integers(0, 2**31 - 2), min_size=1, max_size=4)
 KINDS = st.sampled_from(["rated", "rated", "random"])
 WEIGHTS = st.sampled_from([1.0, 2.5])
 CONTEXTS = st.sampled_from([(), ("before",)])
-CONTROLS = st.sampled_from(
-    [None, None, None, "rated", "repeat", "bad-reference", "tutorial", "attention-check"]
-)
+CONTROLS = st.sampled_from([None] * 3 + ["rated", "repeat", "bad-reference", "tutorial", "attention-check"])
 REVISIONS = st.sampled_from([1, 1, 2])
 COMMENTS = st.sampled_from(["", "why\nnot"])
 ONE_OF_FOUR = st.sampled_from([True, False, False, False])
