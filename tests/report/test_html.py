@@ -101,7 +101,7 @@ def test_ratings_made_elsewhere_have_a_page_of_their_own(database: Database) -> 
     assert "b" not in {tag for tag, attributes in page.elements if attributes.get("class") == "hostile"}
     assert [tag for tag, _ in page.elements].count("svg") == 3
     drawn = [a["aria-label"] for tag, a in page.elements if tag == "svg"]
-    assert drawn[0] == "Human scores: <b>online-A</b> = 100 % (tasting)"
+    assert drawn[1] == "Human scores: <b>online-A</b> = 100 % (tasting)"
 
 
 def test_a_figure_keeps_shapes_and_text_only() -> None:
