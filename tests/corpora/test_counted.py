@@ -63,21 +63,20 @@ def test_a_fertility_above_the_cap_counts_as_the_cap() -> None:
     assert capped.links.tolist() == [5]
 
 
+JUMPS = count([([A, B], [X, Y, Z, O], [1, 0, 0, -1])], SIZE, 3)
+
+
 def test_jumps_are_counted_from_the_diagonal_in_classes_of_the_length() -> None:
     assert [diagonal(i, 2, 4) for i in (1, 2)] == [2, 4]
     assert [diagonal(i, 4, 4) for i in (1, 2, 3, 4)] == [1, 2, 3, 4]
     assert [diagonal(i, 5, 2) for i in (1, 2, 3, 4, 5)] == [1, 1, 2, 2, 2]
-    counts = count([([A, B], [X, Y, Z, O], [1, 0, 0, -1])], SIZE, 3)
-    classes, width = counts.jumps.shape
+    classes, width = JUMPS.jumps.shape
     assert (classes, width) == (3, 13)
     middle = width // 2
-    found = {(c, int(j) - middle): int(counts.jumps[c, j]) for c, j in np.argwhere(counts.jumps)}
+    found = {(c, int(j) - middle): int(JUMPS.jumps[c, j]) for c, j in np.argwhere(JUMPS.jumps)}
     assert found == {(2, 1 - 4): 1, (2, 0): 1, (2, 1): 1}  # X from B; Y and Z from A
-
-
-def test_distortion_is_the_smoothed_share_of_the_jumps() -> None:
-    counts = count([([A, B], [X, Y, Z, O], [1, 0, 0, -1])], SIZE, 3)
-    weights = Jumps(counts.jumps)
+    # the distortion is the smoothed share of the jumps
+    weights = Jumps(JUMPS.jumps)
     assert weights(1, 2, 4) == pytest.approx([SMOOTHING, 1 + SMOOTHING, 1 + SMOOTHING, SMOOTHING])
     assert weights(2, 2, 4) == pytest.approx([1 + SMOOTHING, SMOOTHING, SMOOTHING, 1 + SMOOTHING])
     assert weights(1, 2, 3) == pytest.approx([SMOOTHING] * 3)  # another class, where nothing was counted
@@ -85,15 +84,12 @@ def test_distortion_is_the_smoothed_share_of_the_jumps() -> None:
 
 @pytest.mark.parametrize("m", [9, 40])
 def test_a_target_longer_than_any_counted_has_a_weight_at_every_position(m: int) -> None:
-    counts = count([([A, B], [X, Y, Z, O], [1, 0, 0, -1])], SIZE, 3)
     for i in (1, 2, 3):
-        weights = Jumps(counts.jumps)(i, 3, m)
-        assert len(weights) == m
         expected = np.full(m, SMOOTHING)
         for jump in (-3, 0, 1):
             if 1 <= diagonal(i, 3, m) + jump <= m:
                 expected[diagonal(i, 3, m) + jump - 1] += 1
-        assert weights == pytest.approx(expected.tolist())
+        assert Jumps(JUMPS.jumps)(i, 3, m) == pytest.approx(expected.tolist())
 
 
 def test_counts_are_stored_and_read(counts: Ibm3Counts, tmp_path: Path) -> None:
@@ -164,25 +160,18 @@ def translator(counts: Ibm3Counts, gamma: float) -> Ibm3Translator:
 
 
 def test_a_stream_gives_the_same_texts_and_another_one_others(counts: Ibm3Counts) -> None:
-    texts = ["ab", "a", "abab"] * 10
-    one, again, other = (
-        list(translator(counts, 1.0).translate_all(texts, stream))
-        for stream in ("1 train", "1 train", "2 train")
-    )
-    assert one == again != other
+    def made(gamma: float, stream: str) -> list[tuple[str, str | None]]:
+        return list(translator(counts, gamma).translate_all(["ab", "a", "abab"] * 10, stream))
 
-
-def test_temperature_zero_needs_no_stream(counts: Ibm3Counts) -> None:
-    one, other = (list(translator(counts, 0.0).translate_all(["ab", "aab"], stream)) for stream in ("1", "2"))
-    assert one == other
+    assert made(1.0, "1 train") == made(1.0, "1 train") != made(1.0, "2 train")
+    assert made(0.0, "1 train") == made(0.0, "2 train"), "temperature zero needs no stream"
 
 
 def test_what_has_no_translation_is_none(counts: Ibm3Counts) -> None:
     only_blanks = count([([A], [BLANK], [0])], SIZE, 3)
     assert translator(only_blanks, 1.0).translate("a", random.Random(1)) is None
-    assert translator(counts, 1.0).translate("c", random.Random(1)) is None  # φ is always 0
-    assert translator(counts, 1.0).translate("", random.Random(1)) is None
-    assert translator(counts, 1.0).translate("!?", random.Random(1)) is None  # unknown subwords
+    for text in ("c", "", "!?"):  # φ is always 0, and unknown subwords
+        assert translator(counts, 1.0).translate(text, random.Random(1)) is None
 
 
 def test_an_empty_text_is_drawn_again() -> None:

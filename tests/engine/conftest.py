@@ -1,7 +1,6 @@
 """The toy step kind in the catalogue, and what toy studies need."""
 
 import shutil
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,11 +58,3 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("creamtea.engine.controller.CHECK_SECONDS", 0.05)
     monkeypatch.setattr("creamtea.engine.controller.POLL_SECONDS", 0.02)
     monkeypatch.setattr("creamtea.engine.state.BACK_OFF", state.BACK_OFF / 40)
-
-
-@pytest.fixture
-def free_port() -> int:
-    """A port of this machine on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

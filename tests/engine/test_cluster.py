@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import moto_s3
 import pytest
 from command_line import call
 from limits import START, wait_until
@@ -16,7 +15,6 @@ from creamtea.engine import state
 from creamtea.engine.events import EngineEvent, StepProgressed
 from creamtea.engine.executors.ray import GROUP_LABEL, RayExecutor, check_address
 from creamtea.errors import InputError
-from creamtea.store.artefacts import ArtefactStore
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -35,35 +33,6 @@ def cluster() -> Iterator[Cluster]:
     with running_cluster() as started:
         started.start_node("--node-name=second", f"--labels={GROUP_LABEL}=spare")
         yield started
-
-
-def test_a_worker_without_rights_on_the_bucket_says_so(
-    cluster: Cluster, study: ToyStudy, s3_endpoint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import s3fs
-
-    settings = {"AWS_ENDPOINT_URL": s3_endpoint, "AWS_DEFAULT_REGION": "us-east-1"}
-    key = moto_s3.user_with_rights(s3_endpoint, "lab-of-cluster")
-    for name, value in {**settings, **key}.items():
-        monkeypatch.setenv(name, value)
-    s3fs.S3FileSystem.clear_instance_cache()
-    environment = runtime_env()
-    stranger = {"AWS_ACCESS_KEY_ID": "stranger", "AWS_SECRET_ACCESS_KEY": "unknown"}
-    environment["env_vars"] = {**environment["env_vars"], **settings, **stranger}  # type: ignore[dict-item]
-    study.add("step", resources={"max_attempts": 1})
-    executor = RayExecutor(cluster.address, environment)
-    try:
-        with moto_s3.rights_enforced(s3_endpoint):
-            study.store = ArtefactStore("s3://lab-of-cluster/artefacts")
-            study.store.check_writable()
-            study.run(executor)
-    finally:
-        executor.shutdown()
-        s3fs.S3FileSystem.clear_instance_cache()
-    row = study.rows()["step"]
-    assert (row.state, row.error_kind) == ("failed", "infrastructure")
-    assert "no rights on bucket lab-of-cluster" in (row.error or "")
-    assert len((row.error or "").splitlines()) == 1
 
 
 def test_steps_run_where_they_are_told_and_go_on_when_a_node_is_lost(

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from limits import wait_until
+from toy_steps import ENOUGH
 
 from creamtea.contract.step import Resources
 from creamtea.engine import runner
@@ -32,18 +34,25 @@ from creamtea.store.artefacts import ArtefactStore
 KEY = "k" * 64
 
 
-def task(store: ArtefactStore, log: Path, do: str = "text", fence: int = 1) -> StepTask:
-    params = {"name": "step", "log": str(log), "do": do}
-    return StepTask(KEY, fence, "toy/1", "toy", 1, params, {}, {}, Resources(), store.root)
+Task = Callable[..., StepTask]
+
+
+@pytest.fixture
+def task(store: ArtefactStore, log: Path) -> Task:
+    def make(do: str = "text", fence: int = 1) -> StepTask:
+        params = {"name": "step", "log": str(log), "do": do}
+        return StepTask(KEY, fence, "toy/1", "toy", 1, params, {}, {}, Resources(), store.root)
+
+    return make
 
 
 def the_log(store: ArtefactStore, fence: int = 1) -> str:
     return read_log(store, KEY, LogName(fence, 0))
 
 
-def test_a_log_has_logging_progress_and_the_reason_of_a_failure(store: ArtefactStore, log: Path) -> None:
-    execute(task(store, log, do="nap"))
-    execute(task(store, log, do="error", fence=2))
+def test_a_log_has_logging_progress_and_the_reason_of_a_failure(store: ArtefactStore, task: Task) -> None:
+    execute(task("nap"))
+    execute(task("error", fence=2))
     first, second = the_log(store), the_log(store, 2)
     assert "toy/1, attempt 1" in first
     assert "1 of 2 napping" in first
@@ -53,26 +62,26 @@ def test_a_log_has_logging_progress_and_the_reason_of_a_failure(store: ArtefactS
     assert list_logs(store, KEY) == [LogName(1, 0), LogName(2, 0)]
 
 
-def test_what_is_not_a_failure_is_one_line_of_the_log(store: ArtefactStore, log: Path) -> None:
-    execute(task(store, log, do="give way"))
-    execute(task(store, log, do="nap", fence=2), cancelled=lambda: True)
+def test_what_is_not_a_failure_is_one_line_of_the_log(store: ArtefactStore, task: Task) -> None:
+    execute(task("give way"))
+    execute(task("nap", fence=2), cancelled=lambda: True)
     for fence, words in ((1, "saved, to go on with more workers"), (2, "the attempt was cancelled")):
         _, line = the_log(store, fence).splitlines()
         assert line.endswith(words)
 
 
 def test_a_log_can_be_read_while_the_step_runs(
-    store: ArtefactStore, log: Path, monkeypatch: pytest.MonkeyPatch
+    store: ArtefactStore, task: Task, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "COPY_EVERY", 0.05)
-    thread = threading.Thread(target=execute, args=(task(store, log, do="watch"),))
+    thread = threading.Thread(target=execute, args=(task("watch"),))
     thread.start()
     try:
         wait_until(lambda: "tick" in the_log(store))
         logging.getLogger("toys").warning("jam – cream")
         wait_until(lambda: "WARNING toys: jam – cream" in the_log(store))
     finally:
-        (log / "enough").touch()
+        (log / ENOUGH).touch()
         thread.join()
 
 
@@ -98,18 +107,18 @@ def test_output_of_libraries_and_programs_is_in_the_log_of_a_process_of_its_own(
 
 
 def test_a_store_that_fails_does_not_fail_the_step(
-    store: ArtefactStore, log: Path, monkeypatch: pytest.MonkeyPatch
+    store: ArtefactStore, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: Any) -> None:
         with store.failures("logs"):
             raise OSError("gone")
 
     monkeypatch.setattr(runner, "write_log", fail)
-    assert execute(task(store, log)).error_kind is None
+    assert execute(task()).error_kind is None
 
 
-def test_the_middle_of_a_long_log_is_left_out(store: ArtefactStore, tmp_path: Path, log: Path) -> None:
-    long = runner.AttemptLog(store, task(store, log), 0, tmp_path / "long")
+def test_the_middle_of_a_long_log_is_left_out(store: ArtefactStore, task: Task, tmp_path: Path) -> None:
+    long = runner.AttemptLog(store, task(), 0, tmp_path / "long")
     content = b"".join(b"line %09d\n" % number for number in range(2 * LOG_LIMIT // 15))
     long.file.write(content)
     long.copy()

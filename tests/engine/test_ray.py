@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from toy_cluster import free_ports
 from toy_controller import runtime_env
 from toy_steps import counts
 from toy_study import ToyStudy
@@ -151,6 +152,7 @@ def test_an_address_that_is_none(address: str) -> None:
         check_address(address)
 
 
-def test_an_address_where_nothing_answers(free_port: int) -> None:
-    with pytest.raises(InputError, match=f"--address 127.0.0.1:{free_port}: no Ray head answers there"):
-        RayExecutor(f"127.0.0.1:{free_port}").check()
+def test_an_address_where_nothing_answers() -> None:
+    address = f"127.0.0.1:{free_ports(1)[0]}"
+    with pytest.raises(InputError, match=f"--address {address}: no Ray head answers there"):
+        RayExecutor(address).check()

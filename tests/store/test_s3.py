@@ -10,9 +10,14 @@ from typing import Any
 
 import moto_s3
 import pytest
+import toy_catalogue
 from fsspec.registry import _registry as classes
+from toy_cluster import free_ports
 from toy_study import ToyStudy
 
+from creamtea.contract.step import Resources
+from creamtea.engine.executors.base import StepTask
+from creamtea.engine.runner import execute
 from creamtea.errors import InfrastructureError, InputError
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.areas import entries
@@ -115,12 +120,14 @@ def test_a_damaged_object_is_found_out(s3: Any, tmp_path: Path) -> None:
         store.materialise([stored], tmp_path / "in")
 
 
-def test_a_study_runs_and_its_leftovers_are_collected(
-    s3: Any, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import toy_catalogue
-
+@pytest.fixture
+def toy_steps_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STEP_KINDS, "toy", toy_catalogue.TOY)
+
+
+def test_a_study_runs_and_its_leftovers_are_collected(
+    s3: Any, toy_steps_known: None, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = opened()
     for name, last in (("first", "own"), ("second", "other")):
         study = ToyStudy(database, store, tmp_path, name)
@@ -164,9 +171,16 @@ def test_no_such_bucket(s3: Any) -> None:
     assert "there is no bucket jam" in refused("s3://jam/artefacts")
 
 
-def test_no_rights(s3: Any, s3_endpoint: str) -> None:
+def test_no_rights(s3: Any, s3_endpoint: str, toy_steps_known: None, tmp_path: Path) -> None:
+    """Not for the controller, nor for a worker, which has keys of its own."""
+    params = {"name": "step", "log": str(tmp_path)}
+    task = StepTask("k" * 64, 1, "toy", "toy", 1, params, {}, {}, Resources(), "s3://lab/artefacts")
     with moto_s3.rights_enforced(s3_endpoint):  # moto knows no user with our key
         assert "no rights on bucket lab" in refused()
+        outcome = execute(task)
+    assert outcome.error_kind == "infrastructure"
+    assert "no rights on bucket lab" in outcome.error
+    assert "\n" not in outcome.error
 
 
 def test_no_credentials(s3: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -178,18 +192,9 @@ def test_no_credentials(s3: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert "AWS_ACCESS_KEY_ID" in refused()
 
 
-def test_the_server_does_not_answer(s3: Any, monkeypatch: pytest.MonkeyPatch, unused_port: int) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{unused_port}")
+def test_the_server_does_not_answer(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_ports(1)[0]}")
     assert "AWS_ENDPOINT_URL" in refused()
-
-
-@pytest.fixture
-def unused_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_the_extra_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
