@@ -78,9 +78,10 @@ def test_an_adapted_variant_starts_from_the_same_seed_in_the_same_subwords(
     assert "initial" not in base.inputs
     lexicon = result.steps["decode/adapted-lexicon/1/test"].inputs["align"]
     assert lexicon == [keys["align/text/joint"]], "aligned where it says"
-    other = planned(path, "variants.adapted.architecture={dropout: 0.3}").steps["train/adapted/1"]
-    assert other.params["architecture"]["dropout"] == 0.3
-    assert other.inputs["initial"] == adapted.inputs["initial"]
+    other = planned(path, "variants.adapted.architecture={dropout: 0.3}", "variants.adapted.seeds=[1, 2]")
+    assert other.steps["train/adapted/1"].params["architecture"]["dropout"] == 0.3
+    for seed in (1, 2):
+        assert other.steps[f"train/adapted/{seed}"].inputs["initial"] == [keys[f"train/base/{seed}"]]
 
 
 def test_texts_that_are_held_out_or_annotated_go_in_by_their_content(result: PlannedStudy) -> None:
