@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 from table_rows import all_of, campaign_row, item_row, row_of
 
 from creamtea.human import rating as assignment
@@ -62,15 +61,10 @@ def make_campaign(
             original = fields.pop("original", None)
             if original is not None:
                 fields["original_id"] = rows[original].id
-            rows.append(new_item(session, campaign.id, position, **fields))
+            rows.append(item_row(campaign.id, position, **fields))
+            session.add(rows[-1])
+            session.flush()
         return campaign.id
-
-
-def new_item(session: Session, campaign_id: int, position: int, **fields: Any) -> Item:
-    item = item_row(campaign_id, position, **fields)
-    session.add(item)
-    session.flush()
-    return item
 
 
 def add_rater(

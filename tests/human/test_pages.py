@@ -273,7 +273,7 @@ def test_raters_see_the_references_that_the_organiser_names(study_database: Data
 def test_references_that_cannot_be_shown(
     study_database: Database, systems: list[str], numbers: list[int], message: str
 ) -> None:
-    if numbers != [1]:
+    if "has no reference" not in message:
         with_references(study_database)
     settings = CampaignSettings(bad_references=0, repeats=0, show_reference=numbers)
     with pytest.raises(InputError, match=message):

@@ -31,14 +31,14 @@ TWO = {"source": "s", "outputs": [{"text": "a", "accepted": [1, 2]}, {"text": "b
 
 
 def test_items_and_hours(study_database: Database) -> None:
-    """With an attention check after each two of a rater's answers, of three that there are."""
-    checks = [AttentionItem.model_validate({**TWO, "source": f"s{number}"}) for number in range(3)]
+    """With an attention check after each two of a rater's six answers, of four that there are."""
+    checks = [AttentionItem.model_validate({**TWO, "source": f"s{number}"}) for number in range(4)]
     practice = TutorialItem.model_validate({**TWO, "explanation": "e"})
     given = {"attention": checks, "attention_every": 2, "repeats": 2, "tutorial": [practice]}
     settings = PLAIN.model_copy(update={**given, "minutes_per_item": 3.0})
     draft_campaign(study_database, "c", ratings_per_item=2, settings=settings, **GOOD)
     found = preview(study_database, "c")
-    assert found.kinds == {"rated": 4, "repeat": 2, "tutorial": 1, "attention-check": 3}
+    assert found.kinds == {"rated": 4, "repeat": 2, "tutorial": 1, "attention-check": 4}
     assert (found.ratings, found.raters, found.comparisons) == (12, 2, 2)
     assert found.rater_hours == pytest.approx((12 + 2 + 2 * 3) * 3 / 60)
     assert found.hours_per_rater == pytest.approx(found.rater_hours / 2)

@@ -168,7 +168,7 @@ def test_the_score_is_what_could_stay(output: str, corrected: str, points: str) 
 
 @pytest.mark.parametrize(
     "answer",
-    [*(None, 3, "text", {}, {"text": None}, {"text": "a", "more": 1}, {"text": "a" * 10_001}), {"text": " "}],
+    [None, 3, "text", {}, {"text": None}, {"text": "a", "more": 1}, {"text": "a" * 10_001}, {"text": " "}],
 )
 def test_other_answers_are_refused(answer: Any) -> None:
     with pytest.raises(ValueError, match=r"post-edit is an object|characters|is empty"):
