@@ -1,8 +1,5 @@
 """BLEU, chrF and TER from summed statistics against sacreBLEU's own classes and command line."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,10 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from limits import COMMAND
 from pydantic import TypeAdapter
 from sacrebleu.metrics import BLEU, CHRF, TER
-from scored_texts import outputs, segments
+from scored_texts import outputs, printed_by_sacrebleu, segments
 from step_context import Context
 
 from creamtea.errors import StepUnavailable
@@ -149,10 +145,8 @@ def test_values_and_signatures_are_those_of_sacrebleus_command_line(
     hypotheses, references = [text.lower() for text in sentences(40, 1)], sentences(40, 2)
     (tmp_path / "hyp").write_text("\n".join(hypotheses) + "\n", encoding="utf-8")
     (tmp_path / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")
-    command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref"), "-i", str(tmp_path / "hyp")]
-    command += ["-m", "bleu", "chrf", "ter", "--tokenize", tokenize, "-w", "6", "--format", "json"]
-    command += ["--lowercase"] * lowercase  # of BLEU alone
-    printed = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=COMMAND).stdout)
+    options = ["-m", "bleu", "chrf", "ter", "--tokenize", tokenize, "-w", "6"]
+    printed = printed_by_sacrebleu(tmp_path, *options, *["--lowercase"] * lowercase)  # of BLEU alone
 
     spec = Bleu.model_validate({"kind": "bleu", "tokenize": tokenize, "lowercase": lowercase})
     bleu, chrf = BleuMetric(spec, GERMAN), ChrfMetric(Chrf(kind="chrf"))

@@ -109,14 +109,6 @@ def test_a_checkpoint_that_has_changed_since_planning_is_not_used(
         CometMetric(spec, interpreter("exit 3"), pinned, quiet).statistics(TWO)
 
 
-def test_an_interpreter_that_cannot_start_is_unavailable(tmp_path: Path) -> None:
-    python = tmp_path / "python"
-    python.write_bytes(b"\x7fELF no program at all")
-    python.chmod(0o755)
-    with pytest.raises(StepUnavailable, match=r"cannot be started \(Exec format error\)"):
-        metric(python).statistics(TWO)
-
-
 OVERLAP = f"""#!{sys.executable}
 import json, sys
 for row in map(json.loads, sys.stdin):

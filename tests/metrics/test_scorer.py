@@ -124,6 +124,7 @@ def test_a_scorer_sees_nothing_of_creamteas_environment(
 
 NOISE = "import sys\nprint('model 1 of 2\\n\\x1b[1mout of memory', file=sys.stderr)\n"
 KILLED = "import os; os.kill(os.getpid(), "
+NO_SCORE = "printed what is not a score, as line 1 of its output"
 TAIL = r"; standard error ends: model 1 of 2 / \[1mout of memory$"
 
 
@@ -132,10 +133,7 @@ TAIL = r"; standard error ends: model 1 of 2 / \[1mout of memory$"
     [
         ("sys.exit(9)", "ended with code 9 after 0 of 3 scores"),
         (GOOD + "raise SystemExit(2)", "ended with code 2 after 3 of 3 scores"),
-        (
-            "import os; os.kill(os.getpid(), 9)",
-            r"was ended by SIGKILL \(out of memory\?\) after 0 of 3 scores",
-        ),
+        (KILLED + "9)", r"was ended by SIGKILL \(out of memory\?\) after 0 of 3 scores"),
         (KILLED + "11)", r"was ended by SIGSEGV after 0 of 3 scores"),
         ("", "gave 0 scores for 3 segments; the first without one is segment 4"),
         ('print(\'{"index": 4, "score": 1}\')', "gave 1 score for 3 segments; .* is segment 7"),
@@ -144,15 +142,9 @@ TAIL = r"; standard error ends: model 1 of 2 / \[1mout of memory$"
         ('print(\'{"index": 7, "score": NaN}\')', "gave segment 7 the score nan"),
         ('print(\'{"index": 7, "score": -Infinity}\')', "gave segment 7 the score -inf"),
         ('print(\'{"index": 7, "score": 1e308}\')', r"gave segment 7 the score 1e\+308"),
-        (
-            "print('Loading weights')",
-            "printed what is not a score, as line 1 of its output: 'Loading weights'",
-        ),
-        (
-            "print('0.5')",
-            "printed what is not a score, as line 1 of its output: '0.5'; other text belongs to",
-        ),
-        ("print('[' * 100000)", "printed what is not a score, as line 1"),
+        ("print('Loading weights')", f"{NO_SCORE}: 'Loading weights'"),
+        ("print('0.5')", f"{NO_SCORE}: '0.5'; other text belongs to"),
+        ("print('[' * 100000)", NO_SCORE),
     ],
 )
 def test_each_failure_is_one_message_with_the_end_of_standard_error(
@@ -163,26 +155,17 @@ def test_each_failure_is_one_message_with_the_end_of_standard_error(
     assert str(caught.value).isprintable()
 
 
-def test_a_reason_of_its_own_is_shown(program: Write) -> None:
-    text = 'print(\'{"error": "the model is missing"}\'); raise SystemExit(1)'
-    with pytest.raises(StepUnavailable, match=r"^the scorer tea: the model is missing$"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('print(\'{"error": "the model is missing"}\'); raise SystemExit(1)', ": the model is missing"),
+        (GOOD + "print(json.dumps({'error': ''}))", ": an error without a reason"),
+        ("raise SystemExit(1)", " ended with code 1 .*; standard error is empty"),
+    ],
+)
+def test_a_failure_with_nothing_on_standard_error(text: str, message: str, program: Write) -> None:
+    with pytest.raises(StepUnavailable, match=f"^the scorer tea{message}$"):
         run(program(text), THREE, quiet)
-
-
-def test_an_error_without_a_reason_is_one(program: Write) -> None:
-    with pytest.raises(StepUnavailable, match=r"^the scorer tea: an error without a reason$"):
-        run(program(GOOD + "print(json.dumps({'error': ''}))"), THREE, quiet)
-
-
-def test_a_null_is_as_good_as_nothing(program: Write) -> None:
-    text = "for key in ('error', 'corpus', 'facts', 'message'): print(json.dumps({key: None}))"
-    scores = run(program(GOOD + text), THREE, quiet)
-    assert (scores.corpus, scores.facts, scores.message) == (None, {}, "scoring")
-
-
-def test_a_quiet_death_says_so(program: Write) -> None:
-    with pytest.raises(StepUnavailable, match=r"ended with code 1 .*; standard error is empty$"):
-        run(program("raise SystemExit(1)"), THREE, quiet)
 
 
 def test_only_the_end_of_a_long_standard_error_is_quoted(program: Write) -> None:

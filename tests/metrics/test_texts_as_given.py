@@ -1,9 +1,6 @@
 """What is scored is the text as given, with the tokenizer of its language: beside sacreBLEU itself."""
 
 import hashlib
-import json
-import subprocess
-import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
-from scored_texts import comparing, scoring
+from scored_texts import comparing, printed_by_sacrebleu, scoring
 from step_context import Context
 
 from creamtea.contract.step import MetricRow
@@ -65,11 +62,8 @@ def scored(tmp_path: Path) -> Score:
 
 
 def sacrebleu_itself(folder: Path, *options: str) -> dict[str, dict[str, Any]]:
-    """What its command prints of the same files, by metric."""
-    words = ["-m", "sacrebleu", "ref", "-i", "hyp", "-m", "bleu", "chrf", "-w", "12"]
-    command = [sys.executable, *words, *options]
-    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    return {row["name"]: row for row in json.loads(done.stdout)}
+    printed = printed_by_sacrebleu(folder, "-m", "bleu", "chrf", "-w", "12", *options)
+    return {row["name"]: row for row in printed}
 
 
 def decomposed(lines: list[str], every: int) -> list[str]:
