@@ -4,22 +4,23 @@ On a GPU its steps are replayed; here the same function runs as it is. `make gpu
 the CPU.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+import step_files
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from property_tests import FIXTURES_ARE_SHARED
 from torch import Tensor
+from toy_models import OBJECTIVES
 
-from creamtea.methods.objectives import Entmax, Objective, Scones, Softmax
 from creamtea_workers.models.graphs import Graphs, bucket
 from creamtea_workers.models.interface import EOS, Memory
-from creamtea_workers.models.model import Model, ModelConfig, build_model
-from creamtea_workers.objectives import build_objective
+from creamtea_workers.models.model import Model
 from creamtea_workers.search import fixed
 from creamtea_workers.search.base import Hypothesis, SearchMethod, top_by_key
 from creamtea_workers.search.beam import BeamSearch
@@ -28,23 +29,12 @@ from creamtea_workers.search.sample import Sampler, SampleSearch
 from creamtea_workers.search.translator import Translator
 
 VOCABULARY = 60
+LAYERS = {"width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 2}
 ARCHITECTURES: dict[str, dict[str, Any]] = {
-    "transformer": {"kind": "transformer", "width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 2},
-    "sparse": {
-        "kind": "transformer",
-        "attention": "entmax",
-        "width": 16,
-        "heads": 2,
-        "encoder_layers": 1,
-        "decoder_layers": 2,
-    },
-    "ssru": {"kind": "ssru", "width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 2},
+    "transformer": LAYERS,
+    "sparse": {**LAYERS, "attention": "entmax"},
+    "ssru": {**LAYERS, "kind": "ssru"},
     "rnn": {"kind": "rnn", "width": 16, "embedding": 8},
-}
-OBJECTIVES: dict[str, Objective] = {
-    "softmax": Softmax(kind="softmax"),
-    "scones": Scones(kind="scones"),
-    "entmax": Entmax(kind="entmax"),
 }
 SEARCHES: dict[str, SearchMethod] = {
     "greedy": GreedySearch(),
@@ -76,15 +66,10 @@ class Chosen:
         return torch.cat([torch.tensor([EOS]), ids]).unique()
 
 
+@functools.cache
 def model_of(architecture: str, objective: str) -> Model:
-    torch.manual_seed(5)
-    config = {
-        "architecture": ARCHITECTURES[architecture],
-        "nvs": None,
-        "objective": OBJECTIVES[objective].model_dump(),
-        "vocabulary_size": VOCABULARY,
-    }
-    model = build_model(ModelConfig.model_validate(config)).eval()
+    parts = {"architecture": ARCHITECTURES[architecture], "objective": {"kind": objective}, "nvs": None}
+    model = step_files.random_model(VOCABULARY, 5, **parts)
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(2.0)
@@ -92,20 +77,9 @@ def model_of(architecture: str, objective: str) -> Model:
     return model
 
 
-@pytest.fixture(scope="module")
-def models() -> dict[tuple[str, str], Model]:
-    return {(a, o): model_of(a, o) for a in ARCHITECTURES for o in OBJECTIVES}
-
-
-def translator_of(
-    models: dict[tuple[str, str], Model],
-    architecture: str,
-    objective: str,
-    selection: str,
-    search: SearchMethod,
-) -> Translator:
-    built = build_objective(OBJECTIVES[objective])
-    return Translator(models[architecture, objective], built, Chosen(selection), search)
+def translator_of(architecture: str, objective: str, selection: str, search: SearchMethod) -> Translator:
+    model = model_of(architecture, objective)
+    return Translator(model, OBJECTIVES[objective], Chosen(selection), search)
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, decode: Callable[[], Decoded]) -> tuple[Decoded, Decoded]:
@@ -139,10 +113,7 @@ def assert_equal(expected: Decoded, found: Decoded) -> None:
 @settings(suppress_health_check=FIXTURES_ARE_SHARED)
 @given(data=st.data())
 def test_translations_are_those_of_the_loops(
-    models: dict[tuple[str, str], Model],
-    monkeypatch: pytest.MonkeyPatch,
-    searches: list[str],
-    data: st.DataObject,
+    monkeypatch: pytest.MonkeyPatch, searches: list[str], data: st.DataObject
 ) -> None:
     """Of batches with and without padding: programs have room for more sentences, positions and words."""
     search = data.draw(st.sampled_from(searches))
@@ -151,7 +122,7 @@ def test_translations_are_those_of_the_loops(
     selection = data.draw(st.sampled_from(["full", "equal", "different"]))
     scored = data.draw(st.booleans())
     sentences = data.draw(SENTENCES)
-    translator = translator_of(models, architecture, objective, selection, SEARCHES[search])
+    translator = translator_of(architecture, objective, selection, SEARCHES[search])
 
     def decode() -> Decoded:
         return [[done.hypothesis] for done in translator.translate(sentences, with_scores=scored)]
@@ -163,13 +134,9 @@ def test_translations_are_those_of_the_loops(
 @pytest.mark.parametrize("search", ["beam", "normalised"])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_best_hypotheses_are_those_of_the_loops(
-    models: dict[tuple[str, str], Model],
-    monkeypatch: pytest.MonkeyPatch,
-    architecture: str,
-    search: str,
-    objective: str,
+    monkeypatch: pytest.MonkeyPatch, architecture: str, search: str, objective: str
 ) -> None:
-    translator = translator_of(models, architecture, objective, "different", SEARCHES[search])
+    translator = translator_of(architecture, objective, "different", SEARCHES[search])
 
     def decode() -> Decoded:
         best = translator.translate_best([[7, 9, 12], [], [30, 31, 8, 8, 41, 5]], 3)
@@ -179,11 +146,9 @@ def test_the_best_hypotheses_are_those_of_the_loops(
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_several_samples_are_those_of_the_loop(
-    models: dict[tuple[str, str], Model], monkeypatch: pytest.MonkeyPatch, architecture: str
-) -> None:
+def test_several_samples_are_those_of_the_loop(monkeypatch: pytest.MonkeyPatch, architecture: str) -> None:
     sampler = Sampler(seed=6)
-    translator = translator_of(models, architecture, "softmax", "different", SampleSearch(sampler))
+    translator = translator_of(architecture, "softmax", "different", SampleSearch(sampler))
 
     @torch.inference_mode()
     def decode() -> Decoded:
@@ -192,11 +157,9 @@ def test_several_samples_are_those_of_the_loop(
     assert_equal(*both_ways(monkeypatch, decode))
 
 
-def test_a_program_serves_smaller_batches_after_larger_ones(
-    models: dict[tuple[str, str], Model], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_serves_smaller_batches_after_larger_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a larger batch has left in the tensors changes no translation of a smaller one."""
-    translator = translator_of(models, "transformer", "softmax", "different", SEARCHES["beam"])
+    translator = translator_of("transformer", "softmax", "different", SEARCHES["beam"])
     large = [[*range(4 + n, 12 + n)] for n in range(10)]
 
     def decode() -> Decoded:
@@ -206,10 +169,8 @@ def test_a_program_serves_smaller_batches_after_larger_ones(
     assert_equal(*both_ways(monkeypatch, decode))
 
 
-def test_without_room_the_loops_decode_and_that_is_said(
-    models: dict[tuple[str, str], Model], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    translator = translator_of(models, "transformer", "softmax", "full", SEARCHES["beam"])
+def test_without_room_the_loops_decode_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = translator_of("transformer", "softmax", "full", SEARCHES["beam"])
     expected = translator.translate([[7, 9, 12]])
 
     def no_room(*given: Any) -> None:
