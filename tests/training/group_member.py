@@ -42,7 +42,7 @@ def make_inputs(folder: Path) -> None:
     subwords = step_files.subwords_folder(folder)
     words = ["the", "cat", "sat", "on", "the", "mat", "and", "she", "took", "a", "cake", "to", "the", "park"]
     segments = [{"source": " ".join(words[: 1 + n % 12]), "reference": "x"} for n in range(30)]
-    step_files.test_set_folder(folder, segments)
+    step_files.segments_folder(folder, segments)
     step_files.model_folder(folder, step_files.vocabulary_size(subwords))
 
 

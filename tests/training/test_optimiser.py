@@ -11,7 +11,7 @@ from torch import nn
 
 from creamtea.methods.training import Training
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.training.optimiser import Lamb, learning_rate, make_optimiser
+from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 
 RATES = [0.1, 0.05, 0.02, 0.2]
 
@@ -79,25 +79,6 @@ def test_updates_are_the_formulas(name: str, formula: dict[str, Any], decay: flo
 
 def test_adam_has_no_decay() -> None:
     assert trained("adam", 0.3) == trained("adam", 0.0)
-
-
-def test_lamb_goes_on_from_its_state() -> None:
-    def update(optimiser: Lamb, toy: Toy, number: int) -> None:
-        for parameter, gradient in zip(toy.parameters(), gradients(number), strict=True):
-            parameter.grad = gradient
-        optimiser.step()
-
-    whole, half, rest = Toy(), Toy(), Toy()
-    one, two, three = (Lamb([{"params": list(toy.parameters())}], lr=0.1) for toy in (whole, half, rest))
-    for number in (1, 2, 3):
-        update(one, whole, number)
-    update(two, half, 1)
-    rest.load_state_dict(half.state_dict())
-    three.load_state_dict(two.state_dict())
-    for number in (2, 3):
-        update(three, rest, number)
-    for a, b in zip(whole.parameters(), rest.parameters(), strict=True):
-        assert torch.equal(a, b)
 
 
 def rates(updates: list[int], width: int = 256, **training: Any) -> list[float]:

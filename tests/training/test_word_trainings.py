@@ -123,11 +123,11 @@ def test_a_resumed_training_of_words_ends_with_the_same_weights(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_recurrent_model_learns_to_reverse(tmp_path: Path) -> None:
-    recipe = {**SHORT, "batch_sentences": 40, "max_updates": 250, "validate_every": 250, "clip_value": 1.0}
+    recipe = {**SHORT, "batch_sentences": 40, "max_updates": 150, "validate_every": 150, "clip_value": 1.0}
     recipe |= {"schedule": "constant", "warmup": 0, "learning_rate": 0.01, "select_by": "per"}
     params = parameters(recipe, {"kind": "rnn", "width": 48, "embedding": 24, "dropout": 0.0})
-    held_out = reversals(30, 4, seed=9)
-    loop = trainer(params, reversals(600, 4, seed=1), tmp_path, dev=held_out)
+    held_out = reversals(30, 3, seed=9)
+    loop = trainer(params, reversals(400, 3, seed=1), tmp_path, dev=held_out)
     loop.development = replace(development(held_out), select_by="per")
     outcome = loop.run()
     assert outcome.evaluation.errors < 20
