@@ -61,7 +61,7 @@ def folders(tmp_path: Path) -> Folders:
         {"source": text, "reference": text, "idioms": idioms if n == 1 else []}
         for n, text in enumerate(REFERENCES)
     ]
-    step_files.test_set_folder(tmp_path, segments)
+    step_files.segments_folder(tmp_path, segments)
     step_files.outputs_folder(tmp_path, HYPOTHESES)
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "train.tgt").write_text("".join(f"{line}\n" for line in TRAINING))

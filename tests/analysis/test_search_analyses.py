@@ -197,7 +197,7 @@ def test_a_row_and_a_point_for_every_beam(tmp_path: Path) -> None:
     outputs = {1: references, 4: ["a dog ran in the park", "", "it"], 16: ["", "", ""]}
     segments = [{"source": "x", "reference": reference} for reference in references]
     folders = {
-        "test_set": [step_files.test_set_folder(tmp_path, segments)],
+        "test_set": [step_files.segments_folder(tmp_path, segments)],
         "decode": [outputs_folder(tmp_path, texts, f"decode{width}") for width, texts in outputs.items()],
     }
     params = {"widths": list(outputs), **BLEU}

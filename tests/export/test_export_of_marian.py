@@ -51,7 +51,7 @@ def context(request: pytest.FixtureRequest, tmp_path: Path) -> Context:
     Context(SHORTLIST, {}, folders, tmp_path / "shortlist").run()
     folders |= {
         "align": [tmp_path / "shortlist"],
-        "test_set": [step_files.test_set_folder(tmp_path, segments)],
+        "test_set": [step_files.segments_folder(tmp_path, segments)],
     }
     params = {
         "selection": {"kind": "lexicon", "k": 2, "frequent": 4},

@@ -68,7 +68,7 @@ def system(tmp_path: Path, subwords: Path, lively: Callable[..., Path]) -> Syste
     def decoding(*models: Path, search: dict[str, Any] = USUAL["search"], **model: Any) -> Context:
         segments = [{"source": line, "reference": "x"} for line in LINES]
         folders = {
-            "test_set": [step_files.test_set_folder(tmp_path, segments)],
+            "test_set": [step_files.segments_folder(tmp_path, segments)],
             "subwords": [subwords],
             "train": list(models) or [lively(**model)],
         }

@@ -83,11 +83,7 @@ def lexicon_folder(root: Path, size: int) -> Path:
     return folder
 
 
-def test_set_folder(
-    root: Path,
-    segments: Sequence[str | dict[str, Any]],
-    name: str = "test_set",  # noqa: PT028 - not a test
-) -> Path:
+def segments_folder(root: Path, segments: Sequence[str | dict[str, Any]], name: str = "test_set") -> Path:
     """`segments`: rows without what is usual, or sources alone."""
     folder = root / name
     folder.mkdir()
@@ -113,7 +109,7 @@ def input_folders(root: Path, segments: Sequence[str | dict[str, Any]], **model:
     subwords = subwords_folder(root)
     size = vocabulary_size(subwords)
     return {
-        "test_set": [test_set_folder(root, segments)],
+        "test_set": [segments_folder(root, segments)],
         "subwords": [subwords],
         "train": [model_folder(root, size, **model)],
         "align": [lexicon_folder(root, size)],

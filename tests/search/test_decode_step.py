@@ -87,7 +87,7 @@ def test_nothing_is_translated_into_nothing(
     outputs = []
     for name, extra in (("all", BLANK), ("texts", [])):
         sources = [SOURCES[0], *extra, *SOURCES[2:4]]
-        folders["test_set"] = [step_files.test_set_folder(tmp_path, sources, name)]
+        folders["test_set"] = [step_files.segments_folder(tmp_path, sources, name)]
         step = decoding(folders, selection=selection, search=search)
         outputs.append((step.run(), read_rows(step.output / "hypotheses.jsonl")))
     (result, rows), (_, others) = outputs
@@ -251,7 +251,7 @@ def test_words_have_unknown_languages_and_characters_and_an_example(tmp_path: Pa
     subwords.mkdir()
     both.save(subwords / VOCABULARIES_FILE)
     train = step_files.model_folder(tmp_path, both.size, nvs=None, source_vocabulary=both.source_vocabulary)
-    test_set = step_files.test_set_folder(tmp_path, ["<ady>abc"])
+    test_set = step_files.segments_folder(tmp_path, ["<ady>abc"])
     given = decoding({"test_set": [test_set], "subwords": [subwords], "train": [train]})
     system = OpenSystem.of_step(given)
     rows = system.translate(["<ady>cab", "<zzz>cab", "cabž"])

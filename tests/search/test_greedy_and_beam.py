@@ -171,14 +171,6 @@ def test_a_sentence_that_is_done_leaves_the_batch() -> None:
     assert model.rows_stepped == [3, 9, 3, 3, 3]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_a_hypothesis_cut_at_the_limit_is_not_finished(objective: str) -> None:
-    model = TableModel(5, seed=2, end=-50.0)
-    (hypothesis,) = decode(BeamSearch(width=4), model, objective, [1], [6])
-    assert (hypothesis.finished, len(hypothesis.tokens)) == (False, 6)
-    assert EOS not in hypothesis.tokens
-
-
 def test_without_normalisation_a_short_hypothesis_may_win_and_with_it_does_not() -> None:
     class Ladder(TableModel):
         """Empty: -3. Otherwise six words of -0.51 each, then </s>: -3.6 in all, -0.51 a token."""

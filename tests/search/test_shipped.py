@@ -62,7 +62,7 @@ def decoding(root: Path, folder: Path, **params: Any) -> Context:
     segments = [{"source": line, "reference": SIDES["target"][n % 3]} for n, line in enumerate(LINES)]
     test_set = root / "test_set"
     if not test_set.exists():
-        step_files.test_set_folder(root, segments)
+        step_files.segments_folder(root, segments)
     return step_files.decoding({"test_set": [test_set], "subwords": [folder], "train": [folder]}, **params)
 
 

@@ -119,15 +119,6 @@ def test_batches_of_1_and_32_agree_in_a_prepared_model(
     assert_batches_agree(system, selection)
 
 
-def test_outputs_stay_within_the_sentences_own_vocabulary(model: Model, lexicon: Path) -> None:
-    system = translator(model, "scones", SELECTIONS["lexicon"], SEARCHES["beam"], lexicon)
-    table = Lexicon.load(lexicon)
-    for source, translation in zip(sources(), system.translate(sources()), strict=True):
-        allowed = table.select(source, 9).tolist()
-        assert set(translation.hypothesis.tokens) <= set(allowed)
-        assert translation.selected_size == len(allowed)
-
-
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_token_outside_the_vocabulary_scores_minus_infinity(
     model: Model, lexicon: Path, objective: str

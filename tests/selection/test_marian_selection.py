@@ -3,6 +3,7 @@ subwords."""
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import pytest
 import torch
 from marian_folders import SIDES, make_folder
 from step_context import Context
+from step_files import decoded, metric, segments_folder
 from torch import Tensor
 
 from creamtea.marian import read_folder
-from creamtea.steps.systems import DECODE, IMPORT_MODEL, RECALL, TRAIN
+from creamtea.steps.systems import IMPORT_MODEL, RECALL, TRAIN
 from creamtea.steps.texts import ALIGN, ENCODE
 from creamtea_workers.corpora.subwords import (
     BLANK,
@@ -25,7 +27,7 @@ from creamtea_workers.corpora.subwords import (
     vocabulary_sizes,
     word_starts,
 )
-from creamtea_workers.corpora.text import normalise, read_jsonl, write_jsonl, write_lines
+from creamtea_workers.corpora.text import normalise, write_lines
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import BOS, EOS, PAD, Memory, output_logits
 from creamtea_workers.models.marian import load_marian
@@ -78,14 +80,12 @@ def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     raw |= {"nvs": {"positive_weight": 20.0}, "training": TRAINING, "seed": 1}
     Context(TRAIN, raw, inputs, root / "train").run()
     inputs["train"] = [root / "train"]
-    inputs["test_set"] = [root / "test_set"]
-    inputs["test_set"][0].mkdir()
     rows = [
-        {"index": n, "source": source, "reference": reference, "idioms": []}
-        for n, (source, reference) in enumerate(zip(*SIDES.values(), strict=True))
+        {"source": source, "reference": reference, "idioms": []}
+        for source, reference in zip(*SIDES.values(), strict=True)
     ]
     rows[0]["idioms"] = [{"name": "house", "source": [2, 13], "target": [4, 16]}]
-    write_jsonl(root / "test_set" / "segments.jsonl", rows)
+    inputs["test_set"] = [segments_folder(root, rows)]
     return inputs
 
 
@@ -137,29 +137,18 @@ def test_a_table_of_another_aligner_is_read_by_the_pieces_of_each_side(
 ) -> None:
     subwords = subwords_of(folders)
     own = Lexicon.load(folders["align"][0] / "lexicon.npz")
-    sources, targets = (
-        subwords.source_pieces(range(vocabulary_sizes(subwords)[0])),
-        subwords.pieces(range(subwords.size)),
-    )
+    sources = subwords.source_pieces(range(vocabulary_sizes(subwords)[0]))
+    targets = subwords.pieces(range(subwords.size))
     lines = [
-        f"{piece}\t{targets[target]}\t{float(torch.tensor(p).log()):.9f}"
+        f"{piece}\t{targets[own.targets[place]]}\t{math.log(own.probabilities[place]):.9f}"
         for id_, piece in enumerate(sources)
-        for target, p in zip(
-            own.targets[own.starts[id_] : own.starts[id_ + 1]],
-            own.probabilities[own.starts[id_] : own.starts[id_ + 1]],
-            strict=True,
-        )
+        for place in range(own.starts[id_], own.starts[id_ + 1])
     ]
     write_lines(tmp_path / "table", lines)
     digests = {"table": hashlib.sha256((tmp_path / "table").read_bytes()).hexdigest()}
-    step = Context(
-        ALIGN,
-        {"alignment": {"aligner": "table", "table": "table"}, "digests": digests},
-        folders,
-        tmp_path / "align",
-        locations={"table": str(tmp_path / "table")},
-    )
-    step.run()
+    params = {"alignment": {"aligner": "table", "table": "table"}, "digests": digests}
+    locations = {"table": str(tmp_path / "table")}
+    Context(ALIGN, params, folders, tmp_path / "align", locations=locations).run()
     read = Lexicon.load(tmp_path / "align" / "lexicon.npz")
     (ids,) = subwords.encode_lines([SIDES["source"][0]])
     assert read.select(ids, 3).tolist() == own.select(ids, 3).tolist()
@@ -172,16 +161,14 @@ def test_a_head_trained_alone_leaves_the_imported_weights_and_finds_the_referenc
     assert set(trained) - set(imported) == {"nvs.weight", "nvs.bias"}
     assert all(torch.equal(trained[name], value) for name, value in imported.items())
     recalls = {}
-    for name, selection in (
-        ("nvs", {"kind": "nvs", "threshold": 0.5}),
-        ("word", {"kind": "nvs", "threshold": 0.5, "context": "word"}),
-        ("lexicon", {"kind": "lexicon", "k": 5}),
-    ):
+    nvs = {"kind": "nvs", "threshold": 0.5}
+    selections = {"nvs": nvs, "word": {**nvs, "context": "word"}, "lexicon": {"kind": "lexicon", "k": 5}}
+    for name, selection in selections.items():
         params = {"selection": selection, "sweep": {}, "precision": "fp32"}
         result = Context(RECALL, params, folders, tmp_path / name).run()
-        rows = {(row.name, row.subject): row.value for row in result.metrics}
-        assert rows["selected_size", ""] < subwords_of(folders).size
-        recalls[name] = rows["recall", "sentence"], rows["recall", "idiom"], rows["recall", "idiom_words"]
+        assert metric(result, "selected_size").value < subwords_of(folders).size
+        scopes = ("sentence", "idiom", "idiom_words")
+        recalls[name] = [metric(result, "recall", scope).value for scope in scopes]
     assert min(recalls["nvs"][:2]) > 0.9
     assert min(recalls["lexicon"]) > 0.9
     assert recalls["word"][0] > 0.7
@@ -222,12 +209,9 @@ def test_selected_logits_are_the_full_ones_of_the_selected_subwords(
         full = output_logits(model, hidden)
     for row, ids in enumerate(selection):
         assert ids.tolist()[:2] == [PAD, BOS]
-        torch.testing.assert_close(
-            logits[row, :, : len(ids)].float(),
-            full[row][:, ids].float(),
-            atol=0.05 if precision == "bf16" else 1e-4,
-            rtol=1e-2 if precision == "bf16" else 1e-4,
-        )
+        limits = {"atol": 0.05, "rtol": 1e-2} if precision == "bf16" else {"atol": 1e-4, "rtol": 1e-4}
+        own = logits[row, :, : len(ids)].float()
+        torch.testing.assert_close(own, full[row][:, ids].float(), **limits)
         assert (logits[row, :, :2] < -9000).all()
 
 
@@ -263,13 +247,7 @@ def test_greedy_search_chooses_among_the_selected_subwords(
             assert [one.hypothesis.tokens for one in again] == [one.hypothesis.tokens for one in by_loops]
 
 
-def test_the_decode_step_selects(folders: dict[str, Any], tmp_path: Path) -> None:
-    params = {
-        "selection": {"kind": "lexicon", "k": 2},
-        "search": {"kind": "beam"},
-        "precision": "int8",
-        "batch_size": 2,
-    }
-    Context(DECODE, params, folders, tmp_path / "decode").run()
-    rows = read_jsonl(tmp_path / "decode" / "hypotheses.jsonl")
+def test_the_decode_step_selects(folders: dict[str, Any]) -> None:
+    params = {"selection": {"kind": "lexicon", "k": 2}, "search": {"kind": "beam"}, "precision": "int8"}
+    rows = decoded(folders, **params)
     assert all(1 < row["selected_size"] < subwords_of(folders).size for row in rows)

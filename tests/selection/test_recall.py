@@ -156,7 +156,7 @@ def run(folders: Folders, selection: dict[str, Any], sweep: dict[str, Any] = SWE
 
 def run_on(folders: Folders, segments: list[dict[str, Any]], k: int = 2) -> StepResult:
     """With a lexicon, on another test set."""
-    test_set = step_files.test_set_folder(folders["test_set"][0].parent, segments, "other")
+    test_set = step_files.segments_folder(folders["test_set"][0].parent, segments, "other")
     return run({**folders, "test_set": [test_set]}, {"kind": "lexicon", "k": k})
 
 

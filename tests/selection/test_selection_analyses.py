@@ -109,7 +109,7 @@ def test_shares_and_what_only_the_context_selects_are_those_of_plain_sets(folder
 
 
 def test_without_idioms_there_is_a_note_and_no_number(folders: Folders, tmp_path: Path) -> None:
-    result = run({**folders, "test_set": [step_files.test_set_folder(tmp_path, SEGMENTS[-1:], "plain")]})
+    result = run({**folders, "test_set": [step_files.segments_folder(tmp_path, SEGMENTS[-1:], "plain")]})
     row = metric(result, "all_selected", "0.9/only_sentence")
     assert (row.value, row.note) == (None, "no segment of this test set has an annotated idiom")
     assert {row.value for row in result.metrics} == {None}
@@ -208,7 +208,7 @@ def test_thresholds_sizes_and_recalls_are_those_of_plain_loops(recalled: Folders
 def test_at_equal_size_without_idioms_there_is_a_note_and_no_number(
     recalled: Folders, tmp_path: Path
 ) -> None:
-    recalled["test_set"] = [step_files.test_set_folder(tmp_path, PAIRS[2:], "plain")]
+    recalled["test_set"] = [step_files.segments_folder(tmp_path, PAIRS[2:], "plain")]
     result = at_size(recalled)
     for scope in ("idiom", "idiom_macro", "idiom_words", "idiom_words_macro"):
         row = metric(result, "recall_difference", f"k=1/{scope}")
