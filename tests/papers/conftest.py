@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from paper_rows import ENOUGH, OURS, fill
 
+from creamtea.papers.catalogue import papers
+from creamtea.report.papers.ours import Reports
 from creamtea.store.database import Database, open_database
 
 NewStore = Callable[..., Database]
@@ -40,5 +42,12 @@ def our_size(new_store: NewStore) -> Database:
 
 
 @pytest.fixture(scope="session")
-def everything(new_store: NewStore) -> Database:
-    return new_store(*ENOUGH)
+def g2p(new_store: NewStore) -> Database:
+    return new_store("g2p")
+
+
+@pytest.fixture(scope="session")
+def reports(new_store: NewStore) -> dict[str, Reports]:
+    """By paper, from a store with enough studies for every table."""
+    database = new_store(*ENOUGH)
+    return {name: Reports(database, paper) for name, paper in papers().items()}

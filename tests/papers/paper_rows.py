@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import analysis_rows
+from analysis_rows import row
 from planned_studies import Result, planned_study
 
 from creamtea.methods.analysis import ANALYSES, Analysis
@@ -37,10 +38,6 @@ IDIOMS = [
 ]
 IN_CONTEXT = {"segment": 0, "source": "rain or shine", "target": "Wetter", "only_in_context": ["▁Wetter"]}
 OURS = ("scones-multi30k", "ibm3-temperature", "entmax-multi30k", "nvs-idioms", "nvs-weights")
-
-
-def row(name: str, value: float, subject: object = "", **more: Any) -> dict[str, Any]:
-    return {"name": name, "subject": str(subject), "value": value, "detail": {}, **more}
 
 
 def share(name: str, value: float, subject: object = "") -> dict[str, Any]:

@@ -108,20 +108,15 @@ def test_the_mean_has_the_spread_of_its_seeds() -> None:
     assert mean_of([values[0], ours("s", 50.0, 1.0)], "all").cell.deviation is None
 
 
-def test_a_value_that_one_study_lacks_is_the_reason_for_no_mean() -> None:
-    failed = OurValue(Cell("unavailable", "the step failed"), "s2")
-    cell = mean_of([ours("s1", 50.0, 1.0), failed], "all").cell
-    assert (cell.state, cell.value) == ("unavailable", None)
-    assert cell.note == "s2: the step failed"
-
-
-def test_a_mean_over_fewer_seeds_says_so() -> None:
-    partial = replace(ours("s2", 60.0, 1.0), cell=Cell("partial", "1 of 5 seeds", value=60.0))
-    cell = mean_of([ours("s1", 50.0, 1.0), partial], "all").cell
-    assert (cell.state, cell.note, cell.value) == ("partial", "s2: 1 of 5 seeds", 55.0)
-
-
-def test_without_one_study_s_interval_there_is_none() -> None:
-    plain = OurValue(Cell("ok", value=40.0), "s2")
-    cell = mean_of([ours("s1", 50.0, 1.0), plain], "all").cell
-    assert (cell.value, cell.low, cell.high) == (45.0, None, None)
+@pytest.mark.parametrize(
+    ("other", "mean"),
+    [
+        (Cell("unavailable", "the step failed"), Cell("unavailable", "s2: the step failed")),
+        (Cell("partial", "1 of 5 seeds", value=60.0), Cell("partial", "s2: 1 of 5 seeds", value=55.0)),
+        (Cell("ok", value=40.0), Cell("ok", value=45.0)),  # without an interval
+    ],
+)
+def test_what_one_study_lacks_the_mean_lacks_with_its_reason(other: Cell, mean: Cell) -> None:
+    cell = mean_of([ours("s1", 50.0, 1.0), OurValue(other, "s2")], "all").cell
+    assert (cell.state, cell.note, cell.value) == (mean.state, mean.note, mean.value)
+    assert (cell.low, cell.high) == (None, None)

@@ -47,7 +47,9 @@ def test_a_claim_is_judged_by_the_study_that_has_both_values(two_studies_of_one_
     assert verdict.note == "of g2p"
 
 
-def test_a_study_that_has_not_finished_does_not_hide_one_that_has(new_store: Callable[..., Database]) -> None:
+def test_a_study_that_has_not_finished_does_not_hide_one_that_has(
+    g2p: Database, new_store: Callable[..., Database]
+) -> None:
     database = new_store("g2p", "entmax-g2p-half")
     with database.transaction() as writing:
         half = writing.scalars(select(StudyRow).where(StudyRow.name == "entmax-g2p-half")).one()
@@ -55,10 +57,9 @@ def test_a_study_that_has_not_finished_does_not_hide_one_that_has(new_store: Cal
         writing.execute(delete(Metric).where(Metric.step_key.in_(places)))
         writing.execute(update(StepRow).where(StepRow.key.in_(places)).values(state="pending"))
         half.state = "queued"
-    document = build_exhibit(database, "entmax", "table", 1)
-    shown = cell(document, "α = 1.5, ε = 0", "ours", "single, WER")
-    alone = cell(
-        build_exhibit(new_store("g2p"), "entmax", "table", 1), "α = 1.5, ε = 0", "ours", "single, WER"
+    shown, alone = (
+        cell(build_exhibit(store, "entmax", "table", 1), "α = 1.5, ε = 0", "ours", "single, WER")
+        for store in (database, g2p)
     )
     assert (shown.value, shown.note) == (alone.value, "")
 

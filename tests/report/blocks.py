@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from rich.console import Console
+
 from creamtea.report.model import Cell, Document, Entry, Figure, Row, Table, Texts
+from creamtea.report.terminal import render
 
 
 def systems(report: Document, test_set: str = "test") -> Table:
@@ -55,3 +58,10 @@ def notes(report: Document, path: str) -> tuple[str, ...]:
 
 def cells(report: Document) -> list[Cell]:
     return [cell for table in tables(report) for row in table.rows for cell in row.cells.values()]
+
+
+def in_terminal(report: Document, width: int) -> str:
+    console = Console(width=width, force_terminal=False, color_system=None)
+    with console.capture() as capture:
+        render(report, console)
+    return capture.get()

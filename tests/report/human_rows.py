@@ -1,18 +1,19 @@
 """A campaign on the study of `conftest.SPEC` with drawn ratings, and segment scores that go with them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from blocks import tables
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from sqlalchemy import delete, select
-from teatime_study import fill_study
+from teatime_study import SYSTEMS, fill_study
 
 from creamtea.report.model import Cell, Document
 from creamtea.store.database import Database
 from creamtea.store.tables import SegmentScore, StepRow, StudyStep
 
-SYSTEMS = ("softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy")
+Rated = Callable[..., Document]  # the fixture `rated`
 DRAW = 3  # two raters who agree closely: else nothing could be said of others
 MEANS = (16.0, 11.0, 16.0, 19.0)  # steps
 ITEMS = 60

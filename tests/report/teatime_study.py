@@ -1,15 +1,20 @@
 """A study as its plan makes it, with figures filled in by hand instead of run; bench/ fills it, too."""
 
+from collections.abc import Callable
 from typing import Any
 
 import analysis_rows
+from analysis_rows import row
 from planned_studies import Result, planned_study
 
+from creamtea.report.model import Document
 from creamtea.store.database import Database
 from creamtea.store.tables import Hypothesis, Segment, SegmentScore
 from creamtea.study.plan import PlannedNode
 
-SPEC: dict[str, Any] = {
+Spec = dict[str, Any]
+Build = Callable[..., Document]  # the fixture `build`
+SPEC: Spec = {
     "name": "teatime",
     "description": "Jam or cream first?",
     "languages": {"source": "en", "target": "de"},
@@ -41,10 +46,6 @@ BLEU_SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
 
 def bleu(system: str, seed: int) -> float:
     return 30.0 + SYSTEMS.index(system) + 0.5 * seed
-
-
-def row(name: str, value: float | None, subject: str = "", **more: Any) -> dict[str, Any]:
-    return {"name": name, "subject": subject, "value": value, "detail": {}, **more}
 
 
 def metrics_of(node: PlannedNode) -> list[dict[str, Any]]:

@@ -1,39 +1,33 @@
 """Analyses in the report: tables from hand-made rows, states and reasons, plots, and what is printed."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import analysis_rows
 import pytest
-from rich.console import Console
+from analysis_rows import row
+from blocks import in_terminal
 from scipy import stats
-from teatime_study import SPEC, fill_study
+from teatime_study import SPEC, Build, Spec
 
 from creamtea.methods.analysis import ANALYSES, CellPlot, PointPlot, RowPlot
-from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Cell, Document, Facts, Figure, Notes, Row, Section, Table
-from creamtea.report.terminal import render
+from creamtea.report.model import Document, Facts, Figure, Notes, Row, Section, Table
 from creamtea.report.vega import vega_lite
-from creamtea.store.database import Database
 
 DIFFERENCES = 9  # tables of differences in a report with every analysis
 FAILED = {"state": "failed", "error_kind": "deterministic", "error": "a NaN in the logits"}
 
 
 @pytest.fixture
-def with_analyses(spec: dict[str, Any]) -> dict[str, Any]:
-    spec["analyses"] = analysis_rows.analyses("test")
-    return spec
+def spec(spec: Spec) -> Spec:
+    return spec | {"analyses": analysis_rows.analyses("test")}
 
 
 @pytest.fixture(scope="module")
-def report(new_database: Callable[[], Database]) -> Document:
-    database = new_database()
-    fill_study(database, SPEC | {"analyses": analysis_rows.analyses("test")})
-    return build_report(database, "teatime")
+def report(shared_report: Build) -> Document:
+    return shared_report(SPEC | {"analyses": analysis_rows.analyses("test")})
 
 
 @dataclass(frozen=True)
@@ -67,11 +61,8 @@ def drawn_groups(figure: Figure) -> list[str]:
     return list(dict.fromkeys(row["group"] for row in figure.rows))
 
 
-def test_every_analysis_has_rows_here() -> None:
-    assert set(ANALYSES.kinds) == set(analysis_rows.analyses("test"))
-
-
 def test_every_kind_has_a_table_with_values_and_a_plot(report: Document) -> None:
+    assert set(ANALYSES.kinds) == set(analysis_rows.analyses("test"))
     assert len(kinds(report)) == len(ANALYSES.kinds)
     for kind in kinds(report):
         analysis = of(report, kind)
@@ -121,76 +112,59 @@ def test_search_errors_have_a_row_for_exact_search_and_a_table_of_outcomes(repor
     assert [outcomes[key].value for key in keys] == [0.9, 0.06, 0.04, 6.0, 3.25]
 
 
-def test_the_empty_string_is_analysed_by_system(report: Document) -> None:
+def test_the_empty_string_is_analysed_by_system_with_and_without_empty_outputs(report: Document) -> None:
     table = of(report, "empty_string").tables[0]
     assert table.heading == "system"
     # those with a full vocabulary
     assert [row.name for row in table.rows] == ["softmax-greedy", "scones-greedy"]
-
-
-def test_the_empty_strings_rate_is_given_with_and_without_outputs_that_are_empty(report: Document) -> None:
-    row = rows_of(of(report, "empty_string"))["softmax-greedy", ""]
-    without, both = row.cells["empty_higher"], row.cells["empty_preferred"]
+    without, both = (table.rows[0].cells[key] for key in ("empty_higher", "empty_preferred"))
     interval = stats.binomtest(200, 1000).proportion_ci(method="wilson")
     assert (without.low, without.value, without.high) == pytest.approx((interval.low, 0.2, interval.high))
     assert both.value == 0.22
 
 
-def cells_of_empty_strings(database: Database, spec: dict[str, Any], **metric: Any) -> dict[str, Cell]:
-    """The table's cells of a system that has left this metric alone."""
-    metrics = [{"subject": "", "detail": {}, **metric}]
-    fill_study(
-        database, spec=spec, changes={"empty_string/empty_string/softmax-greedy": {"metrics": metrics}}
-    )
-    return rows_of(of(build_report(database, "teatime"), "empty_string"))["softmax-greedy", ""].cells
-
-
-def test_a_share_of_counts_that_a_step_has_not_left_says_so(
-    database: Database, with_analyses: dict[str, Any]
+@pytest.mark.parametrize(
+    ("metric", "measured", "missing", "note"),
+    [
+        # of an earlier version, without counts
+        (row("empty_preferred", 0.2), "empty_preferred", "empty_higher", "not measured ("),
+        (
+            row("log_prob_gap", 2.5, detail={"deviation": None}),
+            "log_prob_gap",
+            "log_prob_gap_deviation",
+            "one sentence alone has no deviation",
+        ),
+    ],
+)
+def test_what_a_step_has_not_left_says_so(
+    metric: dict[str, Any], measured: str, missing: str, note: str, build: Build
 ) -> None:
-    cells = cells_of_empty_strings(database, with_analyses, name="empty_preferred", value=0.2)
-    assert cells["empty_preferred"].value == 0.2
-    assert cells["empty_higher"].state == "unavailable"
-    assert cells["empty_higher"].note.startswith("not measured (")
-
-
-def test_a_deviation_of_one_sentence_alone_says_why_it_is_missing(
-    database: Database, with_analyses: dict[str, Any]
-) -> None:
-    one = {"name": "log_prob_gap", "value": 2.5, "detail": {"deviation": None}}
-    cells = cells_of_empty_strings(database, with_analyses, **one)
-    assert cells["log_prob_gap"].value == 2.5
-    missing = cells["log_prob_gap_deviation"]
-    assert (missing.state, missing.note) == ("unavailable", "one sentence alone has no deviation")
+    report = build({"empty_string/empty_string/softmax-greedy": {"metrics": [metric]}})
+    cells = rows_of(of(report, "empty_string"))["softmax-greedy", ""].cells
+    assert cells[measured].value == metric["value"]
+    assert cells[missing].state == "unavailable"
+    assert cells[missing].note.startswith(note)
 
 
 @pytest.mark.slow
-def test_means_over_idioms_are_there_where_an_idiom_is_repeated(
-    database: Database, with_analyses: dict[str, Any]
-) -> None:
-    def settings(changes: dict[str, Any]) -> list[str]:
-        number = fill_study(database, spec=with_analyses | {"description": str(changes)}, changes=changes)
-        analysis = of(build_report(database, number), "recall_at_size")
-        assert len(analysis.figures) == len({row.setting.split(", ")[1] for row in analysis.tables[0].rows})
-        return [row.setting for row in analysis.tables[0].rows if "k=10," in row.setting]
+def test_means_over_idioms_are_there_where_an_idiom_is_repeated(build: Build, spec: Spec) -> None:
+    def settings(count: int, distinct: int, seed: int) -> list[str]:
+        spec["test_sets"]["test"]["seed"] = seed  # other steps than before
+        macro = row("recall_macro", 0.5, "idiom", detail={"idioms": distinct})
+        counts = [row("segments", 400), row("idioms", count)]
+        report = build({"test_set": {"metrics": counts}, "recall/": {"metrics": [macro]}})
+        analysis = of(report, "recall_at_size")
+        assert len(analysis.figures) == len({r.setting.split(", ")[1] for r in analysis.tables[0].rows})
+        return [r.setting for r in analysis.tables[0].rows if "k=10," in r.setting]
 
-    def idioms(count: int, distinct: int, seed: int) -> dict[str, Any]:
-        with_analyses["test_sets"]["test"]["seed"] = seed  # other steps than before
-        macro = {"name": "recall_macro", "subject": "idiom", "value": 0.5, "detail": {"idioms": distinct}}
-        counts = [("segments", 400), ("idioms", count)]
-        found = [{"name": name, "subject": "", "value": value, "detail": {}} for name, value in counts]
-        return {"test_set": {"metrics": found}, "recall/": {"metrics": [macro]}}
-
-    assert settings(idioms(0, 0, 11)) == ["k=10, sentences"]
+    assert settings(0, 0, 11) == ["k=10, sentences"]
     once = ["k=10, sentences", "k=10, idioms", "k=10, idioms in context"]
-    assert settings(idioms(2, 2, 12)) == once
+    assert settings(2, 2, 12) == once
     means = ["k=10, mean over idioms", "k=10, mean over idioms in context"]
-    assert sorted(settings(idioms(3, 2, 13))) == sorted(once + means)
+    assert sorted(settings(3, 2, 13)) == sorted(once + means)
 
 
-def test_what_has_not_run_or_failed_says_so_in_cells_and_plots(
-    database: Database, with_analyses: dict[str, Any]
-) -> None:
+def test_what_has_not_run_or_failed_says_so_in_cells_and_plots(build: Build, spec: Spec) -> None:
     changes = {
         "beam_sizes/beam_sizes/scones/1": FAILED,
         "beam_sizes/beam_sizes/scones/2": {"state": "pending"},
@@ -198,8 +172,7 @@ def test_what_has_not_run_or_failed_says_so_in_cells_and_plots(
         "calibration/calibration/softmax": FAILED,
         "calibration/calibration/scones/2": {"metrics": []},
     }
-    fill_study(database, with_analyses, changes, state="failed")
-    report = build_report(database, "teatime")
+    report = build(changes, state="failed")
     beams = of(report, "beam_sizes")
     one = rows_of(beams)["scones", "beam 4"].cells["bleu"]
     assert (one.state, one.seeds) == ("partial", 1)
@@ -281,9 +254,8 @@ def test_selection_in_context_and_word_by_word_have_curves_with_intervals(report
     assert [in_context[0][key] for key in ("y", "low", "high")] == pytest.approx([62.0, 59.0, 66.0])
 
 
-def test_a_plot_without_points_has_no_figure(database: Database, with_analyses: dict[str, Any]) -> None:
-    fill_study(database, with_analyses, {"": {"state": "pending"}}, state="queued")
-    report = build_report(database, "teatime")
+def test_a_plot_without_points_has_no_figure(build: Build, spec: Spec) -> None:
+    report = build({"": {"state": "pending"}}, state="queued")
     drawn = [figure for kind in kinds(report) for figure in of(report, kind).figures]
     assert drawn
     assert all(figure.missing and not figure.rows for figure in drawn)
@@ -294,10 +266,7 @@ def test_a_plot_without_points_has_no_figure(database: Database, with_analyses: 
 
 @pytest.mark.parametrize("width", [60, 100])
 def test_the_terminal_has_every_analysis_with_its_values(width: int, report: Document) -> None:
-    console = Console(width=width, force_terminal=False, color_system=None)
-    with console.capture() as capture:
-        render(report, console)
-    shown = capture.get()
+    shown = in_terminal(report, width)
     assert max(map(len, shown.splitlines())) <= width
     together = " ".join(shown.split())
     for kind in kinds(report):
@@ -339,12 +308,9 @@ def test_the_answer_names_the_hardest_part_for_the_best_system(report: Document)
     assert f"Hardest for scones-greedy, {by}: {cell.value:.1f} BLEU {bounds}." in notes.paragraphs
 
 
-def test_columns_are_named_after_the_studys_own_metrics(
-    database: Database, with_analyses: dict[str, Any]
-) -> None:
-    with_analyses["metrics"] = [{"kind": "bleu", "lowercase": True}, {"kind": "chrf", "word_order": 2}]
-    fill_study(database, with_analyses)
-    report = build_report(database, "teatime")
+def test_columns_are_named_after_the_studys_own_metrics(build: Build, spec: Spec) -> None:
+    spec["metrics"] = [{"kind": "bleu", "lowercase": True}, {"kind": "chrf", "word_order": 2}]
+    report = build()
     (length, _) = of(report, "buckets").tables
     titles = [column.title for column in length.columns]
     assert [title.split(",")[0] for title in titles] == [*["BLEU (lower-cased)"] * 2, *["chrF++"] * 2]
@@ -353,25 +319,19 @@ def test_columns_are_named_after_the_studys_own_metrics(
     assert "BLEU (lower-cased)" in json.dumps(vega_lite(beams.figures[0]))
 
 
-def test_what_columns_mean_is_said_once_for_analyses_of_one_kind(
-    database: Database, with_analyses: dict[str, Any]
-) -> None:
-    with_analyses["analyses"]["again"] = with_analyses["analyses"]["calibration"]
-    fill_study(database, with_analyses)
-    section = build_report(database, "teatime").section("analyses/calibration")
+def test_what_columns_mean_is_said_once_for_analyses_of_one_kind(build: Build, spec: Spec) -> None:
+    spec["analyses"]["again"] = spec["analyses"]["calibration"]
+    section = build().section("analyses/calibration")
     assert [block.key for block in section.blocks] == ["calibration", "again", "columns"]
     columns = section.blocks[-1]
     assert isinstance(columns, Facts)
     assert [fact.label for fact in columns.facts] == ["ECE", "accuracy", "confidence"]
 
 
-def test_only_the_analyses_of_a_chosen_test_set_are_printed(
-    database: Database, with_analyses: dict[str, Any]
-) -> None:
-    with_analyses["test_sets"]["other"] = with_analyses["test_sets"]["test"] | {"seed": 9}
-    with_analyses["analyses"]["calibration"]["test_set"] = "other"
-    fill_study(database, with_analyses)
-    report = build_report(database, "teatime")
+def test_only_the_analyses_of_a_chosen_test_set_are_printed(build: Build, spec: Spec) -> None:
+    spec["test_sets"]["other"] = spec["test_sets"]["test"] | {"seed": 9}
+    spec["analyses"]["calibration"]["test_set"] = "other"
+    report = build()
     assert "#### calibration" in to_markdown(report.only("other"))
     assert "#### calibration" not in to_markdown(report.only("test"))
     assert "### Calibration" not in to_markdown(report.only("test"))

@@ -1,35 +1,30 @@
 """What came out: the first block of a report says what its tables show."""
 
 import itertools
+from copy import deepcopy
 from dataclasses import replace
-from io import StringIO
-from typing import Any
 
 import pytest
-from rich.console import Console
-from teatime_study import fill_study, latency_rows
+from blocks import in_terminal, systems
+from teatime_study import SPEC, Build, Spec, latency_rows
 
 from creamtea.contract.step import Column
 from creamtea.report.answer import REVERSIBLE, TITLE, _listed, comparison_answer
-from creamtea.report.build import build_report
 from creamtea.report.export import to_values
-from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import ONE_SEED, Cell, Delta, Document, Figure, Notes, Row, Table
 from creamtea.report.tables import clusters, ranked, wins
-from creamtea.report.terminal import render
-from creamtea.store.database import Database
 
 
-def sentences(database: Database) -> tuple[str, ...]:
-    notes, *_ = build_report(database, "teatime").section("answer/test").blocks
+def sentences(report: Document) -> tuple[str, ...]:
+    notes, *_ = report.section("answer/test").blocks
     assert isinstance(notes, Notes)
     return notes.paragraphs
 
 
-def test_the_answer_says_what_the_tables_show(tasted: Database) -> None:
+def test_the_answer_says_what_the_tables_show(tasted_report: Document) -> None:
     reason = ONE_SEED.removeprefix("not marked: ")
-    assert sentences(tasted) == (
+    assert sentences(tasted_report) == (
         "scones-greedy has the highest score: 34.0 BLEU [32.5, 35.8]; "
         "+2.0 BLEU [1.0, 3.0] against the baseline softmax-greedy.",
         f"Not told apart from it ({reason}): all others.",
@@ -43,16 +38,17 @@ def test_the_answer_says_what_the_tables_show(tasted: Database) -> None:
     )
 
 
-@pytest.fixture
-def one_seed(database: Database, spec: dict[str, Any]) -> Database:
+@pytest.fixture(scope="module")
+def one_seed(shared_report: Build) -> Document:
+    spec = deepcopy(SPEC)
     for variant in spec["variants"].values():
         variant["seeds"] = [1]
-    fill_study(database, spec)
-    return database
+    return shared_report(spec)
 
 
-def test_the_best_is_told_apart_from_others_by_tests_of_all_pairs(one_seed: Database) -> None:
-    assert sentences(one_seed)[:5] == (
+def test_the_best_is_told_apart_from_others_by_tests_of_all_pairs(one_seed: Document) -> None:
+    told = sentences(one_seed)
+    assert told[:5] == (
         "scones-greedy has the highest score: 33.5 BLEU [32.0, 35.2]; +2.0 BLEU [1.0, 3.0] (significant) "
         "against the baseline softmax-greedy.",
         "Not told apart from it: softmax-nvs.",
@@ -60,16 +56,10 @@ def test_the_best_is_told_apart_from_others_by_tests_of_all_pairs(one_seed: Data
         "Also better than the baseline softmax-greedy: softmax-nvs.",
         REVERSIBLE,
     )
-
-
-def test_a_difference_from_the_baseline_is_that_of_the_table(one_seed: Database) -> None:
-    """All pairs have other resamples, and a correction over more comparisons."""
-    report = build_report(one_seed, "teatime")
-    (best,) = [row for row in report.table("systems/test/systems").rows if row.name == "scones-greedy"]
+    # the difference from the baseline is that of the table: all pairs have other resamples and corrections
+    (best,) = [row for row in systems(one_seed).rows if row.name == "scones-greedy"]
     delta = best.cells["bleu"].delta
-    assert (
-        f"+{delta.value:.1f} BLEU [{delta.low:.1f}, {delta.high:.1f}] (significant)" in sentences(one_seed)[0]
-    )
+    assert f"+{delta.value:.1f} BLEU [{delta.low:.1f}, {delta.high:.1f}] (significant)" in told[0]
 
 
 def test_of_errors_the_lowest_score_is_the_best() -> None:
@@ -82,22 +72,20 @@ def test_of_errors_the_lowest_score_is_the_best() -> None:
     assert notes.paragraphs[0] == "b has the lowest score: 30.0 TER."
 
 
-def test_of_two_systems_the_difference_is_said_once(database: Database, spec: dict[str, Any]) -> None:
+def test_of_two_systems_the_difference_is_said_once(build: Build, spec: Spec) -> None:
     spec["variants"]["scones"]["seeds"] = spec["variants"]["softmax"]["seeds"] = [1]
     spec["systems"] = {name: spec["systems"][name] for name in ("softmax-greedy", "scones-greedy")}
     del spec["latency"]
-    fill_study(database, spec)
-    assert sentences(database) == (
+    assert sentences(build()) == (
         "scones-greedy has the highest score: 33.5 BLEU [32.0, 35.2]; +2.0 BLEU [1.0, 3.0] (significant) "
         "against the baseline softmax-greedy.",
         REVERSIBLE,
     )
 
 
-def test_a_matrix_has_every_two_systems_with_wins_and_clusters(one_seed: Database) -> None:
-    report = build_report(one_seed, "teatime")
-    table = report.table("systems/test/pairs")
-    assert [row.name for row in table.rows] == [row.name for row in report.table("systems/test/systems").rows]
+def test_a_matrix_has_every_two_systems_with_wins_and_clusters(one_seed: Document) -> None:
+    table = one_seed.table("systems/test/pairs")
+    assert [row.name for row in table.rows] == [row.name for row in systems(one_seed).rows]
     numbers = {row.name: (row.cells["cluster"].value, row.cells["wins"].value) for row in table.rows}
     assert numbers == {
         "scones-greedy": (1, 2),
@@ -129,38 +117,34 @@ def test_a_cluster_ends_where_all_above_beat_all_below() -> None:
         assert clusters(names, tested, metric) == [1 + sum(ends[:at]) for at in range(4)]
 
 
-def test_a_study_without_tests_of_all_pairs_says_what_was_not_tested(
-    database: Database, spec: dict[str, Any]
-) -> None:
-    fill_study(database, spec, {"pairs/": {"state": "pending", "metrics": []}})
-    told = sentences(database)
-    assert "No test has compared it with: softmax-nvs, softmax-lexicon." in told
-    assert not any(path.endswith("/pairs") for path, _ in build_report(database, "teatime").walk())
+def test_a_study_without_tests_of_all_pairs_says_what_was_not_tested(build: Build, spec: Spec) -> None:
+    report = build({"pairs/": {"state": "pending", "metrics": []}})
+    assert "No test has compared it with: softmax-nvs, softmax-lexicon." in sentences(report)
+    assert not any(path.endswith("/pairs") for path, _ in report.walk())
 
 
-def test_times_that_may_be_the_same_are_no_order(database: Database) -> None:
+def test_times_that_may_be_the_same_are_no_order(build: Build) -> None:
     times = [10.0, 10.04, 30.0]  # the first two cannot be told apart: 100 % of each other
     rows = [
         row for name in ("latency_p50", "latency_p90", "latency_p99") for row in latency_rows(name, times)
     ]
-    fill_study(database, changes={"latency": {"metrics": rows}})
-    (speed,) = (sentence for sentence in sentences(database) if sentence.startswith("Fastest"))
+    told = sentences(build({"latency": {"metrics": rows}}))
+    (speed,) = (sentence for sentence in told if sentence.startswith("Fastest"))
     assert speed.startswith(
         "Fastest: softmax-greedy (10.0 ms per sentence); not told apart from it: softmax-lexicon"
     )
 
 
-def test_nothing_is_said_of_scores_that_are_not_there(database: Database) -> None:
-    fill_study(database, changes={"score/": {"state": "pending", "metrics": []}})
-    assert sentences(database)[0] == "No system has a BLEU score yet."
+def test_nothing_is_said_of_scores_that_are_not_there(build: Build) -> None:
+    report = build({"score/": {"state": "pending", "metrics": []}})
+    assert sentences(report)[0] == "No system has a BLEU score yet."
 
 
-def test_of_a_failed_study_the_first_failure_comes_first(database: Database) -> None:
+def test_of_a_failed_study_the_first_failure_comes_first(build: Build) -> None:
     failed = {"state": "failed", "error_kind": "deterministic", "error": "the loss is NaN.\nTraceback"}
     upstream = {"state": "failed", "error_kind": "upstream", "error": "train failed", "metrics": []}
     later = dict.fromkeys(("decode/", "score/", "compare/", "pairs/", "recall/", "latency"), upstream)
-    fill_study(database, changes={"train/": failed, **later})
-    failure, quality, *_ = sentences(database)
+    failure, quality, *_ = sentences(build({"train/": failed, **later}))
     assert failure == "Failed: train: softmax, seed 1: the loss is NaN."
     assert quality == "No system has a BLEU score."
 
@@ -178,25 +162,23 @@ def test_the_picture_has_the_best_system_first_and_marks_the_baseline(tasted_rep
     assert isinstance(picture, Figure)
     found = picture.spec["layer"][1]["encoding"]["y"]["scale"]["domain"]
     assert found == ["scones-greedy", "softmax-nvs", "softmax-lexicon", "softmax-greedy (baseline)"]
-    cells = {row.name: row.cells["bleu"] for row in tasted_report.table("systems/test/systems").rows}
+    cells = {row.name: row.cells["bleu"] for row in systems(tasted_report).rows}
     for row in picture.rows:
         cell = cells[row["system"]]
         assert (row["value"], row["low"], row["high"]) == (cell.value, cell.low, cell.high)
     assert [row["system"] for row in picture.rows if row["baseline"]] == ["softmax-greedy"]
 
 
-def test_the_picture_names_what_has_no_score(database: Database) -> None:
-    fill_study(database, changes={"score/scones-greedy": {"state": "pending", "metrics": []}})
-    picture = build_report(database, "teatime").section("answer/test").blocks[1]
+def test_the_picture_names_what_has_no_score(build: Build) -> None:
+    report = build({"score/scones-greedy": {"state": "pending", "metrics": []}})
+    picture = report.section("answer/test").blocks[1]
     assert isinstance(picture, Figure)
     assert picture.missing == ("scones-greedy (pending)",)
     assert "scones-greedy" not in {row["system"] for row in picture.rows}
 
 
-def test_every_printer_begins_with_the_answer(tasted_report: Document) -> None:
-    terminal = StringIO()
-    render(tasted_report, Console(file=terminal, width=180))
-    for shown in (terminal.getvalue(), to_markdown(tasted_report), to_html(tasted_report)):
+def test_every_printer_begins_with_the_answer(tasted_report: Document, tasted_page: str) -> None:
+    for shown in (in_terminal(tasted_report, 180), to_markdown(tasted_report), tasted_page):
         assert 0 < shown.index(TITLE) < shown.index("has the highest score") < shown.index("0.8125")
     assert to_values(tasted_report)["sections"][0]["key"] == "answer"
 

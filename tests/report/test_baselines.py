@@ -1,25 +1,31 @@
 """Several baselines: of the latency, of systems by themselves; and what is significant by which test."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from math import exp
 from typing import Any
 
 import pytest
+from analysis_rows import row
 from blocks import figure, notes, rows_of
-from teatime_study import SPEC, fill_study, latency_rows
+from teatime_study import SPEC, Build, Spec, latency_rows
 
 from creamtea.report import text
-from creamtea.report.build import build_report
 from creamtea.report.cells import correct
 from creamtea.report.model import Delta, Document, Percent, PValue
-from creamtea.store.database import Database
+
+PERCENTILES = ("latency_p50", "latency_p90", "latency_p99")
 
 
-def test_latency_is_a_percentage_of_each_baseline(database: Database, spec: dict[str, Any]) -> None:
+def timed(*names: str, **detail: int) -> list[dict[str, Any]]:
+    """Rows of the three systems' times, with more detail."""
+    times = [30.0, 20.0, 10.0]
+    return [row | {"detail": row["detail"] | detail} for name in names for row in latency_rows(name, times)]
+
+
+def test_latency_is_a_percentage_of_each_baseline(build: Build, spec: Spec) -> None:
     spec["latency"]["baselines"] = ["softmax-greedy", "softmax-lexicon"]
-    fill_study(database, spec)
-    report = build_report(database, "teatime")
+    report = build()
     nvs = rows_of(report)["softmax-nvs"].cells["latency_p50"]  # 10 ms; the baselines 30 and 20 ms
     assert nvs.percents["softmax-lexicon"] == Percent(50.0, 48.0, 53.0)
     assert [text.percent(share) for share in nvs.percents.values()] == ["33 % [31, 36]", "50 % [48, 53]"]
@@ -30,50 +36,34 @@ def test_latency_is_a_percentage_of_each_baseline(database: Database, spec: dict
     titles = [field["title"] for field in drawn.spec["layer"][2]["encoding"]["tooltip"]]
     assert titles[-2:] == ["of softmax-greedy", "of softmax-lexicon"]
     assert drawn.rows[2]["percent1"] == "50 % [48, 53]"
+    # a step of an earlier version has no means, and nothing has further baselines
+    assert not [path for path, _ in report.walk() if path.endswith(("/latency", "/further"))]
 
 
-def test_a_baseline_without_a_time_is_left_out(database: Database, spec: dict[str, Any]) -> None:
-    spec["latency"]["baselines"] = ["scones-greedy", "softmax-greedy"]
-    fill_study(database, spec)  # scones-greedy is not timed
-    nvs = rows_of(build_report(database, "teatime"))["softmax-nvs"].cells["latency_p50"]
-    assert list(nvs.percents) == ["softmax-greedy"]
+def test_a_baseline_without_a_time_is_left_out(build: Build, spec: Spec) -> None:
+    spec["latency"]["baselines"] = ["scones-greedy", "softmax-greedy"]  # scones-greedy is not timed
+    assert list(rows_of(build())["softmax-nvs"].cells["latency_p50"].percents) == ["softmax-greedy"]
 
 
-def test_percentages_that_an_earlier_version_measured_have_no_interval(
-    database: Database, spec: dict[str, Any]
-) -> None:
+def test_percentages_that_an_earlier_version_measured_have_no_interval(build: Build, spec: Spec) -> None:
     spec["latency"]["baselines"] = ["softmax-greedy", "softmax-lexicon"]
-    old = [
-        {"name": f"latency_p{percent}", "subject": str(position), "value": 30.0 - 10 * position, "detail": {}}
-        for percent in (50, 90, 99)
-        for position in range(3)
-    ]
-    fill_study(database, spec, {"latency": {"metrics": old}})
-    nvs = rows_of(build_report(database, "teatime"))["softmax-nvs"].cells["latency_p90"]
+    old = [row | {"detail": {}} for row in timed(*PERCENTILES)]
+    nvs = rows_of(build({"latency": {"metrics": old}}))["softmax-nvs"].cells["latency_p90"]
     assert [text.percent(share) for share in nvs.percents.values()] == ["33 %", "50 %"]
 
 
-def test_the_time_of_captures_is_said(database: Database, spec: dict[str, Any]) -> None:
+def test_the_time_of_captures_is_said(build: Build) -> None:
     """Each system's is in the detail of its rows."""
-    rows = [
-        {**row, "detail": {**row["detail"], "sentences": 20, "capture_seconds": 0.75}}
-        for row in latency_rows("latency_p50", [30.0, 20.0, 10.0])
-    ]
-    fill_study(database, spec, {"latency": {"metrics": rows}})
-    note = notes(build_report(database, "teatime"), "reading/notes")[1]
+    rows = timed("latency_p50", sentences=20, capture_seconds=0.75)
+    note = notes(build({"latency": {"metrics": rows}}), "reading/notes")[1]
     assert "; capturing CUDA graphs took 2.2 s, which are not counted." in note
 
 
-def test_batches_have_a_speed_which_the_figure_shows(database: Database, spec: dict[str, Any]) -> None:
+def test_batches_have_a_speed_which_the_figure_shows(build: Build, spec: Spec) -> None:
     spec["latency"]["batch_size"] = 4
     speeds = [10.64, 5.0, 2.76]  # sentences per second
-    rows = [
-        {**row, "name": name}
-        for name in ("latency_p50", "latency_p90", "latency_p99", "latency_mean", "latency_mean_p90")
-        for row in latency_rows(name, [30.0, 20.0, 10.0])
-    ] + latency_rows("sentences_per_second", speeds)
-    fill_study(database, spec, {"latency": {"metrics": rows}})
-    report = build_report(database, "teatime")
+    rows = timed(*PERCENTILES, "latency_mean", "latency_mean_p90")
+    report = build({"latency": {"metrics": rows + latency_rows("sentences_per_second", speeds)}})
     titles = {column.key: column for column in report.table("systems/test/systems").columns}
     assert titles["latency_p90"].note == "p90 of a batch of 4 sentences"
     assert titles["sentences_per_second"].better == "higher"
@@ -98,18 +88,13 @@ def test_batches_have_a_speed_which_the_figure_shows(database: Database, spec: d
     assert means.about.startswith("Of a batch of 4 sentences: means over repetitions")
 
 
-def test_what_was_timed_is_told_of_a_test_set_smaller_than_the_study_asks(
-    database: Database, spec: dict[str, Any]
-) -> None:
+MEASURED = (*PERCENTILES, "latency_mean", "sentences_per_second")
+
+
+def test_what_was_timed_is_told_of_a_test_set_smaller_than_the_study_asks(build: Build, spec: Spec) -> None:
     spec["latency"] |= {"sentences": 128, "batch_size": 64, "repetitions": 5}
-    measured = {"sentences": 30, "batch_size": 64, "repetitions": 3, "threads": 2}
-    rows = [
-        {**row, "name": name, "detail": row["detail"] | measured}
-        for name in ("latency_p50", "latency_p90", "latency_p99", "latency_mean", "sentences_per_second")
-        for row in latency_rows(name, [30.0, 20.0, 10.0])
-    ]
-    fill_study(database, spec, {"latency": {"metrics": rows}})
-    report = build_report(database, "teatime")
+    rows = timed(*MEASURED, sentences=30, batch_size=64, repetitions=3, threads=2)
+    report = build({"latency": {"metrics": rows}})
     note = notes(report, "reading/notes")[1]
     assert "per batch of 30 sentences, 2 threads, 30 sentences of test × 3 repetitions" in note
     columns = {column.key: column for column in report.table("systems/test/systems").columns}
@@ -122,41 +107,28 @@ def test_what_was_timed_is_told_of_a_test_set_smaller_than_the_study_asks(
     assert report.table("latency").rows[2].cells["latency_mean"].low is not None
 
 
-def test_intervals_of_means_of_two_repetitions_stay_above_zero(
-    database: Database, spec: dict[str, Any]
-) -> None:
-    wide = {"low": -11.0, "high": 392.0}
+def test_intervals_of_means_of_two_repetitions_stay_above_zero(build: Build) -> None:
+    percents = [{"value": 190.5, "low": -11.0, "high": 392.0}] * 3
     rows = [
-        {**row, "name": name, "low": row["value"] - 40, "high": row["value"] + 40}
-        for name in ("latency_p50", "latency_p90", "latency_p99", "latency_mean", "sentences_per_second")
-        for row in latency_rows(name, [30.0, 20.0, 10.0])
+        row | {"low": row["value"] - 40, "high": row["value"] + 40, "detail": {"percent_of": percents}}
+        for row in timed(*MEASURED)
     ]
-    for row in rows:
-        row["detail"]["percent_of"] = [{"value": 190.5, **wide} for _ in range(3)]
-    fill_study(database, spec, {"latency": {"metrics": rows}})
-    cells = build_report(database, "teatime").table("latency").rows[2].cells
+    cells = build({"latency": {"metrics": rows}}).table("latency").rows[2].cells
     for key in ("latency_mean", "sentences_per_second"):
         assert cells[key].low == pytest.approx(10 * exp(-4))
         assert cells[key].percents["softmax-greedy"].low == pytest.approx(190.5 * exp(-201.5 / 190.5))
 
 
-def test_a_step_of_an_earlier_version_has_no_table_of_means(database: Database) -> None:
-    fill_study(database)
-    report = build_report(database, "teatime")
-    assert not [path for path, _ in report.walk() if path.endswith("/latency")]
-
-
 @pytest.fixture(scope="module")
-def own(new_database: Callable[[], Database]) -> Document:
+def own(shared_report: Build) -> Document:
     """Two test sets; the lexicon is compared with NVS, which alone is on both."""
-    spec, database = deepcopy(SPEC), new_database()
+    spec = deepcopy(SPEC)
     spec["test_sets"]["other"] = spec["test_sets"]["test"] | {"seed": 9}
     for system in ("softmax-greedy", "scones-greedy"):
         spec["systems"][system]["test_sets"] = ["test"]
     spec["systems"]["softmax-lexicon"]["baseline"] = "softmax-nvs"
     spec["systems"]["softmax-nvs"]["baseline"] = "softmax-nvs"
-    fill_study(database, spec)
-    return build_report(database, "teatime")
+    return shared_report(spec)
 
 
 def test_a_table_has_the_systems_that_translate_its_test_set(own: Document) -> None:
@@ -182,11 +154,10 @@ def test_differences_are_from_the_systems_own_baseline(own: Document) -> None:
     )
 
 
-def test_a_baseline_may_itself_be_compared_with_another(database: Database, spec: dict[str, Any]) -> None:
+def test_a_baseline_may_itself_be_compared_with_another(build: Build, spec: Spec) -> None:
     spec["systems"]["softmax-nvs"]["baseline"] = "softmax-lexicon"
     spec["systems"]["scones-greedy"]["baseline"] = "softmax-nvs"
-    fill_study(database, spec)
-    rows = rows_of(build_report(database, "teatime"))
+    rows = rows_of(build())
     assert {name: row.against for name, row in rows.items()} == {
         "softmax-greedy": "",
         "softmax-lexicon": "softmax-greedy",
@@ -196,12 +167,9 @@ def test_a_baseline_may_itself_be_compared_with_another(database: Database, spec
     assert [name for name, row in rows.items() if row.baseline] == ["softmax-greedy"]
 
 
-def test_further_comparisons_have_a_table_and_are_corrected_with_the_others(
-    database: Database, spec: dict[str, Any]
-) -> None:
+def test_further_comparisons_have_a_table_and_are_corrected_with_the_others(build: Build, spec: Spec) -> None:
     spec["systems"]["scones-greedy"]["more_baselines"] = ["softmax-nvs", "softmax-lexicon"]
-    fill_study(database, spec)
-    report = build_report(database, "teatime")
+    report = build()
     table = report.table("systems/test/further")
     assert [(row.name, row.setting, row.against) for row in table.rows] == [
         ("scones-greedy", "against softmax-nvs", "softmax-nvs"),
@@ -217,19 +185,12 @@ def test_further_comparisons_have_a_table_and_are_corrected_with_the_others(
     assert "or from what the row names" in notes(report, "reading/notes")[0]
 
 
-def test_of_a_further_comparison_the_seeds_are_known(database: Database, spec: dict[str, Any]) -> None:
+def test_of_a_further_comparison_the_seeds_are_known(build: Build, spec: Spec) -> None:
     beam = {"variant": "scones", "search": {"kind": "beam"}, "more_baselines": ["scones-greedy"]}
     spec["systems"]["softmax-lexicon"] = beam
-    fill_study(database, spec)
-    delta = build_report(database, "teatime").table("further").rows[0].cells["bleu"].delta
+    delta = build().table("further").rows[0].cells["bleu"].delta
     assert delta is not None  # the scores of both differ by the same with each seed
     assert (delta.seeds_low, delta.seeds_high) == pytest.approx((-2.0, 0.0))
-
-
-def test_without_more_baselines_there_is_no_such_table(database: Database) -> None:
-    fill_study(database)
-    report = build_report(database, "teatime")
-    assert not [path for path, _ in report.walk() if path.endswith("/further")]
 
 
 def delta_with(**p_values: float) -> Delta:
@@ -259,22 +220,18 @@ def test_comparisons_of_an_earlier_version_are_marked_by_the_bootstrap() -> None
         assert [p.corrected for p in found.p_values.values()] == pytest.approx([0.02 * family] * 2)
 
 
-def test_a_mean_over_idioms_is_a_column_where_an_idiom_is_repeated(
-    database: Database, spec: dict[str, Any]
-) -> None:
-    def metric(name: str, value: float, **detail: int) -> dict[str, Any]:
-        return {"name": name, "subject": "idiom", "value": value, "detail": detail}
+def test_a_mean_over_idioms_is_a_column_where_an_idiom_is_repeated(build: Build, spec: Spec) -> None:
+    def with_idioms(distinct: int) -> Document:
+        detail = {"idioms": distinct}
+        means = {"recall": 0.75, "recall_macro": 0.5}
+        found = [row(name, value, "idiom", detail=detail) for name, value in means.items()]
+        return build({"recall/": {"metrics": found}})
 
-    def macro(distinct: int) -> dict[str, Any]:
-        found = [metric("recall", 0.75, idioms=distinct), metric("recall_macro", 0.5, idioms=distinct)]
-        return {"recall/": {"metrics": found}}
-
-    fill_study(database, spec, macro(2))  # the test set has two
-    assert "recall_macro" not in rows_of(build_report(database, "teatime"))["softmax-nvs"].cells
+    # the test set has two
+    assert "recall_macro" not in rows_of(with_idioms(2))["softmax-nvs"].cells
     spec["recall"] = {"k": [1]}
     spec["test_sets"]["test"]["seed"] = 9
-    fill_study(database, spec, macro(1))
-    report = build_report(database, "teatime")
+    report = with_idioms(1)
     rows = rows_of(report)
     assert rows["softmax-nvs"].cells["recall_macro"].value == 0.5
     assert rows["softmax-greedy"].cells["recall_macro"].value == 1.0

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
-from teatime_study import SPEC, fill_study
+from teatime_study import SPEC, Build, Spec
 
-from creamtea.report.build import build_report, report_of
+from creamtea.report.build import report_of
 from creamtea.report.configuration import describe_system, spec_table, without_secrets
 from creamtea.report.export import to_values
 from creamtea.report.html import to_html
@@ -24,10 +24,8 @@ def changes(report: Document) -> dict[str, dict[str, str]]:
     return {row.name: {key: cell.words for key, cell in row.cells.items()} for row in table.rows}
 
 
-def test_the_report_says_what_each_variant_is_and_has_the_yaml(database: Database) -> None:
-    fill_study(database)
-    report = build_report(database, "teatime")
-    section = report.section("configuration")
+def test_the_report_says_what_each_variant_is_and_has_the_yaml(complete: Document) -> None:
+    section = complete.section("configuration")
     variants, text = section.blocks
     assert section.folded
     assert isinstance(variants, Facts)
@@ -46,19 +44,18 @@ def test_the_report_says_what_each_variant_is_and_has_the_yaml(database: Databas
     (passage,) = text.entries[0].passages
     study = Study.model_validate(yaml.safe_load(passage.text))
     assert study == Study.model_validate(SPEC)
-    for shown in (to_markdown(report), to_html(report)):
+    for shown in (to_markdown(complete), to_html(complete)):
         assert "Configuration" in shown
         assert "warm-up 400" in shown
         assert {"test_sets:", "lines: 4"} <= {line.strip() for line in shown.splitlines()}
 
 
-def test_nobody_reads_the_secrets_of_a_studys_campaigns(database: Database, spec: dict[str, Any]) -> None:
+def test_nobody_reads_the_secrets_of_a_studys_campaigns(build: Build, spec: Spec) -> None:
     """Readers of a report may be raters: they would be paid without rating."""
     for code in ("C0DE1", "C0DE2"):
         raters = {"completion_code": code, "contact": "dora@example.org", "instructions": "Read twice."}
         spec["campaigns"] = {"tea": {"test_set": "test", "systems": ["softmax-greedy"], "raters": raters}}
-        fill_study(database, spec)
-    report = build_report(database, "teatime")
+        report = build()
     for shown in (to_markdown(report), to_html(report), json.dumps(to_values(report))):
         assert "Read twice." in shown
         assert not re.search("C0DE|dora@", shown)
@@ -72,19 +69,17 @@ def test_a_block_with_the_name_of_a_secret_is_none() -> None:
     assert given == ["raters.contact"]
 
 
-def test_a_later_run_of_the_same_name_says_what_changed(database: Database, spec: dict[str, Any]) -> None:
-    first = fill_study(database)
-    assert not changed(build_report(database, "teatime"))
+def test_a_later_run_of_the_same_name_says_what_changed(build: Build, database: Database, spec: Spec) -> None:
+    first = build()
+    assert not changed(first)
     spec["variants"]["scones"]["training"] = {"warmup": 7}
     spec["systems"]["softmax-greedy"]["search"] = {"kind": "beam", "width": 4}
     spec["description"] = "another"  # changes no result
-    fill_study(database, spec)
-    report = build_report(database, "teatime")
+    report = build()
     found = changes(report)
-    assert found["variants.scones.training.warmup"] == {f"number {first}": "400", "this run": "7"}
+    assert found["variants.scones.training.warmup"] == {f"number {first.number}": "400", "this run": "7"}
     assert all(path.startswith(("variants.scones", "systems.softmax-greedy")) for path in found)
-    fill_study(database, spec)
-    (_, notes, _) = build_report(database, "teatime").section("configuration").blocks
+    (_, notes, _) = build().section("configuration").blocks
     assert isinstance(notes, Notes)
     assert "is that of the earlier run" in notes.paragraphs[0]
     with database.session() as session:  # a bundle has no other submissions
@@ -152,9 +147,7 @@ MBR = {"samples": 16, "utility": "bleu", "temperature": 0.5}
         ({}, search("mbr", **MBR), "softmax, MBR of 16 samples T=0.5 by BLEU"),
     ],
 )
-def test_systems_in_words(
-    variant: dict[str, Any], system: dict[str, Any], words: str, spec: dict[str, Any]
-) -> None:
+def test_systems_in_words(variant: dict[str, Any], system: dict[str, Any], words: str, spec: Spec) -> None:
     plain = {"corpus": "toy", "subwords": "bpe", "objective": {"kind": "softmax"}}
     spec |= {
         "variants": {"root": plain, "one": {**plain, **variant}},
@@ -165,7 +158,7 @@ def test_systems_in_words(
     assert describe_system(Study.model_validate(spec), "one") == words
 
 
-def test_an_architecture_that_all_variants_have_is_not_repeated(spec: dict[str, Any]) -> None:
+def test_an_architecture_that_all_variants_have_is_not_repeated(spec: Spec) -> None:
     for variant in spec["variants"].values():
         variant["architecture"] = {"preset": "base"}
     assert describe_system(Study.model_validate(spec), "softmax-greedy") == "softmax, greedy"

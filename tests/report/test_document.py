@@ -10,10 +10,9 @@ from typing import Any
 
 import analysis_rows
 import pytest
-from blocks import entries, figures, systems, tables
+from blocks import entries, figures, in_terminal, systems, tables
 from human_rows import add_campaign, add_segment_scores
-from rich.console import Console
-from teatime_study import SPEC, fill_study
+from teatime_study import SPEC, Build, Spec, fill_study
 
 from creamtea.contract.step import Column
 from creamtea.methods.analysis import ANALYSES
@@ -36,7 +35,6 @@ from creamtea.report.model import (
     Warnings,
     column_meanings,
 )
-from creamtea.report.terminal import render
 from creamtea.report.vega import vega_lite
 from creamtea.store.database import Database
 
@@ -79,11 +77,8 @@ class _Words(HTMLParser):
         self.words += [value for name, value in attrs if name == "aria-label" and value]
 
 
-def in_terminal(report: Document) -> str:
-    console = Console(width=2000, force_terminal=False, color_system=None)
-    with console.capture() as capture:
-        render(report, console)
-    return capture.get()
+def in_wide_terminal(report: Document) -> str:
+    return in_terminal(report, 2000)
 
 
 def in_markdown(report: Document) -> str:
@@ -142,23 +137,31 @@ def squeezed(words: str) -> str:
     return "".join(words.split()).lower()
 
 
+PRINTERS = (in_wide_terminal, in_markdown, in_html, in_json)
+
+
+@pytest.fixture(scope="module")
+def pages(full: Document) -> dict[str, str]:
+    return {printer.__name__: printer(full) for printer in PRINTERS}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("shown", [in_terminal, in_markdown, in_html, in_json])
-def test_every_printer_shows_every_block(shown: Callable[[Document], str], full: Document) -> None:
+def test_every_printer_shows_every_block(pages: dict[str, str], full: Document) -> None:
     types = {type(block) for _, block in full.walk()}
     assert types == {Section, Table, Figure, Choice, Texts, Notes, Warnings, Facts}
-    page = squeezed(shown(full))
-    for path, block in full.walk():
-        for words in words_of(block):
-            assert squeezed(words) in page, (path, words)
+    for printer, page in pages.items():
+        shown = squeezed(page)
+        for path, block in full.walk():
+            for words in words_of(block):
+                assert squeezed(words) in shown, (printer, path, words)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shown", [in_terminal, in_markdown, in_html])
+@pytest.mark.parametrize("printer", ["in_wide_terminal", "in_markdown", "in_html"])
 def test_every_printer_shows_every_number_as_its_column_says(
-    shown: Callable[[Document], str], full: Document
+    printer: str, pages: dict[str, str], full: Document
 ) -> None:
-    page = shown(full)
+    page = pages[printer]
     seen = 0
     for table in tables(full):
         for row in table.rows:
@@ -227,10 +230,9 @@ def test_a_campaigns_own_report_is_such_a_document(everything: Database, full: D
     assert alone.section("human/tasting") == full.section("human/tasting")
 
 
-def test_nothing_of_another_test_set_is_left(database: Database, spec: dict[str, Any]) -> None:
+def test_nothing_of_another_test_set_is_left(build: Build, spec: Spec) -> None:
     spec["test_sets"]["other"] = spec["test_sets"]["test"] | {"seed": 9}
-    fill_study(database, spec)
-    report = build_report(database, "teatime")
+    report = build()
     only = report.only("other")
     assert [block.test_set for _, block in only.walk() if isinstance(block, Section) and block.test_set] == [
         "other",  # in the answer, the tables and the figures
@@ -243,13 +245,10 @@ def test_nothing_of_another_test_set_is_left(database: Database, spec: dict[str,
 
 
 @pytest.mark.parametrize("changes", [{"": {"state": "pending"}}, {"": {"metrics": []}}, {"": FAILED}])
-def test_a_study_without_numbers_is_shown_by_all(
-    changes: dict[str, Any], database: Database, spec: dict[str, Any]
-) -> None:
+def test_a_study_without_numbers_is_shown_by_all(build: Build, changes: dict[str, Any], spec: Spec) -> None:
     spec["analyses"] = analysis_rows.analyses("test")
-    fill_study(database, spec, changes, state="queued")
-    report = build_report(database, "teatime")
-    for shown in (in_terminal, in_markdown, in_html, in_json):
+    report = build(changes, state="queued")
+    for shown in PRINTERS:
         page = squeezed(shown(report))
         for path, block in report.walk():
             if not isinstance(block, Table | Texts):  # their long messages are shortened

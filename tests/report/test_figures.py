@@ -7,39 +7,29 @@ from typing import Any
 import numpy as np
 import pytest
 from blocks import figure, figures
-from human_rows import add_campaign
 from hypothesis import given
 from hypothesis import strategies as st
 from rated_campaigns import rated_campaign
-from teatime_study import fill_study
+from teatime_study import SYSTEMS, Build, Spec, fill_study
 
 from creamtea.report import text, vega
 from creamtea.report.build import build_report
 from creamtea.report.figures import learning_curves
-from creamtea.report.model import Choice, Document, Figure
+from creamtea.report.model import Choice, Document
 from creamtea.report.vega import GAP, HEIGHT, LETTER, LETTERS, LIFTS, LINE, WIDTH, Point, lines, vega_lite
 from creamtea.store.database import Database
 from creamtea.store.queries import CurvePoint
 
-SYSTEMS = ["softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy"]
 RUNS = ["softmax, seed 1", "scones, seed 1", "scones, seed 2", "scones, seed 3"]
 
 
-STUDY = ("quality/", "recall/", "learning/")
+def choices(report: Document) -> dict[str, Choice]:
+    return {block.key: block for _, block in report.walk() if isinstance(block, Choice)}
 
 
-@pytest.fixture
-def report(complete: Document) -> Document:
-    return complete
-
-
-def all_figures(report: Document) -> list[Figure]:
-    return [one for path, one in figures(report).items() if any(kind in path for kind in STUDY)]
-
-
-def test_every_system_is_in_the_quality_figure(report: Document) -> None:
-    drawn = figure(report, "quality/bleu")
-    assert [row["system"] for row in drawn.rows] == SYSTEMS
+def test_every_system_is_in_the_quality_figure(complete: Document) -> None:
+    drawn = figure(complete, "quality/bleu")
+    assert [row["system"] for row in drawn.rows] == list(SYSTEMS)
     nvs = drawn.rows[2]
     assert (nvs["quality"], nvs["low"], nvs["high"], nvs["latency"]) == (32.5, 31.0, 34.25, 10.0)
     assert (nvs["latency_low"], nvs["latency_high"]) == (9.5, 11.0)
@@ -51,17 +41,17 @@ def test_every_system_is_in_the_quality_figure(report: Document) -> None:
     ]
     assert drawn.missing == ("scones-greedy (not measured)",)
     assert vega_lite(drawn)["title"]["subtitle"] == "not drawn: scones-greedy (not measured)"
+    # points are counted that are drawn
+    assert text.figure(drawn).endswith("(3 points; not drawn: scones-greedy (not measured))")
 
 
-def test_quality_is_not_drawn_before_anything_is_timed(database: Database) -> None:
+def test_quality_is_not_drawn_before_anything_is_timed(build: Build) -> None:
     pending = {"state": "pending", "facts": None, "finished_at": None, "metrics": []}
-    fill_study(database, changes={"latency": pending}, state="running")
-    blocks = [block for _, block in build_report(database, "teatime").walk() if isinstance(block, Choice)]
-    assert [block.figures for block in blocks if block.key == "quality"] == [()]
+    assert choices(build({"latency": pending}, state="running"))["quality"].figures == ()
 
 
-def test_recall_has_its_sweeps_and_all_systems(report: Document) -> None:
-    found = figure(report, "recall/idiom").rows
+def test_recall_has_its_sweeps_and_all_systems(complete: Document) -> None:
+    found = figure(complete, "recall/idiom").rows
     sweeps = [
         (row["selection"], row["setting"], row["size"], row["recall"]) for row in found if row["selection"]
     ]
@@ -71,7 +61,7 @@ def test_recall_has_its_sweeps_and_all_systems(report: Document) -> None:
         ("NVS, softmax", "threshold=0.9", 50.0, 0.5),
     ]
     systems = {row["system"]: (row["size"], row["recall"]) for row in found if row["system"]}
-    assert list(systems) == SYSTEMS
+    assert list(systems) == list(SYSTEMS)
     assert systems["softmax-nvs"] == (150.25, 0.9)
     nvs = next(row for row in found if row["system"] == "softmax-nvs")
     assert (nvs["low"], nvs["high"]) == (0.85, 0.94)
@@ -81,11 +71,13 @@ def test_recall_has_its_sweeps_and_all_systems(report: Document) -> None:
     assert all(row["size"] > 0 for row in found)  # the axis is logarithmic
 
 
-def test_learning_curves_have_every_run_also_one_without_points(database: Database) -> None:
-    fill_study(database, changes={"train/scones/2": {"state": "running"}}, state="running")
-    drawn = figure(build_report(database, "teatime"), "learning/dev_bleu")
-    assert list(dict.fromkeys(row["run"] for row in drawn.rows)) == [RUNS[0], RUNS[1], RUNS[3], RUNS[2]]
-    assert drawn.missing == ("scones, seed 2 (no points yet)",)
+def test_learning_curves_have_every_run_also_one_without_points(build: Build) -> None:
+    failed = {"state": "failed", "error": "boom", "error_kind": "deterministic", "facts": None}
+    changes = {"train/scones/1": failed, "train/scones/2": {"state": "running"}}
+    drawn = figure(build(changes, state="running"), "learning/dev_bleu")
+    assert list(dict.fromkeys(row["run"] for row in drawn.rows)) == [RUNS[at] for at in (0, 3, 1, 2)]
+    # what failed is not waited for
+    assert drawn.missing == ("scones, seed 1 (failed)", "scones, seed 2 (no points yet)")
     assert set(drawn.spec["layer"][0]["encoding"]["color"]["scale"]["domain"]) == set(RUNS)
 
 
@@ -96,11 +88,9 @@ def test_an_infinite_perplexity_is_no_point_that_is_still_to_come() -> None:
     assert drawn.missing == ("entmax (infinite: a reference has probability 0)", "later (no points yet)")
 
 
-def test_losses_of_different_objectives_have_an_axis_each(report: Document) -> None:
-    (learning,) = [
-        block for _, block in report.walk() if isinstance(block, Choice) and block.key == "learning"
-    ]
-    losses = [one for one in learning.figures if one.key.startswith("dev_loss")]
+def test_losses_of_different_objectives_have_an_axis_each(complete: Document) -> None:
+    drawn = choices(complete)["learning"].figures
+    losses = [one for one in drawn if one.key.startswith("dev_loss")]
     assert [one.title for one in losses] == ["Development loss: softmax", "Development loss: SCONES α=0.5"]
     assert [{row["run"] for row in one.rows} for one in losses] == [{RUNS[0]}, set(RUNS[1:])]
     assert len({one.choice for one in losses}) == 1  # a page shows them together
@@ -108,25 +98,22 @@ def test_losses_of_different_objectives_have_an_axis_each(report: Document) -> N
     assert [scale["domain"] for scale in scales] == [RUNS[:1], RUNS[1:]]
     colours = {run: colour for scale in scales for run, colour in zip(*scale.values(), strict=True)}
     assert len(set(colours.values())) == 2  # of each variant
-    assert {row["run"] for row in figure(report, "learning/dev_bleu").rows} == set(RUNS)
+    assert {row["run"] for row in figure(complete, "learning/dev_bleu").rows} == set(RUNS)
 
 
-def test_what_a_study_does_not_measure_has_no_figure(database: Database, spec: dict[str, Any]) -> None:
-    del spec["latency"]
-    fill_study(database, spec, {"train": {"state": "pending"}, "recall": {"state": "pending"}})
-    report = build_report(database, "teatime")
-    assert all_figures(report) == []
-    absent = {block.key: block.absent for _, block in report.walk() if isinstance(block, Choice)}
-    assert absent == {"recall": "no recall has been measured yet", "learning": "no training has ended yet"}
+def test_what_a_study_does_not_measure_has_no_figure(build: Build, spec: Spec) -> None:
+    latency = spec.pop("latency")
+    report = build({"train": {"state": "pending"}, "recall": {"state": "pending"}})
+    assert {key: choice.absent for key, choice in choices(report).items()} == {
+        "recall": "no recall has been measured yet",
+        "learning": "no training has ended yet",
+    }
+    assert not any(choice.figures for choice in choices(report).values())
     assert "figures/quality" not in [heading.path for heading in report.contents()]
-
-
-def test_without_a_selection_there_is_no_recall_to_draw(database: Database, spec: dict[str, Any]) -> None:
+    # without a selection there is no recall to draw
     spec["systems"] = {name: spec["systems"][name] for name in ("softmax-greedy", "scones-greedy")}
-    spec["latency"]["systems"] = list(spec["systems"])
-    fill_study(database, spec)
-    report = build_report(database, "teatime")
-    titles = [block.title for _, block in report.walk() if isinstance(block, Choice)]
+    spec["latency"] = latency | {"systems": list(spec["systems"])}
+    titles = [choice.title for choice in choices(build()).values()]
     assert titles == ["Quality against latency", "Learning curves"]
 
 
@@ -137,19 +124,6 @@ def test_human_scores_are_drawn_in_the_unit_of_their_column(database: Database) 
     drawn = figure(build_report(database, "teatime"), "quality/human:tasting")
     assert [row["quality"] for row in drawn.rows] == [100.0, None, 0.0, None]
     assert drawn.spec["layer"][0]["encoding"]["y"]["title"] == "human score, %"
-
-
-def test_points_are_counted_that_are_drawn(report: Document) -> None:
-    told = text.figure(figure(report, "quality/bleu"))
-    assert told.endswith("(3 points; not drawn: scones-greedy (not measured))")
-
-
-def test_a_training_that_failed_is_not_waited_for(database: Database) -> None:
-    failed = {"state": "failed", "error": "boom", "error_kind": "deterministic", "facts": None}
-    fill_study(database, changes={"train/scones/1": failed}, state="failed")
-    drawn = figures(build_report(database, "teatime"))
-    told = {one for each in drawn.values() for one in each.missing if one.startswith("scones, seed 1")}
-    assert told == {"scones, seed 1 (failed)"}
 
 
 @pytest.mark.parametrize("updates", [24_000, 120_000, 1_500_000])
@@ -247,21 +221,11 @@ def test_no_two_of_sixty_systems_look_alike() -> None:
     assert len({style.colour for style in eight}) == len({style.shape for style in eight}) == 8
 
 
-def test_a_system_and_its_variant_look_alike_in_every_figure(database: Database) -> None:
-    study = fill_study(database)
-    add_campaign(database, study, items=20)
-    report = build_report(database, "teatime")
-    styles = {
-        "softmax-greedy": vega.PALETTE[0],
-        "softmax-lexicon": vega.PALETTE[1],
-        "softmax-nvs": vega.PALETTE[2],
-        "scones-greedy": vega.PALETTE[3],
-        "softmax": vega.PALETTE[0],
-        "scones": vega.PALETTE[3],
-    }
-    drawn = [one for one in figures(report).values() if one.rows]
+def test_a_system_and_its_variant_look_alike_in_every_figure(tasted_report: Document) -> None:
+    styles = dict(zip(SYSTEMS, vega.PALETTE, strict=False))
+    styles |= {"softmax": vega.PALETTE[0], "scones": vega.PALETTE[3]}
     seen = set()
-    for shown in drawn:
+    for shown in (one for one in figures(tasted_report).values() if one.rows):
         for layer in shown.spec["layer"]:
             scale = layer["encoding"].get("color", {}).get("scale", {"domain": [], "range": []})
             for name, colour in zip(scale["domain"], scale["range"], strict=True):
@@ -271,15 +235,10 @@ def test_a_system_and_its_variant_look_alike_in_every_figure(database: Database)
                     seen.add(shown.title)
     assert len(seen) > 10
     assert {"BLEU of each system (test)", "Human scores: softmax-greedy = 100 % (tasting)"} <= seen
-
-
-def test_points_of_systems_have_the_same_mark(database: Database) -> None:
-    fill_study(database)
-    report: Document = build_report(database, "teatime")
     marks = set()
     for path in ("answer/test/ranking", "quality/bleu", "recall/sentence"):
-        figure = next(one for place, one in figures(report).items() if place.endswith(path))
-        for layer in figure.spec["layer"]:
+        drawn = next(one for place, one in figures(tasted_report).items() if place.endswith(path))
+        for layer in drawn.spec["layer"]:
             if scale := layer["encoding"].get("shape", {}).get("scale"):
                 marks |= set(zip(scale["domain"], scale["range"], strict=True))
     assert len(marks) == len(dict(marks)) == 4
@@ -308,13 +267,13 @@ def lifts(points: list[Point], logarithmic: bool = False) -> list[float]:
     return found
 
 
-def test_a_lonely_label_stands_above_its_point() -> None:
+def test_labels_of_points_in_one_place_stand_one_above_the_other() -> None:
     assert lifts([Point(1.0, 1.0, "one"), Point(2.0, 9.0, "two")]) == [LIFTS[0], LIFTS[0]]
-
-
-def test_points_in_one_place_get_their_labels_one_above_the_other() -> None:
     same = [Point(1.0, 5.0, name) for name in ("alpha", "beta", "gamma")]
     assert lifts([*same, Point(9.0, 1.0, "far"), Point(9.0, 9.0, "away")])[:3] == list(LIFTS[:3])
+    # where a label has no place there are none
+    points = [Point(1.0, 1.0, f"system-{number}") for number in range(len(LIFTS) + 1)]
+    assert vega.lifts(points, [1.0], [1.0]) is None
 
 
 def test_a_logarithmic_axis_is_taken_as_such() -> None:
@@ -347,11 +306,6 @@ def test_the_axes_are_those_of_all_that_is_drawn() -> None:
     points = [Point(1.0, 1.0, "one"), Point(1.0, 2.0, "two")]
     assert vega.lifts(points, [1.0, 2.0], [1.0, 2.0]) == [LIFTS[0]] * 2
     assert vega.lifts(points, [1.0, 2.0], [0.0, 100.0]) == [LIFTS[0], LIFTS[1]]  # now the two are close
-
-
-def test_where_a_label_has_no_place_there_are_none() -> None:
-    points = [Point(1.0, 1.0, f"system-{number}") for number in range(len(LIFTS) + 1)]
-    assert vega.lifts(points, [1.0], [1.0]) is None
 
 
 def test_no_label_lies_on_the_point_of_another() -> None:

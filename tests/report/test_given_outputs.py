@@ -4,6 +4,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from analysis_rows import row
+from blocks import rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 from planned_studies import Result, planned_study
@@ -13,7 +15,7 @@ from creamtea.report.build import build_report
 from creamtea.report.export import to_values
 from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Document, Row, Table
+from creamtea.report.model import Document
 from creamtea.report.terminal import make_console, render
 from creamtea.store.database import Database
 from creamtea.store.tables import Hypothesis, SegmentScore
@@ -49,34 +51,27 @@ MIXED: dict[str, Any] = GIVEN | {
 
 def result(node: PlannedNode, **texts: str) -> Result:
     """`texts`: the first line of some outputs, by their place; those of others differ."""
-    found = Result()
-
-    def metric(name: str, value: float, **more: Any) -> None:
-        found.metrics.append({"name": name, "subject": "", "value": value, "note": "", "detail": {}, **more})
-
+    p = {"p_two_sided": 0.5, "p_value": 0.5, "p_randomization": 0.5}
     match node.node.split("/")[0]:
         case "test_set":
-            metric("segments", SEGMENTS)
-            metric("idioms", 0)
+            return Result(metrics=[row("segments", SEGMENTS), row("idioms", 0)])
         case "outputs":
-            metric("empty", 0.0)
-            found.texts = [Hypothesis(step_key=node.key, index=0, text=texts.get(node.node, node.node))]
+            text = Hypothesis(step_key=node.key, index=0, text=texts.get(node.node, node.node))
+            return Result(metrics=[row("empty", 0.0)], texts=[text])
         case "decode":
-            metric("empty", 0.0)
-            metric("selected_size", 99.0)
+            return Result(metrics=[row("empty", 0.0), row("selected_size", 99.0)])
         case "score":
-            metric("bleu", 30.0, low=29.0, high=31.0)
-            metric("length_ratio", 1.0)
-            found.texts = [SegmentScore(step_key=node.key, index=n, value=float(n)) for n in range(SEGMENTS)]
+            scores = [SegmentScore(step_key=node.key, index=n, value=float(n)) for n in range(SEGMENTS)]
+            metrics = [row("bleu", 30.0, low=29.0, high=31.0), row("length_ratio", 1.0)]
+            return Result(metrics=metrics, texts=scores)
         case "pairs":
-            detail = {"p_two_sided": 0.5, "p_value": 0.5, "p_randomization": 0.5}
-            for j in range(len(node.labels["systems"])):
-                for i in range(j):
-                    metric("delta", 0.0, subject=f"{i}/{j}", low=-1.0, high=1.0, detail=detail)
+            pairs = [(i, j) for j in range(len(node.labels["systems"])) for i in range(j)]
+            return Result(
+                metrics=[row("delta", 0.0, f"{i}/{j}", low=-1.0, high=1.0, detail=p) for i, j in pairs]
+            )
         case "compare":
-            detail = {"p_two_sided": 0.5, "p_value": 0.5, "p_randomization": 0.5}
-            metric("delta", 1.0, subject="bleu", low=0.0, high=2.0, detail=detail)
-    return found
+            return Result(metrics=[row("delta", 1.0, "bleu", low=0.0, high=2.0, detail=p)])
+    return Result()
 
 
 def report_of(database: Database, spec: dict[str, Any]) -> Document:
@@ -87,19 +82,12 @@ def report_of(database: Database, spec: dict[str, Any]) -> Document:
     return build_report(database, study)
 
 
-def systems(report: Document) -> dict[str, Row]:
-    tables = dict(report.walk())
-    table = tables["systems/test/systems"]
-    assert isinstance(table, Table)
-    return {row.name: row for row in table.rows}
-
-
 def test_a_report_of_files_alone_has_nothing_of_models(
     database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     report = report_of(database, GIVEN)
-    rows = systems(report)
+    rows = rows_of(report)
     assert not {"selected_size", "recall_sentence"} & set(rows["gpt"].cells)
     assert (rows["gpt"].baseline, rows["nllb"].against, rows["human"].against) == (True, "gpt", "")
     assert rows["nllb"].cells["bleu"].delta is not None
@@ -118,17 +106,14 @@ def test_a_report_of_files_alone_has_nothing_of_models(
 
 def test_beside_a_trained_system_what_models_have_is_absent_with_the_reason(database: Database) -> None:
     report = report_of(database, MIXED)
-    rows = systems(report)
+    rows = rows_of(report)
     cell = rows["nllb"].cells["latency_p50"]
     assert (cell.state, cell.value) == ("absent", None)
     assert "no model" in cell.note
-    assert not {"selected_size", "recall_sentence"} & cell_names(report), "no system selects subwords"
+    measured = {name for row in rows.values() for name in row.cells}
+    assert not {"selected_size", "recall_sentence"} & measured, "no system selects subwords"
     assert any("parameters" in path for path, _ in report.walk())
     to_html(report)
-
-
-def cell_names(report: Document) -> set[str]:
-    return {name for row in systems(report).values() for name in row.cells}
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -196,17 +181,11 @@ texts = st.text(alphabet="ab,. \u3000我ß\u0301ก\u0e35", max_size=20)
 
 
 @given(texts, texts)
-def test_pieces_put_together_are_the_text(text: str, other: str) -> None:
+def test_pieces_put_together_are_the_text_and_a_marked_one_has_a_word_that_differs(
+    text: str, other: str
+) -> None:
     pieces = differences(text, other)
     assert "".join(piece.text for piece in pieces) == text
     assert all(one.marked != two.marked for one, two in pairwise(pieces))
-
-
-@given(texts)
-def test_equal_texts_have_no_marks(text: str) -> None:
+    assert all(piece.text.strip() == piece.text for piece in pieces if piece.marked)
     assert differences(text, text) == ([Piece(text, False)] if text else [])
-
-
-@given(texts, texts)
-def test_a_marked_piece_has_a_word_that_differs(text: str, other: str) -> None:
-    assert all(piece.text.strip() == piece.text for piece in differences(text, other) if piece.marked)

@@ -3,12 +3,11 @@
 import html
 import re
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 from human_rows import SYSTEMS, add_segment_scores
 from rated_campaigns import rated_campaign
-from teatime_study import fill_study
+from teatime_study import Build, Spec, fill_study
 
 from creamtea.errors import InputError
 from creamtea.report import text
@@ -48,8 +47,8 @@ class Page(HTMLParser):
         self.words.append(data)
 
 
-def test_nothing_runs_and_nothing_comes_from_elsewhere(tasted_report: Document) -> None:
-    page = Page(to_html(tasted_report))
+def test_nothing_runs_and_nothing_comes_from_elsewhere(tasted_page: str) -> None:
+    page = Page(tasted_page)
     tags = {tag for tag, _ in page.elements}
     assert {"svg", "table", "text"} <= tags
     assert not tags & {"script", "img", "image", "link", "iframe", "object", "foreignobject", "use", "form"}
@@ -74,7 +73,7 @@ def test_nothing_runs_and_nothing_comes_from_elsewhere(tasted_report: Document) 
 
 
 @pytest.mark.slow
-def test_texts_and_names_stay_text(database: Database, spec: dict[str, Any]) -> None:
+def test_texts_and_names_stay_text(database: Database, spec: Spec) -> None:
     spec["description"] = HOSTILE
     study = fill_study(database, spec)
     items = [
@@ -135,27 +134,22 @@ def linked_in_contents(page: Page) -> list[str]:
     return [str(attributes["href"]) for tag, attributes in following if tag == "a"]
 
 
-def test_every_section_has_an_address_and_an_entry_in_the_contents(tasted_report: Document) -> None:
-    page = Page(to_html(tasted_report))
+def test_every_section_has_an_address_and_an_entry_in_the_contents(
+    tasted_report: Document, tasted_page: str
+) -> None:
     wanted = [text.anchor(heading.path) for heading in tasted_report.contents()]
     assert {"systems", "systems-test", "human-tasting", "figures-learning", "provenance"} <= set(wanted)
-    listed = linked_in_contents(page)
-    assert listed == [f"#{address}" for address in wanted]
-
-
-def test_a_folded_section_has_an_address_too() -> None:
-    names = ("first", "second", "last")
+    assert linked_in_contents(Page(tasted_page)) == [f"#{address}" for address in wanted]
+    names = ("first", "second", "folded")
     sections = tuple(
-        Section(name, name.title(), (Notes("notes", ("…",)),), folded=name == "last") for name in names
+        Section(name, name.title(), (Notes("notes", ("…",)),), folded=name == "folded") for name in names
     )
     page = Page(to_html(Document("paper", "Table 1", 1, "", "", (), (), sections)))
     assert linked_in_contents(page) == [f"#{name}" for name in names]
     assert set(names) <= {attributes.get("id") for _, attributes in page.elements}
 
 
-def test_columns_are_chosen_by_group_and_one_campaign_at_a_time(
-    database: Database, spec: dict[str, Any]
-) -> None:
+def test_columns_are_chosen_by_group_and_one_campaign_at_a_time(database: Database, spec: Spec) -> None:
     study = fill_study(database)
     for name in ("first", "second"):
         items = [{"steps": {"anna": [i, 25 - i, 3, 4]}} for i in range(4)]
@@ -179,9 +173,8 @@ def test_columns_are_chosen_by_group_and_one_campaign_at_a_time(
         assert heads, group
 
 
-def test_the_file_holds_outputs_side_by_side(database: Database) -> None:
-    fill_study(database)
-    report = build_report(database, "teatime")
+def test_the_file_holds_outputs_side_by_side(build: Build, database: Database) -> None:
+    report = build()
     (drawn,) = (one for one in drawn_outputs(database, report) if one.test_set == "test")
     assert drawn == next(one for one in drawn_outputs(database, report) if one.test_set == "test")
     lines = [[line.name for line in own] for _, own in drawn.segments]
@@ -195,14 +188,9 @@ def test_the_file_holds_outputs_side_by_side(database: Database) -> None:
             assert not line.pieces or "".join(piece.text for piece in line.pieces) == line.text
     assert 'href="#outputs"' in page
     assert "Outputs side by side" not in to_html(report)
-
-
-def test_segments_are_chosen_by_their_numbers(database: Database) -> None:
-    fill_study(database)
-    report = build_report(database, "teatime")
-    drawn = next(one for one in drawn_outputs(database, report, [3, 1]) if one.test_set == "test")
-    assert [number for number, _ in drawn.segments] == [1, 3]
-    assert "chosen" in drawn.about
+    chosen = next(one for one in drawn_outputs(database, report, [3, 1]) if one.test_set == "test")
+    assert [number for number, _ in chosen.segments] == [1, 3]
+    assert "chosen" in chosen.about
     with pytest.raises(InputError, match="no segment 999"):
         drawn_outputs(database, report, [999])
 
@@ -215,12 +203,12 @@ def test_a_wide_page_shows_no_cells_below_each_other() -> None:
     assert max(bounds(table_styles(60))) == 60
 
 
-def test_no_table_is_wider_than_its_page(tasted_report: Document) -> None:
-    css = to_html(tasted_report).partition("</style>")[0]
+def test_no_table_is_wider_than_its_page(tasted_page: str) -> None:
+    css = tasted_page.partition("</style>")[0]
     assert "overflow: auto" not in css
     assert "overflow-x" not in css
     wide = {f"w{width}" for width in WIDTHS}
-    page = Page(to_html(tasted_report))
+    page = Page(tasted_page)
     classes = [attributes.get("class") for tag, attributes in page.elements if tag == "table"]
     assert set(classes) <= wide
     assert len(set(classes)) > 2

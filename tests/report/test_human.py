@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from blocks import figure, figures, notes, tables
-from human_rows import ITEMS, MEANS, POINTS, SYSTEMS, add_campaign, cells, keys
-from rated_campaigns import drawn_steps, rated_campaign, side_by_side
+from human_rows import ITEMS, MEANS, POINTS, SYSTEMS, Rated, add_campaign, cells, keys
+from rated_campaigns import drawn_steps, side_by_side
 from scipy import stats
 from teatime_study import fill_study
 
@@ -17,7 +17,6 @@ from creamtea.report.model import Cell, Document
 from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.paired import holm
 from creamtea.store.database import Database
-from creamtea.store.queries import find_campaign
 
 
 def test_means_and_both_intervals_of_baseline_is_100(tasting: Document) -> None:
@@ -37,39 +36,37 @@ def test_means_and_both_intervals_of_baseline_is_100(tasting: Document) -> None:
     assert cells(tasting, "means", "softmax-greedy")["percent"] == Cell("ok", value=100.0)
 
 
-def test_the_interval_of_a_mean_ends_where_the_scale_ends(database: Database) -> None:
+def test_the_interval_of_a_mean_ends_where_the_scale_ends(rated: Rated) -> None:
     """Steps 24 to 26 of 26, three items: the t interval would reach above 6."""
     items = [{"steps": {"anna": [step, 12]}, "outputs": ["a", "b"]} for step in (23, 25, 25)]
-    rated_campaign(database, items, name="few", systems=["good", "middle"], raters=["anna"])
-    good = cells(build_human(database, "few"), "means", "good")["mean"]
-    ours = 1 + 0.2 * np.array([23, 25, 25])
-    interval = stats.ttest_1samp(ours, 0).confidence_interval()
+    good = cells(rated(items, systems=["good", "middle"], raters=["anna"]), "means", "good")["mean"]
+    interval = stats.ttest_1samp(1 + 0.2 * np.array([23, 25, 25]), 0).confidence_interval()
     assert interval.high > 6
     assert [good.low, good.high] == pytest.approx([interval.low, 6.0])
 
 
-def test_a_rated_system_that_no_ratio_can_be_drawn_of_is_not_called_unrated(database: Database) -> None:
+def one_at_a_time(*steps: tuple[int, int]) -> list[dict[str, Any]]:
+    """Items with one output each. `steps`: the system's number, and Anna's step."""
+    return [{"systems": [at], "steps": {"anna": [step]}} for at, step in steps]
+
+
+def test_a_rated_system_that_no_ratio_can_be_drawn_of_is_not_called_unrated(rated: Rated) -> None:
     """The baseline has 0 points: as an MQM baseline, its mean is not above 0."""
-    items = [{"systems": [at], "steps": {"anna": [step]}} for at, step in ((0, 0), (1, 40))]
-    rated_campaign(database, items, name="zero", protocol="da", systems=["base", "rated", "unrated"])
-    drawn = figure(build_human(database, "zero"), "hundred")
-    assert drawn.missing == ("rated (no ratio)", "unrated (not rated)")
+    report = rated(one_at_a_time((0, 0), (1, 40)), protocol="da", systems=["base", "rated", "unrated"])
+    assert figure(report, "hundred").missing == ("rated (no ratio)", "unrated (not rated)")
 
 
-def test_penalties_are_no_percentage_of_the_baseline(database: Database) -> None:
-    items = [{"systems": [at], "steps": {"anna": [step]}} for at, step in ((0, 9950), (1, 9990))]
-    rated_campaign(database, items, name="penalties", protocol="mqm", systems=["base", "other"])
-    report = build_human(database, "penalties")
+def test_penalties_are_no_percentage_of_the_baseline(rated: Rated) -> None:
+    report = rated(one_at_a_time((0, 9950), (1, 9990)), protocol="mqm", systems=["base", "other"])
     assert cells(report, "means", "other").keys() == {"items", "ratings", "mean"}
     assert report.table("means").about == ""
     assert not any(path.endswith("hundred") for path in figures(report))
 
 
-def test_a_campaign_of_one_system_compares_nothing(database: Database) -> None:
-    items = [{"systems": [0], "steps": {"anna": [step]}} for step in (60, 80, 70)]
-    rated_campaign(database, items, name="alone", protocol="da", systems=["only"], raters=["anna"])
-    report = build_human(database, "alone")
-    assert "comparisons" not in [table.key for table in tables(report)]
+def test_a_campaign_of_one_system_compares_nothing(rated: Rated) -> None:
+    items = one_at_a_time((0, 60), (0, 80), (0, 70))
+    report = rated(items, protocol="da", systems=["only"], raters=["anna"])
+    assert "comparisons" not in keys(report)
     mean, people = notes(report, "sentences")
     assert mean.startswith("People rated only on average: 70.0 [")
     assert people == "People: one system, so nothing to compare (3 of 3 item ratings (100 %) by 1 rater)."
@@ -106,38 +103,32 @@ def test_the_registered_delta_decides_what_no_difference_is(
     assert cells(report, "comparisons", "softmax-greedy")["verdict"].words == words
 
 
-def test_a_verdict_holds_for_other_raters_or_is_undecided(database: Database) -> None:
+def test_a_verdict_holds_for_other_raters_or_is_undecided(rated: Rated) -> None:
     """Anna sees a difference of a point on all items, Ben none; then both do."""
-    level = 10 + np.arange(40) % 7
-    for name, ben in (("alone", 0), ("agreed", 5)):
-        noise = np.arange(40) % 3 - 1
-        steps = np.stack(
-            [np.stack([level, level], axis=1), np.stack([level + 5 + noise, level + ben + noise], axis=1)],
-            axis=1,
-        )
-        rated_campaign(database, side_by_side(steps), name=name, ratings_per_item=2)
-    alone, agreed = (build_human(database, name) for name in ("alone", "agreed"))
-    verdict = cells(alone, "comparisons", "beam")["verdict"]
-    assert (verdict.words, verdict.value) == ("undecided (these raters: better)", None)
-    assert verdict.note.startswith("too few raters, or too much difference, to generalise")
-    assert cells(alone, "comparisons", "beam")["p_t"].words == "<0.001"
-    low = cells(alone, "clusters", "beam")["difference"].low
-    assert low <= 0
+
+    def of_ben(gain: int) -> Document:
+        level, noise = 10 + np.arange(40) % 7, np.arange(40) % 3 - 1
+        beam = [level + 5 + noise, level + gain + noise]
+        steps = np.stack([np.stack([level, level], axis=1), np.stack(beam, axis=1)], axis=1)
+        return rated(side_by_side(steps), name=f"gain {gain}", ratings_per_item=2)
+
+    alone, agreed = of_ben(0), of_ben(5)
+    found = cells(alone, "comparisons", "beam")
+    assert (found["verdict"].words, found["verdict"].value) == ("undecided (these raters: better)", None)
+    assert found["verdict"].note.startswith("too few raters, or too much difference, to generalise")
+    assert found["p_t"].words == "<0.001"
+    assert cells(alone, "clusters", "beam")["difference"].low <= 0
     assert cells(agreed, "comparisons", "beam")["verdict"].words == "better"
-    assert any(
-        note.startswith("2 raters are too few to show how raters differ")
-        for note in notes(agreed, "agreed/notes")
-    )
+    told = "2 raters are too few to show how raters differ"
+    assert any(note.startswith(told) for note in notes(agreed, "gain 5/notes"))
 
 
-def test_names_and_their_order_change_nothing(database: Database) -> None:
+def test_names_and_their_order_change_nothing(database: Database, rated: Rated) -> None:
     study = fill_study(database)
     steps = drawn_steps(20, MEANS[:3], raters=2)
-    rated_campaign(database, side_by_side(steps), systems=SYSTEMS[:3], name="one", study_id=study)
-    turned = side_by_side(steps[:, [2, 0, 1]])
+    one = rated(side_by_side(steps), systems=SYSTEMS[:3], name="one", study_id=study)
     names = [SYSTEMS[2], SYSTEMS[0], SYSTEMS[1]]
-    rated_campaign(database, turned, systems=names, name="other", study_id=study)
-    one, other = build_human(database, "one"), build_human(database, "other")
+    other = rated(side_by_side(steps[:, [2, 0, 1]]), systems=names, name="other", study_id=study)
     for table in ("means", "comparisons", "clusters", "wmt"):  # sums of z-scores are rounded by their order
         for system in SYSTEMS[1:3]:
             here, there = cells(one, table, system), cells(other, table, system)
@@ -155,26 +146,23 @@ def test_a_summary_has_the_same_numbers_and_no_more(tasted: Database) -> None:
         assert row.cells == {key: cell for key, cell in complete.items() if key != "p_sign_flip"}
 
 
+MANN_WHITNEY = "one-sided Mann-Whitney p < 0.05"
+ON_BOTH = "with a higher mean, on the segments that are rated for both"
+NEXT = "beats every one of the next"
+
+
 @pytest.mark.parametrize(
     ("rule", "wins", "cluster"),
     [
-        ("usual", "one-sided Mann-Whitney p < 0.05", "beats every one of the next"),
-        ("crowd", "one-sided Mann-Whitney p < 0.05", "with a system that has as many wins"),
-        (
-            "da-sqm",
-            "one-sided Mann-Whitney p < 0.05, with a higher mean, on the segments that are rated for both",
-            "every system so far has as many wins",
-        ),
-        (
-            "esa",
-            "two-sided signed-rank p < 0.05, with a higher mean, on the segments that are rated for both",
-            "beats every one of the next",
-        ),
+        ("usual", MANN_WHITNEY, NEXT),
+        ("crowd", MANN_WHITNEY, "with a system that has as many wins"),
+        ("da-sqm", f"{MANN_WHITNEY}, {ON_BOTH}", "every system so far has as many wins"),
+        ("esa", f"two-sided signed-rank p < 0.05, {ON_BOTH}", NEXT),
         (
             "2026",
             "the lower end of a one-sided 95 % bootstrap interval (100 resamples), paired or unpaired, is "
             "above 0",
-            "beats every one of the next",
+            NEXT,
         ),
     ],
 )
@@ -202,14 +190,11 @@ def test_wins_by_the_rule_of_2026_are_kept_where_the_verdict_agrees(tasted: Data
     assert sum(kept.values()) > 0
 
 
-def test_a_reference_that_is_rated_as_a_system_is_ranked_with_them(database: Database) -> None:
+def test_a_reference_that_is_rated_as_a_system_is_ranked_with_them(rated: Rated) -> None:
     """As WMT's tables rank HUMAN-B; they leave out only the REF lines of an import."""
     items = [{"steps": {"anna": [step, 12]}, "outputs": ["a", "b"]} for step in (23, 24, 25)]
-    rated_campaign(database, items, name="human", systems=["refA", "plain"], raters=["anna"])
-    with database.transaction() as session:
-        row = find_campaign(session, "human")
-        row.settings = {**row.settings, "references": ["refA"]}
-    assert [row.name for row in build_human(database, "human").table("wmt").rows] == ["refA", "plain"]
+    report = rated(items, systems=["refA", "plain"], raters=["anna"], settings={"references": ["refA"]})
+    assert [row.name for row in report.table("wmt").rows] == ["refA", "plain"]
 
 
 def test_the_whole_has_agreement_ranks_and_metrics(tasting: Document) -> None:
@@ -247,16 +232,23 @@ def test_an_error_metric_agrees_with_people_where_it_is_low(
     assert measured() == ({**higher, "chrF": pytest.approx(-(higher["chrF"] or 0.0))}, mean)
 
 
-def test_preferences_are_wins_ties_and_losses(database: Database) -> None:
-    pairs = [[2, 0]] * 6 + [[1, 1]] * 2 + [[0, 2]] * 2
-    items: list[dict[str, Any]] = [
-        {"systems": [0, 1], "steps": {"anna": pair}, "segment_index": i} for i, pair in enumerate(pairs)
-    ]
-    items += [{"systems": [1, 2], "steps": {"anna": [0, 2]}, "segment_index": i} for i in range(3)]
-    rated_campaign(database, items, systems=["plain", "beam", "nvs"], protocol="preference")
-    report = build_human(database, "tasting")
+# ---------------------------------------------------------------- preferences
+
+
+def pair(systems: list[int], segment: int, *steps: list[int], **more: Any) -> dict[str, Any]:
+    """An item of two systems. `steps`: Anna's, and Ben's if he rates it, too."""
+    answers = dict(zip(("anna", "ben"), steps, strict=False))
+    return {"systems": systems, "steps": answers, "segment_index": segment, **more}
+
+
+def test_preferences_are_wins_ties_and_losses(rated: Rated) -> None:
+    steps = [[2, 0]] * 6 + [[1, 1]] * 2 + [[0, 2]] * 2
+    items = [pair([0, 1], segment, own) for segment, own in enumerate(steps)]
+    items += [pair([1, 2], segment, [0, 2]) for segment in range(3)]
+    report = rated(items, systems=["plain", "beam", "nvs"], protocol="preference")
     beam = cells(report, "comparisons", "beam")
-    assert [beam[key].value for key in ("wins", "ties", "losses", "items")] == [2, 2, 6, 10]
+    assert tally(beam) == [2, 2, 6]
+    assert beam["items"].value == 10
     assert beam["difference"].value == pytest.approx(2 * (2 - 6) / 10)
     assert beam["p_sign"].value == pytest.approx(stats.binomtest(2, 8).pvalue)
     assert cells(report, "comparisons", "nvs")["items"].value == 0
@@ -265,40 +257,36 @@ def test_preferences_are_wins_ties_and_losses(database: Database) -> None:
     assert cells(report, "means", "plain")["mean"].value == pytest.approx(2 * (6 + 2 / 2) / 10)
 
 
-def test_pairs_of_a_segment_are_one_piece_of_evidence_for_a_mean(database: Database) -> None:
+def tally(found: dict[str, Cell]) -> list[float | None]:
+    return [found[key].value for key in ("wins", "ties", "losses")]
+
+
+def test_pairs_of_a_segment_are_one_piece_of_evidence_for_a_mean(rated: Rated) -> None:
     """Each of three systems is in two pairs of a segment; on some segments the first wins both."""
-    items: list[dict[str, Any]] = []
-    scores: list[tuple[int, int]] = []  # segment and the first system's score
-    for segment in range(12):
-        own = [2, 0, 1][segment % 3]
-        for other in (1, 2):
-            items.append({"systems": [0, other], "steps": {"anna": [own, 2 - own]}, "segment_index": segment})
-            scores.append((segment, own))
-        second = segment % 2
-        items.append(
-            {"systems": [1, 2], "steps": {"anna": [2 * second, 2 - 2 * second]}, "segment_index": segment}
+    own = [2, 0, 1] * 4  # the first system's score, by segment
+    items = [
+        item
+        for segment, score in enumerate(own)
+        for item in (
+            pair([0, 1], segment, [score, 2 - score]),
+            pair([0, 2], segment, [score, 2 - score]),
+            pair([1, 2], segment, [[0, 2], [2, 0]][segment % 2]),
         )
-    rated_campaign(database, items, systems=["plain", "beam", "nvs"], protocol="preference")
-    report = build_human(database, "tasting")
+    ]
+    report = rated(items, systems=["plain", "beam", "nvs"], protocol="preference")
     mean = cells(report, "means", "plain")["mean"]
-    segments, own_scores = zip(*scores, strict=True)
-    expected = mean_estimate(own_scores, clusters=segments)
+    expected = mean_estimate(np.repeat(own, 2), clusters=np.repeat(np.arange(12), 2))
     assert (mean.value, mean.low, mean.high) == pytest.approx((expected.value, expected.low, expected.high))
-    assert "Pairs of a segment are grouped: intervals of means are over 12 segments." in notes(
-        report, "tasting/notes"
-    )
+    grouped = "Pairs of a segment are grouped: intervals of means are over 12 segments."
+    assert grouped in notes(report, "tasting/notes")
     assert cells(report, "comparisons", "beam")["items"].value == 12
     assert "documents" not in cells(report, "comparisons", "beam")
 
 
-def test_raters_of_preferences_agree_on_pairs_and_are_not_severe(database: Database) -> None:
+def test_raters_of_preferences_agree_on_pairs_and_are_not_severe(rated: Rated) -> None:
     steps = [[2, 0], [0, 2], [1, 1], [2, 0], [2, 0], [0, 2], [2, 0], [1, 1]]
-    items: list[dict[str, Any]] = [
-        {"systems": [0, 1], "steps": {"anna": pair, "ben": other}, "segment_index": at}
-        for at, (pair, other) in enumerate(zip(steps, [*steps[1:], [2, 0]], strict=True))
-    ]
-    rated_campaign(database, items, protocol="preference", ratings_per_item=2)
-    report = build_human(database, "tasting")
+    items = [pair([0, 1], at, own, [*steps, [2, 0]][at + 1]) for at, own in enumerate(steps)]
+    report = rated(items, protocol="preference", ratings_per_item=2)
     assert [cells(report, "agreement", "all raters")[key].value for key in ("outputs", "ratings")] == [8, 16]
     anna = cells(report, "raters", "anna")
     assert anna["outputs"].value == 8
@@ -306,66 +294,61 @@ def test_raters_of_preferences_agree_on_pairs_and_are_not_severe(database: Datab
     assert anna["correlation"].low is not None
 
 
-def test_the_part_drawn_at_random_stands_by_itself(database: Database) -> None:
-    steps = side_by_side(drawn_steps(30, MEANS[:3], raters=1), ["anna"])
-    for item in steps[20:]:
+def test_the_sign_test_is_over_documents_where_the_others_are(rated: Rated) -> None:
+    """Eight documents of three items: six are won as a whole, one is lost, and in one both win as often."""
+    won, lost, tied = [2, 0], [0, 2], [1, 1]
+    documents = [[won] * 3] * 5 + [[won, won, lost], [lost] * 3, [won, lost, tied]]
+    items = [
+        pair([1, 0], 3 * at + place, own, document=f"no. {at}")
+        for at, steps in enumerate(documents)
+        for place, own in enumerate(steps)
+    ]
+    beam = cells(rated(items, protocol="preference"), "comparisons", "beam")
+    assert (beam["items"].value, beam["documents"].value) == (24, 8)
+    assert beam["p_sign"].value == pytest.approx(stats.binomtest(6, 7).pvalue)
+
+
+def test_where_all_differences_are_equal_the_verdict_is_corrected_too(rated: Rated) -> None:
+    """Six items won, none lost: 2/2⁶ by the sign flips, for each of seven systems."""
+    others = [[0, 2], [2, 0], [1, 1]]
+    items = [
+        pair([0, system], segment, steps, steps)
+        for segment in range(6)
+        for system in range(1, 8)
+        for steps in [[0, 2] if system == 1 else others[(segment * system + system) % 3]]
+    ]
+    names = ["plain", *(f"system-{number}" for number in range(1, 8))]
+    report = rated(items, systems=names, protocol="preference", ratings_per_item=2)
+    first = cells(report, "comparisons", "system-1")
+    assert first["p_t"].value is None
+    assert first["p_sign_flip"].value == pytest.approx(7 * 2 / 2**6)
+    assert first["verdict"].words == "undecided"
+
+
+# ---------------------------------------------------------------- parts of a campaign
+
+
+def test_the_part_drawn_at_random_stands_by_itself(database: Database, rated: Rated) -> None:
+    steps = drawn_steps(30, MEANS[:3], raters=1)
+    items = side_by_side(steps, ["anna"])
+    for item in items[20:]:
         item |= {"kind": "random", "weight": 3.0}
-    rated_campaign(database, steps, systems=SYSTEMS[:3], study_id=fill_study(database), raters=["anna"])
-    report = build_human(database, "tasting")
+    report = rated(items, systems=SYSTEMS[:3], study_id=fill_study(database), raters=["anna"])
+    values = 1 + 0.2 * steps[:, 2, 0]
     assert cells(report, "random_means", "softmax-nvs")["items"].value == 10
-    values = 1 + 0.2 * drawn_steps(30, MEANS[:3], raters=1)[20:, 2, 0]
-    assert cells(report, "random_means", "softmax-nvs")["mean"].value == pytest.approx(values.mean())
-    weighted = np.average(
-        1 + 0.2 * drawn_steps(30, MEANS[:3], raters=1)[:, 2, 0], weights=[1] * 20 + [3] * 10
-    )
+    assert cells(report, "random_means", "softmax-nvs")["mean"].value == pytest.approx(values[20:].mean())
+    weighted = np.average(values, weights=[1] * 20 + [3] * 10)
     assert cells(report, "means", "softmax-nvs")["mean"].value == pytest.approx(weighted)
     assert any(note.startswith("Items have weights") for note in notes(report, "tasting/notes"))
     assert "clusters" not in keys(report)  # one rater an item
 
 
-def test_the_sign_test_is_over_documents_where_the_others_are(database: Database) -> None:
-    """Eight documents of three items: six are won as a whole, one is lost, and in one both win as often."""
-    won, lost, tied = [2, 0], [0, 2], [1, 1]
-    documents = [[won] * 3] * 5 + [[won, won, lost], [lost] * 3, [won, lost, tied]]
-    items: list[dict[str, Any]] = [
-        {"systems": [1, 0], "steps": {"anna": pair}, "segment_index": 3 * at + place, "document": f"no. {at}"}
-        for at, pairs in enumerate(documents)
-        for place, pair in enumerate(pairs)
-    ]
-    rated_campaign(database, items, protocol="preference")
-    beam = cells(build_human(database, "tasting"), "comparisons", "beam")
-    assert (beam["items"].value, beam["documents"].value) == (24, 8)
-    assert beam["p_sign"].value == pytest.approx(stats.binomtest(6, 7).pvalue)
-
-
-def test_wins_of_the_random_part_are_those_of_its_items(database: Database) -> None:
-    items: list[dict[str, Any]] = [{"systems": [0, 1], "steps": {"anna": [2, 0]}} for _ in range(20)]
-    items += [
-        {"systems": [0, 1], "steps": {"anna": [0, 2]}, "kind": "random", "weight": 3.0} for _ in range(8)
-    ]
-    rated_campaign(database, items, protocol="preference")
-    report = build_human(database, "tasting")
-    tallies = {
-        table: [cells(report, table, "beam")[key].value for key in ("wins", "ties", "losses")]
-        for table in ("comparisons", "random_comparisons")
-    }
-    assert tallies == {"comparisons": [8, 0, 20], "random_comparisons": [8, 0, 0]}
-
-
-def test_where_all_differences_are_equal_the_verdict_is_corrected_too(database: Database) -> None:
-    """Six items won, none lost: 2/2⁶ by the sign flips, for each of seven systems."""
-    items: list[dict[str, Any]] = [
-        {"systems": [0, system], "steps": {"anna": pair, "ben": pair}, "segment_index": segment}
-        for segment in range(6)
-        for system in range(1, 8)
-        for pair in [[0, 2] if system == 1 else [[0, 2], [2, 0], [1, 1]][(segment * system + system) % 3]]
-    ]
-    names = ["plain", *(f"system-{number}" for number in range(1, 8))]
-    rated_campaign(database, items, systems=names, protocol="preference", ratings_per_item=2)
-    first = cells(build_human(database, "tasting"), "comparisons", "system-1")
-    assert first["p_t"].value is None
-    assert first["p_sign_flip"].value == pytest.approx(7 * 2 / 2**6)
-    assert first["verdict"].words == "undecided"
+def test_wins_of_the_random_part_are_those_of_its_items(rated: Rated) -> None:
+    items = [pair([0, 1], at, [2, 0]) for at in range(20)]
+    items += [pair([0, 1], 20 + at, [0, 2], kind="random", weight=3.0) for at in range(8)]
+    report = rated(items, protocol="preference")
+    tallies = [tally(cells(report, table, "beam")) for table in ("comparisons", "random_comparisons")]
+    assert tallies == [[8, 0, 20], [8, 0, 0]]
 
 
 @pytest.mark.parametrize(
@@ -381,16 +364,14 @@ def test_where_all_differences_are_equal_the_verdict_is_corrected_too(database: 
 )
 @pytest.mark.parametrize("protocol", ["contrastive-da", "da", "preference"])
 def test_few_and_equal_ratings_are_told_not_hidden(
-    items: list[dict[str, Any]], protocol: str, database: Database
+    items: list[dict[str, Any]], protocol: str, rated: Rated
 ) -> None:
     if protocol == "preference":
         items = [
             {**item, "steps": {name: [1] * len(steps) for name, steps in item.get("steps", {}).items()}}
             for item in items
         ]
-    rated_campaign(database, items, protocol=protocol)
-    report = build_human(database, "tasting")
-    for one in tables(report):
+    for one in tables(rated(items, protocol=protocol)):
         for row in one.rows:
             for key, cell in row.cells.items():
                 assert cell.value is not None or cell.note or cell.words, (one.key, row.name, key)

@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 from blocks import figure, figures, notes
+from human_rows import Rated
 from rated_campaigns import rated_campaign
 
 from creamtea.human.making.design import balanced_blocks, block_of
+from creamtea.human.results.ratings import load_ratings
 from creamtea.report.html import side_by_side
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Section
 from creamtea.stats.incomplete import estimate_systems
 from creamtea.store.database import Database
+from creamtea.store.queries import find_campaign
 
 SYSTEMS = ["a", "b", "c", "d", "e", "f"]
 EFFECTS = np.array([0, 0, 1, 1, 2, 8])  # steps
@@ -33,11 +36,7 @@ def report_of(
     for segment, block in enumerate(balanced_blocks(segments, len(SYSTEMS), 3, "1")):
         level = rng.integers(5, 12)
         steps = [int(level + EFFECTS[system] + rng.integers(-3, 4)) for system in block]
-        whole = {
-            "segment_index": segment,
-            "document": f"d{segment // 3}",
-            "block": block_of(block, len(SYSTEMS)),
-        }
+        whole = {"segment_index": segment, "document": f"d{segment // 3}", "block": block_of(block, 6)}
         rater = RATERS[segment // 3 % raters]
         if protocol == "contrastive-da":
             items.append({**whole, "systems": block, "steps": {rater: steps}})
@@ -51,15 +50,11 @@ def report_of(
 
 
 def scores(database: Database) -> dict[str, Any]:
-    from creamtea.human.results.ratings import load_ratings
-    from creamtea.store.queries import find_campaign
-
     with database.session() as session:
         ratings = load_ratings(session, find_campaign(session, "tasting"))
-    document = ratings.document[ratings.unit]
     return {
-        **{"page": ratings.unit, "system": ratings.system, "value": ratings.value},
-        **{"cluster": document, "rater": ratings.rater, "systems": len(SYSTEMS)},
+        **{"page": ratings.unit, "system": ratings.system, "value": ratings.value, "rater": ratings.rater},
+        **{"cluster": ratings.document[ratings.unit], "systems": len(SYSTEMS)},
     }
 
 
@@ -85,17 +80,7 @@ def test_the_table_is_what_the_statistic_says(database: Database) -> None:
     # no ratio of means over the few shared items beside means over all pages
     assert {column.key for column in report.table("means").columns} == {"items", "ratings", "mean"}
     assert not any(path.endswith("/hundred") for path in figures(report))
-
-
-def test_no_difference_is_larger_than_the_scale(database: Database) -> None:
-    report = report_of(database, segments=9)
-    rows = [*report.table("comparisons").rows, *report.table("pairs").rows]
-    ends = [end for row in rows for end in (row.cells["difference"].low, row.cells["difference"].high)]
-    assert max(abs(end) for end in ends if end is not None) == 5  # of a scale from 1 to 6
-
-
-def test_verdicts_and_the_answer_are_by_all_pages(database: Database) -> None:
-    report = report_of(database)
+    # verdicts and the answer, too, are by all pages
     rows = {row.name: row.cells for row in report.table("comparisons").rows}
     assert rows["f"]["verdict"].words == "better"
     assert rows["b"]["verdict"].words == "undecided"
@@ -110,13 +95,18 @@ def test_verdicts_and_the_answer_are_by_all_pages(database: Database) -> None:
     assert first.startswith("People rated f highest on average")
     assert second == "No system is shown to be better than f (ranks from all pages)."
     assert "better: f" in third
-
-
-def test_narrow_tables_of_the_same_systems_stand_side_by_side(database: Database) -> None:
-    ((section,),) = (one.blocks for one in report_of(database).sections if one.key == "human")
+    # narrow tables of the same systems stand side by side
+    ((section,),) = (one.blocks for one in report.sections if one.key == "human")
     assert isinstance(section, Section)
     groups = [[block.key for block in group] for group in side_by_side(section.blocks)]
     assert groups[:2] == [["means", "ranks"], ["comparisons"]]
+
+
+def test_no_difference_is_larger_than_the_scale(database: Database) -> None:
+    report = report_of(database, segments=9)
+    rows = [*report.table("comparisons").rows, *report.table("pairs").rows]
+    ends = [end for row in rows for end in (row.cells["difference"].low, row.cells["difference"].high)]
+    assert max(abs(end) for end in ends if end is not None) == 5  # of a scale from 1 to 6
 
 
 def test_one_rater_speaks_for_themselves(database: Database) -> None:
@@ -136,15 +126,17 @@ def test_one_output_at_a_time_has_severities(database: Database) -> None:
     assert "and the rater's severity" in report.table("ranks").about
 
 
-def test_pages_that_do_not_connect_the_systems_say_so(database: Database) -> None:
+def test_pages_that_do_not_connect_the_systems_say_so(rated: Rated) -> None:
     items = [
         {"systems": [at, at + 1], "block": block_of([at, at + 1], 6), "steps": {"anna": [4, 5]}}
         for at in (0, 2, 4)
     ]
-    rated_campaign(database, items, systems=SYSTEMS)
-    report = build_human(database, "tasting")
-    why = "no chain of pages connects all systems yet"
-    assert {row.cells["mean"].note for row in report.table("means").rows} == {why}
-    assert {row.cells["rank_low"].note for row in report.table("ranks").rows} == {why}
-    for cell in ("difference", "verdict"):
-        assert {row.cells[cell].note for row in report.table("comparisons").rows} == {why}
+    report = rated(items, systems=SYSTEMS)
+    for table, column in (
+        ("means", "mean"),
+        ("ranks", "rank_low"),
+        ("comparisons", "difference"),
+        ("comparisons", "verdict"),
+    ):
+        told = {row.cells[column].note for row in report.table(table).rows}
+        assert told == {"no chain of pages connects all systems yet"}

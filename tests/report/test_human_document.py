@@ -3,13 +3,14 @@
 import csv
 import dataclasses
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from blocks import entries, notes, systems
-from human_rows import POINTS, SYSTEMS, add_campaign, add_segment_scores, add_tasting, cells, keys
+from human_rows import POINTS, SYSTEMS, Rated, add_campaign, add_segment_scores, add_tasting, cells, keys
 from rated_campaigns import rated_campaign, side_by_side
 from scipy.stats import norm, ttest_1samp, wilcoxon
 from small_campaigns import add_rater, make_campaign
@@ -26,9 +27,9 @@ from creamtea.report.build import build_report
 from creamtea.report.export import table_csv, to_values
 from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human, campaign_report
-from creamtea.report.human.campaign import human_columns
+from creamtea.report.human.campaign import CampaignReport, HumanColumns, human_columns
 from creamtea.report.model import Document, Entry, Notes, PValue, Row, Table, Texts
-from creamtea.store.database import Database, open_database
+from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Assignment, Campaign, StudyRow
 
@@ -55,24 +56,20 @@ def test_the_main_table_has_human_scores_beside_the_metrics(tasted_report: Docum
 def test_a_campaign_without_ratings_has_a_line_and_no_columns(complete: bool, database: Database) -> None:
     study = fill_study(database)
     before = [column.key for column in systems(build_report(database, study)).columns]
-    rated_campaign(database, [{}] * 3, name="begun", systems=SYSTEMS[:2], study_id=study)
+    own: dict[str, Any] = {"systems": SYSTEMS[:2], "study_id": study}
+    rated_campaign(database, [{}] * 3, name="begun", **own)
     report = build_report(database, study, complete)
     assert [column.key for column in systems(report).columns] == before
     assert notes(report, "begun/notes") == ("The campaign has no ratings yet.",)
     assert not any(path.startswith("human/") for path, block in report.walk() if isinstance(block, Table))
     assert "The campaign has no ratings yet." in to_html(report)
-    rated_campaign(
-        database,
-        [{"steps": {"anna": [3, 4]}, "kind": "repeat"}],
-        name="practised",
-        systems=SYSTEMS[:2],
-        study_id=study,
-    )
+    item = {"steps": {"anna": [3, 4]}}
+    rated_campaign(database, [item | {"kind": "repeat"}], name="practised", **own)
     assert notes(build_human(database, "practised"), "practised/notes") == (
         "0 ratings count. Left out: ratings of controls, practice items and attention checks: 2.",
         "No rating of the systems counts yet.",
     )
-    rated_campaign(database, [{"steps": {"anna": [3, 4]}}], name="rated", systems=SYSTEMS[:2], study_id=study)
+    rated_campaign(database, [item], name="rated", **own)
     titles = [column.title for column in systems(build_report(database, study, complete)).columns]
     assert {"human score", "human score, % of baseline", "verdict"} <= set(titles)
 
@@ -100,14 +97,14 @@ def test_a_draft_and_ratings_of_other_outputs_are_not_in_the_report(
     assert {"human score (closed)", "human score (second)"} <= set(titles)
 
 
-def test_what_is_left_out_is_told(database: Database) -> None:
+def test_what_is_left_out_is_told(rated: Rated) -> None:
     items: list[dict[str, Any]] = [
         {"steps": {"anna": [[3, 9], [4, 9]], "eve": [1, 1]}},
         {"steps": {"anna": []}},
         {"steps": {"anna": [5, 5]}, "kind": "repeat"},
     ]
-    rated_campaign(database, items, raters=["anna", "eve"], excluded=["eve"], ratings_per_item=2)
-    assert notes(build_human(database, "tasting"), "tasting/notes") == (
+    report = rated(items, raters=["anna", "eve"], excluded=["eve"], ratings_per_item=2)
+    assert notes(report, "tasting/notes") == (
         "2 ratings count, with fewer than 2 raters on 1 of the items. Left out: ratings by excluded raters "
         "(1): 2; ratings that a rater revised later: 2; ratings of controls, practice items and "
         "attention checks: 2; skips: 1; items without a rating: 1.",
@@ -143,26 +140,31 @@ def test_unknown_and_unlaunched_campaigns_are_refused(database: Database) -> Non
 
 def test_a_study_whose_spec_is_too_old_still_has_its_people(database: Database) -> None:
     with add_tasting(database).transaction() as session:
-        study_id = session.query(Campaign.study_id).scalar()
-        session.get_one(StudyRow, study_id).spec = {"name": "teatime"}
+        session.scalars(select(StudyRow)).one().spec = {"name": "teatime"}
     report = build_human(database, "tasting")
     assert "metrics" not in keys(report)
     assert "means" in keys(report)
-
-
-def test_a_report_is_frozen(tasting: Document) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        tasting.name = "other"  # type: ignore[misc]
+        report.name = "other"  # type: ignore[misc]
+
+
+def report_of(database: Database, name: str = "tasting", complete: bool = False) -> CampaignReport:
+    with database.session() as session:
+        return campaign_report(session, find_campaign(session, name), None, complete=complete)
+
+
+def in_csv(columns: HumanColumns) -> dict[str, str]:
+    """The system `beam` in the main table's file."""
+    rows = (Row("beam", dict(columns.cells["beam"])),)
+    (row,) = csv.DictReader(io.StringIO(table_csv(Table("systems", "", "system", columns.columns, rows))))
+    return row
 
 
 def test_a_difference_without_spread_stands_beside_its_verdict(database: Database) -> None:
     """Every item one point better: there is no t, but signed ranks, and a verdict by signs."""
     items = [{"steps": {who: [item, item + 5] for who in ("anna", "ben")}} for item in range(20)]
     rated_campaign(database, items, ratings_per_item=2)
-    with database.session() as session:
-        campaign = session.scalars(select(Campaign).where(Campaign.name == "tasting")).one()
-        report = campaign_report(session, campaign, None, complete=False)
-    (columns,) = human_columns([report], "test")
+    (columns,) = human_columns([report_of(database)], "test")
     delta = columns.cells["beam"]["human:tasting"].delta
     assert (delta.value, delta.low, delta.p_values["t"]) == (1.0, None, PValue())
     assert delta.p_values["signed_rank"].corrected == pytest.approx(2 * norm.sf(20**0.5))
@@ -171,29 +173,22 @@ def test_a_difference_without_spread_stands_beside_its_verdict(database: Databas
         "p=–/<0.001",  # t / signed-rank, as the column says
     )
     assert columns.cells["beam"]["human_verdict:tasting"].words == "better"
-    rows = tuple(Row(name, dict(cells)) for name, cells in columns.cells.items())
-    head = table_csv(Table("systems", "", "system", columns.columns, rows)).splitlines()[0]
+    head = in_csv(columns).keys()
     assert "human:tasting_delta_p_signed_rank_corrected" in head
-    assert "randomization" not in head
-    assert "delta_p_t_corrected" not in head  # there is none
+    assert not [name for name in head if "randomization" in name or "delta_p_t_corrected" in name]
 
 
 def test_each_p_value_has_its_tests_name_in_json_and_csv(database: Database) -> None:
     steps = [[10 + item % 5, 11 + item % 5 + item % 3 - item % 4] for item in range(24)]
     rated_campaign(database, [{"steps": {"anna": own}} for own in steps])
     differences = np.diff(steps).ravel()
-    with database.session() as session:
-        campaign = session.scalars(select(Campaign).where(Campaign.name == "tasting")).one()
-        report = campaign_report(session, campaign, None, complete=False)
-    (columns,) = human_columns([report], "test")
-    cell = columns.cells["beam"]["human:tasting"]
+    (columns,) = human_columns([report_of(database)], "test")
     signed_rank = wilcoxon(differences, zero_method="pratt", correction=False, method="asymptotic").pvalue
     wanted = {"t": ttest_1samp(differences, 0).pvalue, "signed_rank": signed_rank}
     assert abs(wanted["t"] - signed_rank) > 0.01  # else the names could not be told apart
-    found = to_values(cell)["delta"]["p_values"]
+    found = to_values(columns.cells["beam"]["human:tasting"])["delta"]["p_values"]
     assert {test: p["corrected"] for test, p in found.items()} == pytest.approx(wanted, rel=1e-9)
-    rows = (Row("beam", {**columns.cells["beam"]}),)
-    (row,) = csv.DictReader(io.StringIO(table_csv(Table("systems", "", "system", columns.columns, rows))))
+    row = in_csv(columns)
     for test, p in wanted.items():
         assert float(row[f"human:tasting_delta_p_{test}_corrected"]) == pytest.approx(p, rel=1e-9)
 
@@ -202,15 +197,6 @@ def test_each_p_value_has_its_tests_name_in_json_and_csv(database: Database) -> 
 
 
 OF_THE_STUDY = ("people_and_metrics", "metrics", "disagreements")  # made from the study's segment scores
-
-
-@pytest.fixture
-def elsewhere(sqlite_template: Path, tmp_path: Path) -> Any:
-    path = tmp_path / "elsewhere.db"
-    path.write_bytes(sqlite_template.read_bytes())
-    database = open_database(f"sqlite:///{path}")
-    yield database
-    database.close()
 
 
 def values(report: Document) -> dict[str, Any]:
@@ -224,37 +210,28 @@ def values(report: Document) -> dict[str, Any]:
     return kept
 
 
+@pytest.mark.parametrize("format_name", ["jsonl", "csv"])
 def test_an_export_gives_the_same_report_elsewhere(
-    database: Database, elsewhere: Database, tmp_path: Path
+    format_name: str, database: Database, new_database: Callable[[], Database], tmp_path: Path
 ) -> None:
-    study = fill_study(database)
-    settings = {"baseline": "softmax-nvs", "delta": 0.2, "select": "all"}
-    add_campaign(database, study, items=25, settings=settings, state="closed")
-    add_segment_scores(database, study, items=25)
-    export_campaign(database, "tasting", "jsonl", tmp_path / "export", "test")
-    import_campaign(elsewhere, tmp_path / "export", "jsonl", ImportFacts("tasting"), "test")
-    assert values(build_human(elsewhere, "tasting")) == values(build_human(database, "tasting"))
-
-
-def test_excluded_raters_revisions_controls_and_skips_survive(
-    database: Database, elsewhere: Database, tmp_path: Path
-) -> None:
-    items: list[dict[str, Any]] = [
-        {"steps": {"anna": [[3, 9], [4, 9]], "eve": [1, 1], "ben": [7, 7]}, "outputs": ["x", "y"]},
-        {"steps": {"anna": [5, 5], "ben": [6, 6]}, "outputs": ["same", "same"], "kind": "random"},
-        {"steps": {"anna": [2, 20], "ben": [3, 19]}, "outputs": ["", "<b>"], "weight": 2.5},
-        {"steps": {"anna": []}},
-    ]
-    rated_campaign(
-        database,
-        items,
-        raters=["anna", "ben", "eve"],
-        excluded=["eve"],
-        ratings_per_item=2,
-        state="closed",  # as imported campaigns are
-    )
-    export_campaign(database, "tasting", "csv", tmp_path / "export", "test")
-    import_campaign(elsewhere, tmp_path / "export", "csv", ImportFacts("tasting"), "test")
+    """Of the study's campaign; and with excluded raters, revisions, kinds of items and skips."""
+    if format_name == "jsonl":
+        study = fill_study(database)
+        settings = {"baseline": "softmax-nvs", "delta": 0.2, "select": "all"}
+        add_campaign(database, study, items=25, settings=settings, state="closed")
+        add_segment_scores(database, study, items=25)
+    else:
+        items: list[dict[str, Any]] = [
+            {"steps": {"anna": [[3, 9], [4, 9]], "eve": [1, 1], "ben": [7, 7]}, "outputs": ["x", "y"]},
+            {"steps": {"anna": [5, 5], "ben": [6, 6]}, "outputs": ["same", "same"], "kind": "random"},
+            {"steps": {"anna": [2, 20], "ben": [3, 19]}, "outputs": ["", "<b>"], "weight": 2.5},
+            {"steps": {"anna": []}},
+        ]
+        people = {"raters": ["anna", "ben", "eve"], "excluded": ["eve"], "ratings_per_item": 2}
+        rated_campaign(database, items, **people, state="closed")  # as imported campaigns are
+    elsewhere, folder = new_database(), tmp_path / "export"
+    export_campaign(database, "tasting", format_name, folder, "test")
+    import_campaign(elsewhere, folder, format_name, ImportFacts("tasting"), "test")
     assert values(build_human(elsewhere, "tasting")) == values(build_human(database, "tasting"))
 
 
@@ -307,27 +284,24 @@ def test_disputes_are_the_outputs_whose_ratings_lie_furthest_apart(tasting: Docu
     assert disputes[0].passages[1].text == f"o{segment}-{system}"
 
 
-def test_disputes_need_two_raters_and_count_a_text_once(database: Database) -> None:
+def disputes(report: Document) -> list[str]:
+    return [text.entry_name(entry) for entry in entries(report, "disputes")]
+
+
+def test_disputes_need_two_raters_and_count_a_text_once(rated: Rated) -> None:
     items: list[dict[str, Any]] = [
         {"steps": {"anna": [0, 0], "ben": [25, 25]}, "outputs": ["same", "same"]},
         {"steps": {"anna": [3, 9], "ben": [3, 8]}},
         {"steps": {"anna": [1, 2]}},
         {"steps": {"anna": [0, 0], "ben": [25, 25]}, "kind": "repeat"},
     ]
-    rated_campaign(database, items, ratings_per_item=2)
-    report = build_human(database, "tasting")
-    assert [text.entry_name(entry) for entry in entries(report, "disputes")] == [
+    assert disputes(rated(items, ratings_per_item=2)) == [
         "segment 1, plain: ratings 2, lowest 1.00, highest 6.00, deviation 3.54",
         "segment 2, beam: ratings 2, lowest 2.60, highest 2.80, deviation 0.14",
     ]
-    rated_campaign(database, items[2:], name="alone")
-    assert entries(build_human(database, "alone"), "disputes") == []
-
-
-def test_a_disputed_preference_is_listed_once(database: Database) -> None:
-    items = [{"steps": {"anna": [0, 2], "ben": [2, 0]}}, {"steps": {"anna": [1, 1], "ben": [1, 1]}}]
-    rated_campaign(database, items, protocol="preference", ratings_per_item=2)
-    assert [text.entry_name(entry) for entry in entries(build_human(database, "tasting"), "disputes")] == [
+    assert disputes(rated(items[2:], name="alone")) == []
+    preferences = [{"steps": {"anna": [0, 2], "ben": [2, 0]}}, {"steps": {"anna": [1, 1], "ben": [1, 1]}}]
+    assert disputes(rated(preferences, "pairs", protocol="preference", ratings_per_item=2)) == [
         "segment 1, plain: ratings 2, lowest 0.0 %, highest 100.0 %, deviation 70.7 %"
     ]
 
@@ -352,8 +326,7 @@ def test_rates_unchanged_outputs_and_times(database: Database) -> None:
     raters.exclude(database, ben, "test", "writes x")
     with database.transaction() as session:
         session.execute(update(Assignment).values(active_ms=4000))
-    with database.session() as session:
-        report = campaign_report(session, find_campaign(session, "c"), None, complete=True)
+    report = report_of(database, "c", complete=True)
     (table,) = [table for table in report.tables if table.key == "edited"]
     cells = {row.name: {key: cell.value for key, cell in row.cells.items()} for row in table.rows}
     assert cells["plain"]["ratings"] == 1

@@ -2,21 +2,18 @@
 
 import html
 import json
-from collections.abc import Callable
 from typing import Any
 
 import analysis_rows
 import pytest
-from rich.console import Console
-from teatime_study import SPEC, fill_study, row
+from analysis_rows import row
+from blocks import in_terminal
+from teatime_study import SPEC, Build
 
-from creamtea.report.build import build_report
 from creamtea.report.export import table_csv, to_latex, to_values
 from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document, Table
-from creamtea.report.terminal import render
-from creamtea.store.database import Database
 
 
 def missed(source: str, target: str, *subwords: str) -> dict[str, Any]:
@@ -29,8 +26,7 @@ def recall(count: int, *idioms: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def report(new_database: Callable[[], Database]) -> Document:
-    database = new_database()
+def report(shared_report: Build) -> Document:
     spec = SPEC | {"analyses": {"context": analysis_rows.analyses("test")["nvs_context"]}}
     moon, pie = missed("over the <b>moon</b>", "überglücklich", "lich"), missed("pie", "Torte", "▁Tor", "te")
     found = {"segment": 3, "source": "pie", "target": "Torte", "only_in_context": ["▁Tor"]}
@@ -41,8 +37,7 @@ def report(new_database: Callable[[], Database]) -> Document:
         "recall/softmax-nvs": {"metrics": recall(7, pie)},  # the first of 7
         "nvs_context/context": {"metrics": context},
     }
-    fill_study(database, spec, changes)
-    return build_report(database, "teatime")
+    return shared_report(spec, changes)
 
 
 def shown(table: Table) -> list[tuple[str, str, list[str]]]:
@@ -70,13 +65,10 @@ def test_an_analysis_lists_segments_by_threshold(report: Document) -> None:
 
 
 def test_every_printer_shows_them_as_text(report: Document) -> None:
-    console = Console(width=100, force_terminal=False, color_system=None)
-    with console.capture() as capture:
-        render(report, console)
     table = report.table("systems/test/idioms-whose-subwords-are-missed")
     page, markdown = to_html(report), to_markdown(report)
     for words in ("▁Tor, te", "überglücklich", "—"):
-        assert all(words in made for made in (capture.get(), page, markdown, table_csv(table)))
+        assert all(words in made for made in (in_terminal(report, 100), page, markdown, table_csv(table)))
         assert words in json.dumps(to_values(report), ensure_ascii=False)
     assert r"over the \<b\>moon\</b\>" in markdown
     assert html.escape("over the <b>moon</b>") in page
@@ -84,18 +76,13 @@ def test_every_printer_shows_them_as_text(report: Document) -> None:
     assert r"\_Tor, te" in to_latex(table)
 
 
-def test_long_lists_are_wrapped_in_the_terminal(database: Database) -> None:
+def test_long_lists_are_wrapped_in_the_terminal(build: Build) -> None:
     subwords = [f"▁subword{n}" for n in range(50)]
-    fill_study(database, changes={"recall/": {"metrics": recall(1, missed("pie", "Torte", *subwords))}})
-    console = Console(width=60, force_terminal=False, color_system=None)
-    with console.capture() as capture:
-        render(build_report(database, "teatime"), console)
-    assert max(map(len, capture.get().splitlines())) <= 60
-    assert all(subword in capture.get() for subword in subwords)
-    assert "…" not in capture.get()
+    shown = in_terminal(build({"recall/": {"metrics": recall(1, missed("pie", "Torte", *subwords))}}), 60)
+    assert max(map(len, shown.splitlines())) <= 60
+    assert all(subword in shown for subword in subwords)
+    assert "…" not in shown
 
 
-def test_without_lists_there_is_no_table(database: Database) -> None:
-    fill_study(database)
-    paths = [path for path, _ in build_report(database, "teatime").walk()]
-    assert not any("missed" in path for path in paths)
+def test_without_lists_there_is_no_table(complete: Document) -> None:
+    assert not any("missed" in path for path, _ in complete.walk())

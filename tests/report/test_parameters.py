@@ -4,15 +4,15 @@ import json
 from typing import Any
 
 import pytest
+from analysis_rows import row
 from blocks import figure, figures
-from teatime_study import fill_study
+from teatime_study import Build, Spec
 
-from creamtea.report.build import build_report
 from creamtea.report.sweeps import sweeps
 from creamtea.report.vega import vega_lite
-from creamtea.store.database import Database
 from creamtea.study.spec import Study
 
+NONE: dict[str, Any] = {"metrics": []}
 Systems = dict[str, tuple[float, ...]]
 
 
@@ -30,7 +30,7 @@ def found(spec: dict[str, Any], variants: dict[str, Any], systems: dict[str, Any
     }
 
 
-def test_a_grid_of_an_objective_is_a_sweep_for_each_search(spec: dict[str, Any]) -> None:
+def test_a_grid_of_an_objective_is_a_sweep_for_each_search(spec: Spec) -> None:
     alphas = (0.2, 1.0, 0.5)
     variants = {f"scones+alpha={a:g}": {"objective": {"kind": "scones", "alpha": a}} for a in alphas}
     systems = {f"greedy+alpha={a:g}": {"variant": f"scones+alpha={a:g}"} for a in alphas}
@@ -42,7 +42,7 @@ def test_a_grid_of_an_objective_is_a_sweep_for_each_search(spec: dict[str, Any])
     }
 
 
-def test_positive_weight_also_of_what_a_variant_started_from(spec: dict[str, Any]) -> None:
+def test_positive_weight_also_of_what_a_variant_started_from(spec: Spec) -> None:
     variants: dict[str, Any] = {
         f"nvs+positive_weight={w}": {"nvs": {"positive_weight": float(w)}} for w in (10, 1000)
     }
@@ -53,9 +53,7 @@ def test_positive_weight_also_of_what_a_variant_started_from(spec: dict[str, Any
     }
 
 
-def test_selections_and_searches_are_swept_too_and_names_without_a_common_word_are_listed(
-    spec: dict[str, Any],
-) -> None:
+def test_selections_and_searches_are_swept_too_and_names_without_a_common_word_are_listed(spec: Spec) -> None:
     systems = {
         "small": {"variant": "softmax", "selection": {"kind": "lexicon", "k": 20}, "batch_size": 8},
         "large": {"variant": "softmax", "selection": {"kind": "lexicon", "k": 200}, "test_sets": ["test"]},
@@ -64,7 +62,7 @@ def test_selections_and_searches_are_swept_too_and_names_without_a_common_word_a
     assert found(spec, {"softmax": {}}, systems) == {"selection.k": {"small, large": (20, 200)}}
 
 
-def test_groups_whose_names_have_the_same_in_common_are_told_apart(spec: dict[str, Any]) -> None:
+def test_groups_whose_names_have_the_same_in_common_are_told_apart(spec: Spec) -> None:
     variants = {"softmax": {}, "scones": {"objective": {"kind": "scones"}}}
     systems = {
         f"sys-{number}": {"variant": variant, "search": {"kind": "beam", "width": width}}
@@ -77,7 +75,7 @@ def test_groups_whose_names_have_the_same_in_common_are_told_apart(spec: dict[st
     }
 
 
-def test_nothing_where_systems_differ_in_more_than_a_number_or_in_two(spec: dict[str, Any]) -> None:
+def test_nothing_where_systems_differ_in_more_than_a_number_or_in_two(spec: Spec) -> None:
     variants = {
         "one": {"objective": {"kind": "scones", "alpha": 0.5}, "training": {"warmup": 100}},
         "two": {"objective": {"kind": "scones", "alpha": 1.0}, "training": {"warmup": 200}},
@@ -88,7 +86,7 @@ def test_nothing_where_systems_differ_in_more_than_a_number_or_in_two(spec: dict
 
 
 @pytest.fixture
-def grid(spec: dict[str, Any]) -> dict[str, Any]:
+def grid(spec: Spec) -> Spec:
     for k in (2, 200):
         selection = {"kind": "lexicon", "k": k}
         spec["systems"][f"softmax-lexicon{k}"] = {"variant": "softmax", "selection": selection}
@@ -96,17 +94,12 @@ def grid(spec: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def test_the_figure_has_a_point_a_system_with_its_interval(database: Database, grid: dict[str, Any]) -> None:
-    kept = [{"name": "bleu", "subject": "", "value": 25.0, "low": 24.0, "high": 26.5, "detail": {}}]
-    changes: dict[str, Any] = {
-        f"{kind}/softmax-lexicon{k}": {"metrics": []}
-        for kind in ("score", "recall", "compare")
-        for k in (2, 200)
-    }
-    changes["score/softmax-lexicon2/1/test/bleu"] = {"metrics": kept}
+def test_the_figure_has_a_point_a_system_with_its_interval(build: Build, grid: Spec) -> None:
+    kinds = ("score", "recall", "compare")
+    changes: dict[str, Any] = {f"{kind}/softmax-lexicon{k}": NONE for kind in kinds for k in (2, 200)}
+    changes["score/softmax-lexicon2/1/test/bleu"] = {"metrics": [row("bleu", 25.0, low=24.0, high=26.5)]}
     changes["score/softmax-lexicon200"] = {"state": "pending"}
-    fill_study(database, grid, changes, state="running")
-    report = build_report(database, "teatime")
+    report = build(changes, state="running")
     drawn = figure(report, "test/parameters/selection.k-bleu")
     assert drawn.choice == ("selection k", "BLEU")
     points = [(row["x"], row["y"], row["low"], row["label"]) for row in drawn.rows]
@@ -122,7 +115,7 @@ GAMMAS = (0.1, 0.5, 1.0)
 
 
 @pytest.fixture
-def temperatures(spec: dict[str, Any]) -> dict[str, Any]:
+def temperatures(spec: Spec) -> Spec:
     """A variant, a system and a test set for each temperature."""
     spec["corpora"] |= {f"gamma{g}": {"kind": "synthetic", "gamma": g} for g in GAMMAS}
     spec["test_sets"] = {
@@ -142,41 +135,29 @@ def temperatures(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_temperature_of_a_sampled_corpus_is_drawn_over_the_test_set_of_each(
-    database: Database, temperatures: dict[str, Any]
+    build: Build, temperatures: Spec
 ) -> None:
-    def score(value: float) -> dict[str, Any]:
-        return {"metrics": [{"name": "bleu", "subject": "", "value": value, "detail": {}}]}
-
     scores = {0.1: 60.0, 0.5: 40.0, 1.0: 15.0}
-    fill_study(
-        database,
-        spec=temperatures,
-        changes={f"score/softmax-{g}/1/gamma{g}/bleu": score(value) for g, value in scores.items()},
+    report = build(
+        {f"score/softmax-{g}/1/gamma{g}/bleu": {"metrics": [row("bleu", scores[g])]} for g in GAMMAS}
     )
-    report = build_report(database, "teatime")
     drawn = figure(report, "gamma0.5/parameters/variant.corpus.gamma-bleu")
     assert drawn.choice == ("corpus gamma", "BLEU")
-    assert [(row["x"], row["y"]) for row in drawn.rows] == list(scores.items())
+    assert [(point["x"], point["y"]) for point in drawn.rows] == list(scores.items())
     assert "each on the test set of its corpus" in drawn.title
 
 
 def test_exact_search_is_drawn_over_the_temperature_from_an_analysis_each(
-    database: Database, temperatures: dict[str, Any]
+    build: Build, temperatures: Spec
 ) -> None:
     # SCONES, Figures 8 and 9
+    plain = {"kind": "search_errors", "widths": [1, 4]}
     temperatures["analyses"] = {
-        f"exact-{g}": {
-            "kind": "search_errors",
-            "test_set": f"gamma{g}",
-            "variants": [f"softmax-{g}"],
-            "widths": [1, 4],
-        }
-        for g in GAMMAS
+        f"exact-{g}": plain | {"test_set": f"gamma{g}", "variants": [f"softmax-{g}"]} for g in GAMMAS
     }
 
     def rows(name: str, value: float, *subjects: str) -> list[dict[str, Any]]:
-        bounds = {"low": 0.9 * value, "high": 1.1 * value}
-        return [{"name": name, "subject": one, "value": value, "detail": {}, **bounds} for one in subjects]
+        return [row(name, value, one, low=0.9 * value, high=1.1 * value) for one in subjects]
 
     changes: dict[str, Any] = {
         f"search_errors/exact-{g}": {
@@ -184,15 +165,14 @@ def test_exact_search_is_drawn_over_the_temperature_from_an_analysis_each(
         }
         for g in GAMMAS
     }
-    changes |= {"score/": {"metrics": []}, "compare/": {"metrics": []}}
+    changes |= {"score/": NONE, "compare/": NONE}
     changes["search_errors/exact-1.0"] = {"state": "pending"}
     # a second system of the same variants: what is analysed is drawn once
     temperatures["systems"] |= {
         f"greedy-{g}": temperatures["systems"][f"softmax-{g}"] | {"precision": "bf16"} for g in GAMMAS
     }
     temperatures["systems"] = dict(reversed(temperatures["systems"].items()))  # greedy-… comes first
-    fill_study(database, temperatures, changes, state="running")
-    report = build_report(database, "teatime")
+    report = build(changes, state="running")
     bleu = "gamma0.5/parameters/variant.corpus.gamma-search_errors-bleu"
     drawn = figure(report, bleu)
     assert drawn.choice == ("corpus gamma", "Search errors: BLEU")
@@ -207,17 +187,13 @@ def test_exact_search_is_drawn_over_the_temperature_from_an_analysis_each(
     assert {row["group"] for row in errors.rows} == {"softmax-…, beam 1", "softmax-…, beam 4"}
     # which of two analyses of a variant would it be?
     temperatures["analyses"]["again"] = temperatures["analyses"]["exact-0.5"]
-    twice = fill_study(database, temperatures, changes, state="running")
-    assert {row["x"] for row in figure(build_report(database, twice), bleu).rows} == {0.1}
+    assert {point["x"] for point in figure(build(changes, state="running"), bleu).rows} == {0.1}
 
 
-def test_nothing_is_drawn_of_an_analysis_that_all_systems_of_a_group_share(
-    database: Database, grid: dict[str, Any]
-) -> None:
+def test_nothing_is_drawn_of_an_analysis_that_all_systems_of_a_group_share(build: Build, grid: Spec) -> None:
     grid["analyses"] = {"errors": {"kind": "search_errors", "test_set": "test", "widths": [4]}}
-    fill_study(
-        database, spec=grid, changes={kind: {"metrics": []} for kind in ("score/", "compare/", "recall/")}
-    )
-    drawn = figures(build_report(database, "teatime"))  # over k of one variant's lexicon
+    drawn = figures(
+        build(dict.fromkeys(("score/", "compare/", "recall/"), NONE))
+    )  # over k of one variant's lexicon
     assert any("selection.k-selected_size" in path for path in drawn)
     assert not any("selection.k-search_errors" in path for path in drawn)

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 import scipy.stats
+from analysis_rows import row
 from blocks import notes, rows_of
-from teatime_study import fill_study, row
+from teatime_study import Build, Spec, fill_study
 
 from creamtea.errors import InputError
 from creamtea.report import text
 from creamtea.report.across_studies import INCOMPLETE, common_test_sets, compared_systems, comparison_report
-from creamtea.report.build import build_report
 from creamtea.report.export import table_csv
-from creamtea.report.model import ONE_SEED, SEEDS_MISSING, Delta
+from creamtea.report.model import ONE_SEED, SEEDS_MISSING, Delta, Document
 from creamtea.stats.paired import holm
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
@@ -26,22 +26,21 @@ def scored(system: str, *values: float) -> dict[str, Any]:
     }
 
 
-def delta_of(report: Any, system: str, metric: str = "bleu") -> Delta:
+def delta_of(report: Document, system: str, metric: str = "bleu") -> Delta:
     delta = rows_of(report)[system].cells[metric].delta
     assert delta is not None
     return delta
 
 
 @pytest.fixture
-def three(spec: dict[str, Any]) -> dict[str, Any]:
+def spec(spec: Spec) -> Spec:
     spec["variants"]["softmax"]["seeds"] = [1, 2, 3]
     return spec
 
 
-def test_a_spread_over_the_seeds_of_two_variants(database: Database, three: dict[str, Any]) -> None:
+def test_a_spread_over_the_seeds_of_two_variants(build: Build) -> None:
     changes = scored("softmax-greedy", 30, 31, 32) | scored("scones-greedy", 32, 32, 32)
-    fill_study(database, three, changes)
-    delta = delta_of(build_report(database, "teatime"), "scones-greedy")
+    delta = delta_of(build(changes), "scones-greedy")
     seeds = float(scipy.stats.t.ppf(0.975, 2)) / 3**0.5  # of 30, 31 and 32; three equal scores add nothing
     half = (1 + seeds**2) ** 0.5
     assert (delta.seeds_low, delta.seeds_high) == pytest.approx((2 - half, 2 + half), rel=1e-5)
@@ -50,78 +49,50 @@ def test_a_spread_over_the_seeds_of_two_variants(database: Database, three: dict
     assert not delta.significant  # which it is by both tests over segments
 
 
-def test_a_difference_that_seeds_could_not_undo_is_marked(database: Database, three: dict[str, Any]) -> None:
+def test_a_difference_that_seeds_could_not_undo_is_marked(build: Build) -> None:
     changes = scored("softmax-greedy", 30, 30.1, 30.2) | scored("scones-greedy", 32, 32, 32.1)
-    fill_study(database, three, changes)
-    assert delta_of(build_report(database, "teatime"), "scones-greedy").significant
+    assert delta_of(build(changes), "scones-greedy").significant
 
 
-def bounds_of_lucky_seeds(
-    database: Database, spec: dict[str, Any], system: str
-) -> tuple[float | None, float | None]:
-    """The interval with seeds of a system that is 2 ± 1 better with each seed, seeds 5 apart: [1, 3] if they
-    are paired, and else wide."""
-    fill_study(database, spec, scored("softmax-greedy", 30, 35, 40) | scored(system, 32, 37, 42))
-    delta = delta_of(build_report(database, "teatime"), system)
-    return delta.seeds_low, delta.seeds_high
+SOFTMAX = {"corpus": "toy", "subwords": "bpe", "objective": {"kind": "softmax"}, "seeds": [1, 2, 3]}
 
 
-def test_a_lucky_seed_is_lucky_for_both_systems_of_a_variant(
-    database: Database, three: dict[str, Any]
+@pytest.mark.parametrize(
+    ("variant", "paired"),
+    [
+        (SOFTMAX | {"nvs": {}}, True),  # a lucky seed is lucky for both systems of a variant
+        (SOFTMAX | {"start_from": "softmax"}, True),  # and for a model that was fine-tuned from it
+        (SOFTMAX, True),  # a head for selection changes no translation model
+        (SOFTMAX | {"nvs": {"detach": False}}, False),  # unless it trains the encoder
+    ],
+)
+def test_seeds_of_the_same_translation_models_are_paired(
+    variant: Spec, paired: bool, build: Build, spec: Spec
 ) -> None:
-    assert bounds_of_lucky_seeds(database, three, "softmax-nvs") == pytest.approx((1, 3), rel=1e-5)
+    """Better by 2 ± 1 with each seed, seeds 5 apart: between 1 and 3 where they are paired, and else wide."""
+    own = variant != spec["variants"]["softmax"]
+    spec["variants"] |= {"other": variant} if own else {}
+    spec["systems"]["scones-greedy"] = {"variant": "other" if own else "softmax", "precision": "bf16"}
+    changes = scored("softmax-greedy", 30, 35, 40) | scored("scones-greedy", 32, 37, 42)
+    delta = delta_of(build(changes), "scones-greedy")
+    if paired:
+        assert (delta.seeds_low, delta.seeds_high) == pytest.approx((1, 3), rel=1e-5)
+    else:
+        assert delta.seeds_high - delta.seeds_low > 10
 
 
-def test_a_fine_tuned_model_shares_its_seed_with_what_it_began_as(
-    database: Database, three: dict[str, Any]
-) -> None:
-    three["variants"]["adapted"] = {
-        "corpus": "toy",
-        "subwords": "bpe",
-        "objective": {"kind": "softmax"},
-        "start_from": "softmax",
-        "seeds": [1, 2, 3],
-    }
-    three["systems"]["scones-greedy"] = {"variant": "adapted"}
-    assert bounds_of_lucky_seeds(database, three, "scones-greedy") == pytest.approx((1, 3), rel=1e-5)
+def test_with_one_seed_of_the_baseline_there_is_none_and_several_are_not_marked(complete: Document) -> None:
+    one, three = (delta_of(complete, system) for system in ("softmax-nvs", "scones-greedy"))
+    assert (one.value, one.seeds_low, one.seeds_high) == (2.0, None, None)
+    assert max(p.corrected or 1.0 for p in three.p_values.values()) < 0.05
+    assert (three.seeds_low, three.p_seeds, three.note) == (None, None, ONE_SEED)
+    assert not three.significant
 
 
-def test_with_one_seed_of_both_there_is_none(database: Database) -> None:
-    fill_study(database)
-    delta = delta_of(build_report(database, "teatime"), "softmax-nvs")
-    assert (delta.value, delta.seeds_low, delta.seeds_high) == (2.0, None, None)
-
-
-def test_three_seeds_against_a_baseline_with_one_are_not_marked(database: Database) -> None:
-    fill_study(database)
-    delta = delta_of(build_report(database, "teatime"), "scones-greedy")
-    assert max(p.corrected or 1.0 for p in delta.p_values.values()) < 0.05
-    assert (delta.seeds_low, delta.p_seeds, delta.note) == (None, None, ONE_SEED)
-    assert not delta.significant
-
-
-def test_a_head_for_selection_changes_no_translation_model(database: Database, three: dict[str, Any]) -> None:
-    three["variants"]["plain"] = {**three["variants"]["softmax"], "nvs": None}
-    three["systems"]["scones-greedy"] = {"variant": "plain"}
-    assert bounds_of_lucky_seeds(database, three, "scones-greedy") == pytest.approx((1, 3), rel=1e-5)
-
-
-def test_a_head_that_trains_the_encoder_makes_another_translation_model(
-    database: Database, three: dict[str, Any]
-) -> None:
-    three["variants"]["joint"] = {**three["variants"]["softmax"], "nvs": {"detach": False}}
-    three["systems"]["scones-greedy"] = {"variant": "joint"}
-    low, high = bounds_of_lucky_seeds(database, three, "scones-greedy")
-    assert high - low > 10
-
-
-def test_p_values_with_seeds_are_corrected_over_the_comparisons_that_have_them(
-    database: Database, three: dict[str, Any]
-) -> None:
+def test_p_values_with_seeds_are_corrected_over_the_comparisons_that_have_them(build: Build) -> None:
     changes = scored("softmax-greedy", 30, 31, 32) | scored("scones-greedy", 32, 32, 32)
     changes |= scored("softmax-nvs", 32, 33.5, 34) | scored("softmax-lexicon", 29, 30, 31.5)
-    fill_study(database, three, changes)
-    report = build_report(database, "teatime")
+    report = build(changes)
     deltas = [delta_of(report, system) for system in ("softmax-lexicon", "softmax-nvs", "scones-greedy")]
     p_values = [delta.p_seeds for delta in deltas]
     assert None not in p_values
@@ -129,27 +100,21 @@ def test_p_values_with_seeds_are_corrected_over_the_comparisons_that_have_them(
     assert deltas[1].p_seeds_corrected != deltas[1].p_seeds
 
 
-def test_an_ensemble_is_one_system(database: Database, three: dict[str, Any]) -> None:
-    three["systems"]["scones-greedy"]["ensemble"] = True
-    fill_study(database, three)
-    assert delta_of(build_report(database, "teatime"), "scones-greedy").seeds_low is None
+def test_an_ensemble_is_one_system(build: Build, spec: Spec) -> None:
+    spec["systems"]["scones-greedy"]["ensemble"] = True
+    assert delta_of(build(), "scones-greedy").seeds_low is None
 
 
-def test_while_a_seed_has_no_score_there_is_none(database: Database, three: dict[str, Any]) -> None:
-    changes = {"score/softmax-greedy/3/test/bleu": {"metrics": []}}
-    fill_study(database, three, changes)
-    report = build_report(database, "teatime")
+def test_while_a_seed_has_no_score_there_is_none(build: Build) -> None:
+    report = build({"score/softmax-greedy/3/test/bleu": {"metrics": []}})
     delta = delta_of(report, "scones-greedy")
     assert (delta.seeds_low, delta.significant, delta.note) == (None, False, SEEDS_MISSING)
     assert max(p.corrected or 0.0 for p in delta.p_values.values()) < 0.05
     assert delta_of(report, "scones-greedy", "chrf").seeds_low is not None
 
 
-def test_it_is_shown_below_the_other_and_told_in_the_notes(database: Database, three: dict[str, Any]) -> None:
-    fill_study(
-        database, spec=three, changes=scored("softmax-greedy", 30, 35, 40) | scored("softmax-nvs", 32, 37, 42)
-    )
-    report = build_report(database, "teatime")
+def test_it_is_shown_below_the_other_and_told_in_the_notes(build: Build) -> None:
+    report = build(scored("softmax-greedy", 30, 35, 40) | scored("softmax-nvs", 32, 37, 42))
     table = report.table("systems/test/systems")
     cell = rows_of(report)["softmax-nvs"].cells["bleu"]
     found = text.shown(cell, table.columns[0]).change
@@ -174,12 +139,12 @@ def compared_of(database: Database, *numbers: int) -> tuple[Any, str]:
     return compared, next(column.key for column in compared.table.columns if column.key.startswith("bleu"))
 
 
-def test_two_studies_of_the_same_models_are_paired_by_them(database: Database, three: dict[str, Any]) -> None:
-    first = fill_study(database, three, scored("softmax-greedy", 30, 35, 40))
+def test_two_studies_of_the_same_models_are_paired_by_them(database: Database, spec: Spec) -> None:
+    first = fill_study(database, spec, scored("softmax-greedy", 30, 35, 40))
     # the same trainings with another search; and other trainings
-    three["systems"]["softmax-greedy"]["search"] = {"kind": "beam", "width": 4}
+    spec["systems"]["softmax-greedy"]["search"] = {"kind": "beam", "width": 4}
     changes = scored("softmax-greedy", 32, 37, 42) | scored("scones-greedy", 30, 35, 40)
-    second = fill_study(database, three | {"name": "again"}, changes)
+    second = fill_study(database, spec | {"name": "again"}, changes)
     compared, bleu = compared_of(database, first, second)
     places = {(f"again: {system}", bleu): FOUND for system in ("softmax-greedy", "scones-greedy")}
     rows = {row.name: row for row in compared.against("teatime: softmax-greedy", places).rows}
@@ -189,12 +154,12 @@ def test_two_studies_of_the_same_models_are_paired_by_them(database: Database, t
 
 
 def test_across_studies_a_system_without_the_outputs_of_a_seed_says_so(
-    database: Database, three: dict[str, Any]
+    database: Database, spec: Spec
 ) -> None:
-    first = fill_study(database, three)
+    first = fill_study(database, spec)
     failed = {"state": "failed", "error_kind": "deterministic", "error": "a NaN in the logits"}
-    three["variants"]["softmax"]["objective"] = {"kind": "softmax", "label_smoothing": 0.2}
-    second = fill_study(database, three | {"name": "again"}, {"decode/softmax-greedy/2/test": failed})
+    spec["variants"]["softmax"]["objective"] = {"kind": "softmax", "label_smoothing": 0.2}
+    second = fill_study(database, spec | {"name": "again"}, {"decode/softmax-greedy/2/test": failed})
     compared, bleu = compared_of(database, first, second)
     sound, lost = "again: scones-greedy", "again: softmax-greedy"
     for baseline, results in (("teatime: softmax-greedy", {(sound, bleu): FOUND}), (lost, {})):
@@ -203,14 +168,12 @@ def test_across_studies_a_system_without_the_outputs_of_a_seed_says_so(
         assert rows[without].cells[bleu].delta == Delta("unavailable", INCOMPLETE)
 
 
-def test_a_test_set_without_the_baseline_is_shown_and_not_tested(
-    database: Database, three: dict[str, Any]
-) -> None:
-    three["test_sets"]["more"] = {"kind": "synthetic", "corpus": "toy", "lines": 5}
-    for system in three["systems"].values():
+def test_a_test_set_without_the_baseline_is_shown_and_not_tested(database: Database, spec: Spec) -> None:
+    spec["test_sets"]["more"] = {"kind": "synthetic", "corpus": "toy", "lines": 5}
+    for system in spec["systems"].values():
         system["test_sets"] = ["test"]
-    three["systems"]["scones-greedy"] |= {"test_sets": ["more"], "baseline": "scones-greedy"}
-    studies = [fill_study(database, three | {"name": name}) for name in ("one", "two")]
+    spec["systems"]["scones-greedy"] |= {"test_sets": ["more"], "baseline": "scones-greedy"}
+    studies = [fill_study(database, spec | {"name": name}) for name in ("one", "two")]
     with database.session() as session:
         rows = [session.get_one(StudyRow, number) for number in studies]
         report = comparison_report(session, rows, lambda _: FOUND)

@@ -10,7 +10,7 @@ from teatime_study import fill_study
 
 from creamtea.contract.step import LiveExample, LiveView, PointRow
 from creamtea.engine import lease as leases
-from creamtea.report.watching import MAX_BARS, NO_CONTROLLER, Watched, timeline, watch
+from creamtea.report.watching import MAX_BARS, NO_CONTROLLER, timeline, watch
 from creamtea.store.artefacts import EVERY_STEP, ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import Node
@@ -28,13 +28,8 @@ def begun(database: Database, **training: Any) -> int:
     """A study whose second training has not ended."""
     later = ("decode/scones", "score/scones", "compare/scones", "latency")
     changes: dict[str, Any] = dict.fromkeys(later, UNSTARTED)
-    changes["train/scones/2"] = {"state": "running", "facts": None, "finished_at": None, **training}
+    changes["train/scones/2"] = UNSTARTED | {"state": "running"} | training
     return fill_study(database, changes=changes, state="running")
-
-
-def step(database: Database, watched: Watched) -> StepRow:
-    with database.session() as session:
-        return session.query(StepRow).filter(StepRow.state == "running").one()
 
 
 def test_a_training_shows_how_far_it_is_and_how_it_develops(database: Database, store: ArtefactStore) -> None:
@@ -115,7 +110,7 @@ def test_what_the_controller_says_is_why_a_step_waits(database: Database, store:
 
 
 def test_a_study_whose_controller_has_ended_says_so(database: Database, store: ArtefactStore) -> None:
-    running = {"train/scones/2": {"state": "running", "facts": None, "finished_at": None}}
+    running = {"train/scones/2": UNSTARTED | {"state": "running"}}
     assert watch(database, store, fill_study(database, changes=running, state="running")).nothing_runs
     assert not watch(database, store, fill_study(database)).nothing_runs
 
