@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +16,12 @@ import fake_steps
 import psutil
 import pytest
 from command_line import Done, call
-from limits import START, wait_until
+from limits import START
 from rated_study import fill_study
 from sqlalchemy import func, select
 
 from creamtea.cli import running
+from creamtea.engine import lease as leases
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import StepRow, StudyRow, StudyStep
@@ -64,9 +65,14 @@ class CommandLine:
         assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False), done
         return done.stderr
 
-    def start(self, *arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
+    def start(
+        self,
+        *arguments: str | Path,
+        program: tuple[str, str] = ("-m", "creamtea.cli.main"),
+        **environment: str,
+    ) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "creamtea.cli.main", *arguments],
+            [sys.executable, *program, *arguments],
             cwd=self.folder,
             env={**self.environment, **environment},
             stdout=subprocess.PIPE,
@@ -82,6 +88,14 @@ class CommandLine:
         yield opened
         opened.close()
 
+    @contextmanager
+    def lease(self, study: int | None = None) -> Iterator[None]:
+        """The work on the database, as a controller has it."""
+        with self.database() as database:
+            lease = leases.acquire(database, "", study)
+            yield
+            leases.release(database, lease)
+
     def json(self, *arguments: str | Path, **environment: str) -> Any:
         done = self(*arguments, "--json", **environment)
         return json.loads(done.stdout)
@@ -96,9 +110,8 @@ class CommandLine:
 
     def draft_campaigns(self, *names: str) -> None:
         """Fill a study of three systems, and make campaigns without controls of it."""
-        database = open_database(f"sqlite:///{self.home / 'creamtea.db'}")
-        fill_study(database)
-        database.close()
+        with self.database() as database:
+            fill_study(database)
         of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
         without = ("--set", "controls.bad_references=0", "--set", "controls.repeats=0")
         for name in names:
@@ -148,8 +161,3 @@ def study(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.yaml"
     path.write_text(STUDY)
     return path
-
-
-@pytest.fixture
-def wait_for() -> Callable[..., None]:
-    return wait_until

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import call
+from command_line import Done, call
 from rated_study import fill_study
 from sqlalchemy import select
 
@@ -34,7 +34,7 @@ def settings(*given: str) -> list[str]:
     return [word for one in given for word in ("--set", one)]
 
 
-def create(creamtea: Any, *more: str, name: str = "first") -> Any:
+def create(creamtea: Any, *more: str, name: str = "first") -> Done:
     return creamtea("campaign", "create", name, *CREATE, *NO_CONTROLS, *more)
 
 
@@ -106,9 +106,9 @@ def test_from_the_draft_to_the_end(creamtea: Any, database: Database) -> None:
 def test_commands_to_copy_are_quoted(creamtea: Any, database: Database) -> None:
     name = "tea & jam"
     *_, then = create(creamtea, name=name).stdout.splitlines()
-    preview, launch = then.removeprefix("next: ").split(", then ")
-    assert shlex.split(preview) == ["creamtea", "campaign", "preview", name]
-    assert shlex.split(launch) == ["creamtea", "campaign", "launch", name]
+    copied = then.removeprefix("next: ").split(", then ")
+    wanted = [["creamtea", "campaign", command, name] for command in ("preview", "launch")]
+    assert [shlex.split(command) for command in copied] == wanted
     launched = creamtea("campaign", "launch", name).stdout
     status = creamtea("campaign", "status", name).stdout
     for said in (launched.partition("next: ")[2], status.partition("no raters yet: ")[2]):
@@ -191,98 +191,80 @@ def test_raters_are_excluded_included_revoked_and_forgotten(creamtea: Any, datab
     assert "anna" in creamtea.refused("campaign", "link", *anna)
 
 
-def test_a_rater_may_sign_in_instead(creamtea: Any, database: Database) -> None:
+def test_raters_and_organisers_may_sign_in_instead(creamtea: Any, database: Database) -> None:
     make(creamtea)
     anna = ("campaign", "link", "first", "--rater", "anna")
-    made = creamtea(*anna, "--subject", "Anna@example.org", "--url", "https://rate.example/")
-    assert re.fullmatch(r"https://rate\.example/login\?campaign=\d+\n", made.stdout)
+    dora = ("campaign", "link", "first", "--organiser", "--subject", "Dora@example.org")
+    url = ("--url", "https://rate.example/")
+    for command in ((*anna, "--subject", "Anna@example.org"), dora):
+        assert re.fullmatch(r"https://rate\.example/login\?campaign=\d+\n", creamtea(*command, *url).stdout)
     with database.session() as session:
         assert session.scalars(select(Rater.subject)).all() == ["anna@example.org"]
-        assert session.scalars(select(AccessToken.id)).all() == []
+        assert session.scalars(select(AccessToken.subject)).all() == ["dora@example.org"]
     assert "rater's sign-in set anna" in creamtea("campaign", "log", "first").stdout
     assert "verified" in creamtea.refused(*anna, "--subject", "anna")
-
-
-def test_an_organiser_may_sign_in_instead(creamtea: Any, database: Database) -> None:
-    make(creamtea)
-    dora = ("campaign", "link", "first", "--organiser", "--subject", "Dora@example.org")
-    made = creamtea(*dora, "--url", "https://rate.example/")
-    assert re.fullmatch(r"https://rate\.example/login\?campaign=\d+\n", made.stdout)
-    listed = creamtea("links", "list").stdout
     facts = "created .*, expires .*, 0 browsers signed in"
-    assert re.fullmatch(rf"1  organiser of first, signs in as dora@example\.org  {facts}\n", listed)
+    signs_in = rf"1  organiser of first, signs in as dora@example\.org  {facts}\n"
+    assert re.fullmatch(signs_in, creamtea("links", "list").stdout)
     assert "`creamtea links revoke 1` ends that" in creamtea.refused(*dora)
     assert creamtea("links", "revoke", "1").stdout == "link 1 withdrawn\n"
     assert creamtea("links", "list").stdout == "no links\n"
     assert "dora" not in creamtea("campaign", "log", "first").stdout.lower()
 
 
-def test_many_raters_get_links_and_participants_one(creamtea: Any, database: Database) -> None:
+def test_many_raters_participants_readers_and_organisers_get_links(creamtea: Any, database: Database) -> None:
     make(creamtea)
     (creamtea.folder / "people.txt").write_text("anna\r\n\nName\u2028Two\n", encoding="utf-8", newline="")
+    link = ("campaign", "link", "first")
     named = ["anna", "Name Two"]  # U+2028 ends no line
     for options, who in ((["--raters", "people.txt"], named), (["--count", "1"], ["rater-03"])):
-        head, *rows = creamtea("campaign", "link", "first", *options).stdout.splitlines()
+        head, *rows = creamtea(*link, *options).stdout.splitlines()
         assert head == "rater,link"
         assert [row.split(",")[0] for row in rows] == who
         assert all("/enter#" in row for row in rows)
-    address = creamtea("campaign", "link", "first", "--participants", "--url", "https://x.org").stdout
+    address = creamtea(*link, "--participants", "--url", "https://x.org").stdout
     assert address.startswith("https://x.org/enter?PROLIFIC_PID={{%PROLIFIC_PID%}}&")
-    assert "participants of first" in creamtea("links", "list").stdout
-
-
-def test_an_organiser_gets_a_link(creamtea: Any, database: Database) -> None:
-    make(creamtea)
-    assert "/enter#" in creamtea("campaign", "link", "first", "--organiser").stdout
-    assert "/enter#" in creamtea("campaign", "link", "first", "--viewer").stdout
+    assert "/enter#" in creamtea(*link, "--organiser").stdout
+    assert "/enter#" in creamtea(*link, "--viewer").stdout
     assert "link created reader" in creamtea("campaign", "log", "first").stdout
-    assert "reader of first" in creamtea("links", "list").stdout
+    listed = creamtea("links", "list").stdout
+    assert all(f"{whose} of first" in listed for whose in ("participants", "reader", "organiser"))
     for wrong in ([], ["--organiser", "--rater", "anna"], ["--count", "2", "--participants"]):
-        assert "--rater PSEUDONYM" in creamtea.refused("campaign", "link", "first", *wrong)
+        assert "--rater PSEUDONYM" in creamtea.refused(*link, *wrong)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--systems", ","], "--systems: give names with commas between them"),
-        (["--items", "0"], "--set sample.items=0: sample.items: found 0, allowed at least 1"),
-        (
-            settings("controls.repeats=many"),
-            'controls.repeats: found "many", allowed a number of items, or a share below 1',
-        ),
-        (settings("controls.repeats=1.2"), "controls.repeats: found 1.2, allowed a number of items, or"),
-        (settings("controls.repeats=0.5"), None),
-        (settings("raters.instructions=none.md"), "none.md: no such file"),
-        (settings("raters.instructions=nul.md"), "nul.md: holds a NUL character"),
-        (settings("raters.instructions=latin.md"), "latin.md, line 1: not UTF-8 text: save it"),
-        (settings("delta=0.0"), "delta: found 0.0, allowed more than 0"),
-        (settings("baseline=nvs"), "--set baseline=nvs: baseline: 'nvs' does not take part"),
-    ],
-)
-def test_wrong_input_is_one_line_and_exit_code_2(
-    creamtea: Any, database: Database, tmp_path: Path, more: list[str], message: str | None
-) -> None:
+def test_wrong_input_is_one_line_and_exit_code_2(creamtea: Any, database: Database, tmp_path: Path) -> None:
     (tmp_path / "nul.md").write_bytes(b"a\0")
     (tmp_path / "latin.md").write_bytes(b"a\xe4")
-    done = create(creamtea, *more)
-    if message is None:
-        assert done.returncode == 0, done.stderr
-        return
+    amount = "allowed a number of items, or a share below 1"
+    for given, message in {
+        "controls.repeats=many": f'controls.repeats: found "many", {amount}',
+        "controls.repeats=1.2": f"controls.repeats: found 1.2, {amount}",
+        "raters.instructions=none.md": "none.md: no such file",
+        "raters.instructions=nul.md": "nul.md: holds a NUL character",
+        "raters.instructions=latin.md": "latin.md, line 1: not UTF-8 text: save it",
+        "delta=0.0": "delta: found 0.0, allowed more than 0",
+        "baseline=nvs": "--set baseline=nvs: baseline: 'nvs' does not take part",
+    }.items():
+        assert_refused(create(creamtea, "--set", given), message)
+    assert_refused(create(creamtea, "--systems", ","), "--systems: give names with commas between them")
+    zero = "--set sample.items=0: sample.items: found 0, allowed at least 1"
+    assert_refused(create(creamtea, "--items", "0"), zero)
+    assert creamtea.json("campaign", "list") == []
+    assert create(creamtea, "--set", "controls.repeats=0.5").returncode == 0
+    for command in ("status", "launch", "revoke --rater anna"):
+        assert "'second'" in creamtea.refused("campaign", *command.split(), "second")
+
+
+def assert_refused(done: Done, message: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1 + ("1 mistake in" in done.stderr)
-    assert creamtea.json("campaign", "list") == []
 
 
 def test_a_campaign_file_without_keys_is_told_those_of_a_campaign(creamtea: Any, tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("- name: x\n")
     assert "a block of keys (name, study, " in creamtea.refused("campaign", "create", tmp_path / "list.yaml")
-
-
-@pytest.mark.parametrize("command", [["status"], ["launch"], ["revoke", "--rater", "anna"]])
-def test_an_unknown_campaign_is_named(creamtea: Any, database: Database, command: list[str]) -> None:
-    assert "'second'" in creamtea.refused("campaign", *command, "second")
 
 
 def test_a_campaign_that_is_removed_is_gone(creamtea: Any) -> None:
@@ -300,10 +282,10 @@ def test_a_campaign_that_is_removed_is_gone(creamtea: Any) -> None:
     creamtea.refused("campaign", "rm", "first", "--yes")
 
 
-@pytest.mark.parametrize(("protocol", "shown"), [("contrastive-da", "× 3"), ("preference", "of 3")])
-def test_how_many_outputs_an_item_shows(creamtea: Any, database: Database, protocol: str, shown: str) -> None:
-    """All side by side, or some."""
-    assert f" items {shown} systems (" in create(creamtea, "--protocol", protocol).stdout
+def test_how_many_outputs_an_item_shows(creamtea: Any, database: Database) -> None:
+    for protocol, shown in (("contrastive-da", "× 3"), ("preference", "of 3")):
+        made = create(creamtea, "--protocol", protocol, name=protocol)
+        assert f" items {shown} systems (" in made.stdout
 
 
 # ---------------------------------------------------------------- of a study's file

@@ -8,43 +8,39 @@ from sqlalchemy import update
 
 from creamtea.store.tables import Rater
 
-
-@pytest.mark.parametrize(
-    "whom",
-    [["--rater", "anna"], ["--count", "2"], ["--participants"], ["--rater", "anna", "--subject", "a@b.org"]],
-)
-def test_links_for_raters_of_a_draft_and_of_a_closed_campaign(creamtea: Any, whom: list[str]) -> None:
-    creamtea.draft_campaigns("first")
-    link = ("campaign", "link", "first")
-    draft = creamtea(*link, *whom)
-    assert (draft.returncode, "http://" in draft.stdout) == (0, True)
-    assert "`creamtea campaign launch first`" in draft.stderr
-    creamtea("campaign", "launch", "first")
-    launched = creamtea(*link, *whom[:2])
-    assert (launched.returncode, launched.stderr) == (0, "")
-    creamtea("campaign", "close", "first", "--reason", "enough")
-    before = creamtea("links", "list").stdout
-    assert "'first' is closed" in creamtea.refused(*link, *whom)
-    assert creamtea("links", "list").stdout == before
-    assert "/enter#" in creamtea(*link, "--organiser").stdout
-
-
-@pytest.mark.parametrize("whom", [["--participants"], ["--rater", "anna", "--subject", "a@b.org"]])
-def test_a_table_is_of_links_of_raters(creamtea: Any, whom: list[str]) -> None:
-    assert "--csv is for links of raters" in creamtea.refused("campaign", "link", "first", *whom, "--csv")
-
-
-# ---------------------------------------------------------------- several raters
-
-
 LINK = ("campaign", "link", "first")
 LIST = ["raters", "list"]
 TWO = ("--rater", "anna", "--rater", "ben")
+SIGN_IN = ("--rater", "carl", "--subject", "c@b.org")
 
 
 @pytest.fixture
 def campaign(creamtea: Any) -> None:
     creamtea.draft_campaigns("first")
+
+
+def test_links_for_raters_of_a_draft_and_of_a_closed_campaign(creamtea: Any, campaign: None) -> None:
+    kinds = (("--rater", "anna"), ("--count", "2"), ("--participants",), SIGN_IN)
+    for whom in kinds:
+        draft = creamtea(*LINK, *whom)
+        assert (draft.returncode, "http://" in draft.stdout) == (0, True), whom
+        assert "`creamtea campaign launch first`" in draft.stderr
+    creamtea("campaign", "launch", "first")
+    for whom in (("--rater", "ben"), ("--participants",), SIGN_IN[:2]):
+        launched = creamtea(*LINK, *whom)
+        assert (launched.returncode, launched.stderr) == (0, ""), whom
+    creamtea("campaign", "close", "first", "--reason", "enough")
+    before = creamtea("links", "list").stdout
+    for whom in kinds:
+        assert "'first' is closed" in creamtea.refused(*LINK, *whom)
+    assert creamtea("links", "list").stdout == before
+    assert "/enter#" in creamtea(*LINK, "--organiser").stdout
+    # a table is of links of raters
+    for whom in (("--participants",), SIGN_IN):
+        assert "--csv is for links of raters" in creamtea.refused(*LINK, *whom, "--csv")
+
+
+# ---------------------------------------------------------------- several raters
 
 
 def test_each_rater_that_is_named_gets_a_link(creamtea: Any, campaign: None) -> None:
@@ -55,22 +51,17 @@ def test_each_rater_that_is_named_gets_a_link(creamtea: Any, campaign: None) -> 
         creamtea.refused(*LINK, *TWO, *wrong)
 
 
-@pytest.mark.parametrize(
-    ("command", "more", "said"),
-    [
+def test_none_of_several_raters_is_left_out(creamtea: Any, campaign: None) -> None:
+    creamtea(*LINK, *TWO)
+    for command, more, said in (
         (["revoke"], [], "1 link of {} withdrawn"),
         (["raters", "exclude"], ["--reason", "too fast"], "the ratings of {} no longer count"),
         (["raters", "forget"], ["--yes"], "the identity of {} is deleted"),
-    ],
-)
-def test_none_of_several_raters_is_left_out(
-    creamtea: Any, campaign: None, command: list[str], more: list[str], said: str
-) -> None:
-    creamtea(*LINK, *TWO)
-    unknown = creamtea("campaign", *command, "first", *TWO, "--rater", "carl", *more)
-    assert (unknown.returncode, unknown.stdout) == (2, ""), "nothing was done"
-    done = creamtea("campaign", *command, "first", *TWO, *more)
-    assert done.stdout.splitlines() == [said.format("anna"), said.format("ben")]
+    ):
+        unknown = creamtea("campaign", *command, "first", *TWO, "--rater", "carl", *more)
+        assert (unknown.returncode, unknown.stdout) == (2, ""), "nothing was done"
+        done = creamtea("campaign", *command, "first", *TWO, *more)
+        assert done.stdout.splitlines() == [said.format("anna"), said.format("ben")]
 
 
 def test_progress_does_not_say_who_raters_are(creamtea: Any, campaign: None) -> None:

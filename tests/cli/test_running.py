@@ -6,19 +6,23 @@ import shlex
 import signal
 import socket
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
-from limits import ANSWER
+from limits import ANSWER, wait_until
 
-from creamtea.cli import running
 from creamtea.cli.following import StepProblem, StudyOutcome, advise
-from creamtea.engine import lease as leases
-from creamtea.store.database import open_database
 
-Wait = Callable[..., None]
 INLINE = ("--executor", "inline")
+
+
+def running(creamtea, how: str = "sleep") -> Popen[str]:
+    """A run in a process of its own, whose training has begun and does not end."""
+    fakes = json.dumps({"train": how})
+    process = creamtea.start("run", creamtea.folder / "tiny.yaml", *INLINE, "--quiet", FAKES=fakes)
+    wait_until(lambda: creamtea.state().get("train/softmax/1") == "running")
+    return process
 
 
 def test_run_prints_the_report_and_reuses_everything_the_second_time(creamtea, study: Path) -> None:
@@ -32,29 +36,22 @@ def test_run_prints_the_report_and_reuses_everything_the_second_time(creamtea, s
     assert (facts["state"], facts["steps"], facts["reused"]) == ("succeeded", {"succeeded": 11}, 11)
     assert second.stderr == ""
     assert "warning: test: softmax-greedy and scones-greedy gave the same outputs" in first.stdout
-    assert [(warning["kind"], warning["place"]) for warning in facts["warnings"]] == [
-        ("same-outputs", "test")
-    ]
-
-
-def test_the_last_lines_in_a_terminal_are_the_answer_and_the_next_command(creamtea, study: Path) -> None:
+    warnings = [(warning["kind"], warning["place"]) for warning in facts["warnings"]]
+    assert warnings == [("same-outputs", "test")]
+    # in a terminal the last lines are the answer and the next command
     done = creamtea("run", study, *INLINE, FORCE_COLOR="1")  # which makes a terminal of any output
     before, after = done.stdout.split("What came out")[1:]
     assert "softmax-greedy has the highest score" in after
     assert len(after) < len(before)
     assert done.stderr.endswith("In a browser: creamtea serve\n")
+    said = creamtea.refused("export", "tiny", "softmax-greedy", "--to", "safetensors", study / "model")
+    assert said.startswith(f"creamtea: {study / 'model'}: cannot be written (")
 
 
 def test_an_error_without_words_is_advised_on_too() -> None:
     problem = StepProblem("train/softmax/1", "deterministic", "", 1)
     (line,) = advise(StudyOutcome("tiny", 1, "failed", {"failed": 1}, [problem], [], []))
     assert line.startswith("train/softmax/1: a retry would fail again")
-
-
-def test_a_folder_that_cannot_be_made_is_refused(creamtea, study: Path) -> None:
-    creamtea("run", study, *INLINE)
-    said = creamtea.refused("export", "tiny", "softmax-greedy", "--to", "safetensors", study / "model")
-    assert said.startswith(f"creamtea: {study / 'model'}: cannot be written (")
 
 
 def test_run_shows_the_warnings_of_the_study_before_and_after(creamtea, study: Path) -> None:
@@ -67,37 +64,36 @@ def test_run_shows_the_warnings_of_the_study_before_and_after(creamtea, study: P
 
 
 def test_a_failed_step_is_named_with_what_to_do_and_exit_code_1(creamtea, study: Path) -> None:
+    empty = creamtea("status")
+    assert (empty.returncode, "creamtea run" in empty.stdout) == (0, True)
+    adapted = "{corpus: grammar, subwords: joint, objective: {kind: softmax}, start_from: softmax}"
+    system = f"  adapted: {adapted}\nsystems:\n  adapted-greedy: {{variant: adapted}}\n"
+    study.write_text(study.read_text().replace("systems:\n", system))
     done = creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}')
     assert done.returncode == 1
     assert "the loss is NaN at update 3" in done.stdout
     failed, left_out = done.stderr.splitlines()
     assert failed.startswith("train/softmax/1, train/scones/1: ")
-    assert left_out.startswith("5 steps ")
+    assert left_out.startswith("10 steps ")
+    assert "4/16" in creamtea("status").stdout
+    [listed] = creamtea.json("status")["studies"]
+    found = (listed["study"], listed["state"], listed["steps"])
+    assert found == ("tiny", "failed", {"failed": 12, "succeeded": 4})
+    shown = creamtea("status", "tiny", "--watch")  # ends at once: the study has ended
+    assert "deterministic: the loss is NaN at update 3" in shown.stdout
+    steps = {step["node"]: step for step in creamtea.json("status", "tiny")["steps"]}
+    assert steps["train/softmax/1"]["error_kind"] == "deterministic"
+    # what starts from a variant that failed does not run
+    for node in ("train/adapted/1", "decode/softmax-greedy/1/test"):
+        step = steps[node]
+        assert (step["state"], step["error_kind"], step["attempts"]) == ("failed", "upstream", 0)
+        assert "train/softmax/1" in step["error"]
     facts = creamtea.json("run", study, *INLINE, "--quiet", FAKES='{"decode": "error"}')
     assert [problem["node"] for problem in facts["failed"]] == [
-        "decode/softmax-greedy/1/test",
-        "decode/scones-greedy/1/test",
+        f"decode/{system}-greedy/1/test" for system in ("adapted", "softmax", "scones")
     ]
     assert facts["failed"][0]["error"] == "the loss is NaN at update 3"
-    assert len(facts["left_out"]) == 3
-
-
-def test_what_starts_from_a_variant_that_failed_does_not_run(creamtea, study: Path) -> None:
-    text = study.read_text()
-    adapted = (
-        "  adapted: {corpus: grammar, subwords: joint, objective: {kind: softmax}, start_from: softmax}\n"
-    )
-    text = text.replace("systems:\n", f"{adapted}systems:\n  adapted-greedy: {{variant: adapted}}\n")
-    study.write_text(text)
-    done = creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}')
-    assert done.returncode == 1
-    assert "the loss is NaN at update 3" in done.stdout
-    steps = {step["node"]: step for step in creamtea.json("status", "tiny")["steps"]}
-    adaptation = steps["train/adapted/1"]
-    assert (adaptation["state"], adaptation["error_kind"]) == ("failed", "upstream")
-    assert "train/softmax/1" in adaptation["error"]
-    assert adaptation["attempts"] == 0
-    assert done.stderr.startswith("train/softmax/1, train/scones/1: ")
+    assert len(facts["left_out"]) == 6
 
 
 def test_an_unavailable_metric_leaves_the_study_done(creamtea, study: Path) -> None:
@@ -122,27 +118,8 @@ def test_an_infrastructure_failure_is_tried_again_by_itself(creamtea, study: Pat
 
 
 @pytest.mark.slow
-def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
-    empty = creamtea("status")
-    assert empty.returncode == 0
-    assert "creamtea run" in empty.stdout
-    creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}')
-    assert "4/11" in creamtea("status").stdout
-    [listed] = creamtea.json("status")["studies"]
-    found = (listed["study"], listed["state"], listed["steps"])
-    assert found == ("tiny", "failed", {"failed": 7, "succeeded": 4})
-    shown = creamtea("status", "tiny", "--watch")  # ends at once: the study has ended
-    assert "deterministic: the loss is NaN at update 3" in shown.stdout
-    steps = {step["node"]: step for step in creamtea.json("status", "tiny")["steps"]}
-    assert steps["train/softmax/1"]["error_kind"] == "deterministic"
-    assert steps["decode/softmax-greedy/1/test"]["error_kind"] == "upstream"
-    assert "train/softmax/1" in steps["decode/softmax-greedy/1/test"]["error"]
-
-
-@pytest.mark.slow
-def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
-    process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
-    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+def test_interrupt_and_go_on(creamtea, study: Path) -> None:
+    process = running(creamtea)
     process.send_signal(signal.SIGTERM)  # SIGINT: below
     _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 130
@@ -157,9 +134,9 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
 
 
 @pytest.mark.slow
-def test_interrupted_inside_of_torch_it_has_the_same_exit_code(creamtea, study: Path, wait_for: Wait) -> None:
-    process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "deaf"}')
-    wait_for(lambda: list(creamtea.home.glob("artefacts/checkpoints/*/deaf")))
+def test_interrupted_inside_of_torch_it_has_the_same_exit_code(creamtea, study: Path) -> None:
+    process = running(creamtea, "deaf")
+    wait_until(lambda: list(creamtea.home.glob("artefacts/checkpoints/*/deaf")))
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 130, told
@@ -167,9 +144,8 @@ def test_interrupted_inside_of_torch_it_has_the_same_exit_code(creamtea, study: 
 
 
 @pytest.mark.slow
-def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
-    process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
-    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+def test_kill_9_and_go_on(creamtea, study: Path) -> None:
+    process = running(creamtea)
     process.kill()
     process.wait()
     facts = creamtea.json("run", study, *INLINE, "--quiet")
@@ -178,27 +154,31 @@ def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
 
 
 @pytest.mark.slow
-def test_cancel_from_another_process(creamtea, study: Path, wait_for: Wait) -> None:
-    process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
-    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+def test_cancel_from_another_process_while_a_third_follows_the_log(creamtea, study: Path) -> None:
+    process = running(creamtea)
     progress = [step["progress"] for step in creamtea.json("status", "tiny")["steps"] if step["progress"]]
     assert progress[0]["message"] == "asleep"
+    following = creamtea.start("logs", "tiny", "train/softmax/1", "--follow")
+    assert "train/softmax/1" in following.stdout.readline()  # while it runs
     done = creamtea("cancel", "tiny")
     assert done.returncode == 0
     assert "`creamtea retry tiny`" in done.stdout
     _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 1
     assert "`creamtea retry tiny`" in told
+    output, _ = following.communicate(timeout=ANSWER)
+    assert following.returncode == 0
+    assert "train/softmax/1" not in output  # nothing twice
     said = creamtea.refused("cancel", "tiny")
     assert "study tiny" in said
     assert "(cancelled)" in said
 
 
 @pytest.mark.slow
-def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, wait_for: Wait) -> None:
+def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path) -> None:
     facts = creamtea.json("submit", study, *INLINE, FAKES='{"train": "sleep"}')
     assert facts["state"] == "queued"
-    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+    wait_until(lambda: creamtea.state().get("train/softmax/1") == "running")
     other = creamtea("submit", study, *INLINE, "--set", "name=other")  # served by the same controller
     assert other.returncode == 0, other.stderr
     assert len(list((creamtea.home / "logs").iterdir())) == 1
@@ -207,7 +187,7 @@ def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, 
     assert "--address" in said
     creamtea("cancel", "tiny")
     creamtea("cancel", "other")
-    wait_for(lambda: creamtea.json("status")["controller"] is None)
+    wait_until(lambda: creamtea.json("status")["controller"] is None)
     assert "started   train/softmax/1" in Path(facts["log"]).read_text()
 
 
@@ -215,35 +195,20 @@ def test_a_refused_run_queues_nothing(creamtea, study: Path, monkeypatch: pytest
     def init(**options: object) -> None:
         raise Exception("The current node timed out during startup.")
 
-    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    lease = leases.acquire(database, "", None)
-    said = creamtea.refused("run", study, *INLINE)
+    with creamtea.lease():
+        said = creamtea.refused("run", study, *INLINE)
     assert said.startswith("creamtea: another controller is working on this database: process ")
     assert "`creamtea submit`" in said
     assert creamtea.json("status")["studies"] == []
-    leases.release(database, lease)
-    database.close()
     monkeypatch.setattr("ray.init", init)
     assert "cannot use Ray on this machine: The current node timed out" in creamtea.refused("run", study)
     assert [one["state"] for one in creamtea.json("status")["studies"]] == ["cancelled"]
 
 
-def test_a_health_check_asks_whether_a_controller_renews_its_lease(creamtea, study: Path) -> None:
-    assert creamtea("submit", study, *INLINE, CREAMTEA_CONTROLLER="service").returncode == 0
-    assert creamtea("controller", "--check").returncode == 1
-    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    lease = leases.acquire(database, "", None)
-    checked = creamtea("controller", "--check")
-    leases.release(database, lease)
-    database.close()
-    assert checked.returncode == 0, checked.stderr
-    assert "a controller is running" in checked.stdout
-
-
 def test_a_controller_that_is_slow_to_start_is_no_error(
     creamtea, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "START_SECONDS", 0.0)
+    monkeypatch.setattr("creamtea.cli.running.START_SECONDS", 0.0)
     done = creamtea("submit", study, *INLINE)
     assert done.returncode == 0, done.stderr
     assert "still starting after 0 s" in done.stderr
@@ -251,13 +216,19 @@ def test_a_controller_that_is_slow_to_start_is_no_error(
 
 
 def test_submit_starts_no_controller_where_one_is_a_service(creamtea, study: Path) -> None:
+    said = creamtea.refused("submit", study, *INLINE, CREAMTEA_CONTROLLER="mine")
+    assert "CREAMTEA_CONTROLLER=mine" in said
     done = creamtea("submit", study, *INLINE, CREAMTEA_CONTROLLER="service")
     assert done.returncode == 0, done.stderr
     assert "no controller is running now" in done.stderr
     assert not (creamtea.home / "logs").exists()
     assert creamtea.json("status")["studies"][0]["state"] == "queued"
-    said = creamtea.refused("submit", study, *INLINE, CREAMTEA_CONTROLLER="mine")
-    assert "CREAMTEA_CONTROLLER=mine" in said
+    # a health check asks whether a controller renews its lease
+    assert creamtea("controller", "--check").returncode == 1
+    with creamtea.lease():
+        checked = creamtea("controller", "--check")
+    assert checked.returncode == 0, checked.stderr
+    assert "a controller is running" in checked.stdout
 
 
 @pytest.mark.slow
@@ -272,14 +243,14 @@ def test_submit_wait_has_the_exit_codes_of_run(creamtea, study: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path, wait_for: Wait) -> None:
+def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path) -> None:
     facts = creamtea.json("submit", study, *INLINE, FAKES='{"train": "sleep"}')
-    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+    wait_until(lambda: creamtea.state().get("train/softmax/1") == "running")
     pid = int(creamtea.json("status")["controller"].split()[1])
     os.kill(pid, signal.SIGTERM)
-    wait_for(lambda: creamtea.json("status")["controller"] is None)
+    wait_until(lambda: creamtea.json("status")["controller"] is None)
     # written after the lease is given back, by a process that may be slow to end
-    wait_for(lambda: "the controller was stopped" in Path(facts["log"]).read_text())
+    wait_until(lambda: "the controller was stopped" in Path(facts["log"]).read_text())
     assert creamtea.state()["train/softmax/1"] == "ready"
     done = creamtea("controller", *INLINE, "--until-idle")
     assert done.returncode == 0, done.stderr
@@ -287,42 +258,45 @@ def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path
 
 
 @pytest.mark.slow
-def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path, wait_for: Wait) -> None:
-    first = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
-    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path) -> None:
+    first = running(creamtea)
     assert creamtea("submit", study, *INLINE, "--set", "name=other").returncode == 0
     assert set(creamtea.state("other").values()) & {"queued", "ready", "pending", "running"}
     first.kill()
     first.wait()
     creamtea("cancel", "tiny")
-    wait_for(lambda: set(creamtea.state("other").values()) == {"succeeded"})
+    wait_until(lambda: set(creamtea.state("other").values()) == {"succeeded"})
 
 
 # ---------------------------------------------------------------- what users get wrong
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("retry nosuch", "no study 'nosuch'; the database has no study yet; "),
-        ("translate tiny softmax-greedy --word ''", "--word: no word was given"),
-        (
-            "run tiny.yaml --executor inline --address head:6379",
-            "--address names a Ray cluster, which --executor inline does not use\n",
-        ),
-        ("submit tiny.yaml --address ray://head:10001", "--address ray://head:10001: write HOST:PORT"),
-    ],
-)
-def test_wrong_input_is_one_message_and_exit_code_2(
-    creamtea, study: Path, arguments: str, message: str
-) -> None:
-    assert creamtea.refused(*shlex.split(arguments)).startswith("creamtea: " + message)
-    assert creamtea.json("status")["studies"] == [], "nothing was queued"
-
-
-def test_an_unknown_option_and_command_have_exit_code_2(creamtea, study: Path) -> None:
+def test_wrong_input_is_one_message_and_exit_code_2(creamtea, study: Path) -> None:
+    for arguments, message in {
+        "retry nosuch": "no study 'nosuch'; the database has no study yet; ",
+        "translate tiny softmax-greedy --word ''": "--word: no word was given",
+        "run tiny.yaml --executor inline --address head:6379": "--address names a Ray cluster, which "
+        "--executor inline does not use\n",
+        "submit tiny.yaml --address ray://head:10001": "--address ray://head:10001: write HOST:PORT",
+    }.items():
+        assert creamtea.refused(*shlex.split(arguments)).startswith(f"creamtea: {message}")
     creamtea.refused("run", study, "--frobnicate")
     creamtea.refused("frobnicate")
+    assert creamtea.json("status")["studies"] == [], "nothing was queued"
+    done = creamtea("--traceback", "status", "nosuch")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    assert "InputError: no study 'nosuch'" in done.stderr
+
+
+# Ray settles once a process how it authenticates: a process of its own, which waits less long for an answer
+IMPATIENT = """
+from creamtea.cli.main import main
+from creamtea.engine.executors import ray
+
+ray.REACH_TIMEOUT = 1.0
+main()
+"""
 
 
 @pytest.mark.slow
@@ -332,12 +306,11 @@ def test_a_refused_retry_keeps_what_failed_and_why(creamtea, study: Path) -> Non
     with socket.socket() as mute:  # something listens, but it is no Ray
         mute.bind(("127.0.0.1", 0))
         mute.listen()
-        port = mute.getsockname()[1]
-        # a process of its own: Ray settles once a process how it authenticates
-        process = creamtea.start("retry", "tiny", "--address", f"127.0.0.1:{port}")
+        address = f"127.0.0.1:{mute.getsockname()[1]}"
+        process = creamtea.start("retry", "tiny", "--address", address, program=("-c", IMPATIENT))
         _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 2
-    assert told.startswith(f"creamtea: --address 127.0.0.1:{port}: no Ray head answers there")
+    assert told.startswith(f"creamtea: --address {address}: no Ray head answers there")
     after = creamtea.json("status", "tiny")["steps"]
     assert after == before
     assert "the loss is NaN at update 3" in {step["error"] for step in after}
@@ -355,10 +328,3 @@ def test_a_database_in_use_is_said_in_one_line(
     assert done.returncode == 1
     assert "database is locked" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-
-
-def test_traceback_is_shown_on_demand(creamtea) -> None:
-    done = creamtea("--traceback", "status", "nosuch")
-    assert done.returncode == 2
-    assert "Traceback" in done.stderr
-    assert "InputError: no study 'nosuch'" in done.stderr

@@ -10,25 +10,20 @@ from sqlalchemy import select
 
 from creamtea.cli.models import Doubts, _writing, iterate_lines, warn_of_long_lines
 from creamtea.errors import CreamteaError, InputError
-from creamtea.store.database import open_database
 from creamtea.store.tables import StepRow
 
 INLINE = ("--executor", "inline")
 
 
-def told(
-    example: str, lines: dict[str, list[str]], capsys: pytest.CaptureFixture[str], again: bool = False
-) -> list[str]:
-    """`lines`: what is unknown in each source."""
+def told(example: str, lines: dict[str, list[str]], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """`lines`: what is unknown in each source. What has been told is not told again."""
     doubts = Doubts(example)
     for source, unknown in lines.items():
         doubts.add({"source": source, "unknown": unknown})
     doubts.tell()
-    if again:
-        capsys.readouterr()
-        doubts.tell()
     out, err = capsys.readouterr()
-    assert out == ""
+    doubts.tell()
+    assert (out, *capsys.readouterr()) == ("", "", "")
     return err.splitlines()
 
 
@@ -36,28 +31,20 @@ def test_unknown_symbols_are_told_once_with_their_counts(capsys: pytest.CaptureF
     lines = {"a ж": ["ж"], "b ж ж ☃": ["ж", "ж", "☃"], "c": []}
     (line,) = told("", lines, capsys)
     assert line == "creamtea: 2 lines have what the model has never seen: ж (3), ☃ (1)"
+    (line,) = told("", {"x": [chr(number) for number in range(0x4E00, 0x4E0C)]}, capsys)
+    assert line.endswith(" and 2 others")
 
 
-def test_a_word_without_its_language_is_told_how_to_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_word_that_is_not_written_as_the_systems_sources_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (line,) = told("<ady>абан", {"абан": [], "<ady>абан": []}, capsys)
     assert "1 line is not written like this system's sources" in line
     assert line.endswith("the language first, as in <ady>абан")
-
-
-def test_a_lemma_without_its_tags_likewise(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = told("<zulu>hamba<V><PST>", {"<zulu>hamba": [], "<zulu>hamba<V>": []}, capsys)
     assert "1 line is" in line
     assert "language first and its tags last, as in <zulu>hamba<V><PST>" in line
-
-
-def test_lines_in_order_and_what_has_been_told_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert told("", {"the dog": [], "абан": []}, capsys) == []
-    assert told("<ady>абан", {"абан": ["ж"]}, capsys, again=True) == []
-
-
-def test_a_long_list_of_symbols_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    (line,) = told("", {"x": [chr(number) for number in range(0x4E00, 0x4E0C)]}, capsys)
-    assert line.endswith(" and 2 others")
 
 
 def test_a_line_that_is_a_whole_text_is_named_before_it_is_translated(
@@ -69,23 +56,17 @@ def test_a_line_that_is_a_whole_text_is_named_before_it_is_translated(
     assert "line 43 has 1,020 words" in second  # 0.6 words per character
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_an_ensemble_has_no_seed_to_choose(creamtea, study: Path, seed: str) -> None:
+def test_a_system_that_has_no_seed_to_choose_or_whose_plug_in_is_gone(creamtea, study: Path) -> None:
     text = study.read_text().replace("{kind: scones}}", "{kind: scones}, seeds: [1, 2]}")
     study.write_text(text.replace("{variant: scones}", "{variant: scones, ensemble: true}"))
     creamtea("run", study, *INLINE)
-    said = creamtea.refused("translate", "tiny", "scones-greedy", "--seed", seed)
-    assert f"seed {seed}: system scones-greedy is an ensemble of 2 models, one per seed" in said
-
-
-def test_a_system_of_a_plug_in_that_is_gone_is_not_opened(creamtea, study: Path) -> None:
-    creamtea("run", study, *INLINE)
-    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    with database.transaction() as session:
+    for seed in ("1", "2"):
+        said = creamtea.refused("translate", "tiny", "scones-greedy", "--seed", seed)
+        assert f"seed {seed}: system scones-greedy is an ensemble of 2 models, one per seed" in said
+    with creamtea.database() as database, database.transaction() as session:
         for step in session.scalars(select(StepRow).where(StepRow.kind == "decode")):
             step.resources = {**step.resources, "plugins": {"tea-searches": "1.2"}}
             step.params = {**step.params, "search": {"kind": "steeped"}}
-    database.close()
     done = creamtea("translate", "tiny", "softmax-greedy")
     assert done.returncode == 1
     assert "planned with the plug-in tea-searches 1.2, and it is not installed here" in done.stderr

@@ -27,6 +27,12 @@ def age_all(folder: Path) -> None:
             os.utime(path, (1, 1))
 
 
+def leave(folder: Path, place: str, text: str = "{}") -> None:
+    path = folder / "artefacts" / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
 def test_a_removed_study_frees_its_bytes(creamtea, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     creamtea("run", study, *INLINE)
     study.write_text(study.read_text().replace("name: tiny", "name: small").replace("lines: 4", "lines: 5"))
@@ -40,17 +46,12 @@ def test_a_removed_study_frees_its_bytes(creamtea, study: Path, monkeypatch: pyt
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
     asked = creamtea("study", "rm", "small")
     assert asked.returncode == 1
-    assert creamtea("study", "rm", "small", "--yes").returncode == 0
-    left = creamtea.home / "artefacts" / "objects" / "ab" / ("ab" * 32)  # fake steps all say the same
-    left.parent.mkdir(exist_ok=True)
-    left.write_text("of the removed study")
+    assert "`creamtea gc` shows" in creamtea("study", "rm", "small", "--yes").stdout
+    leave(creamtea.home, f"objects/ab/{'ab' * 32}", "of the removed study")  # fake steps all say the same
     assert set(creamtea.json("gc")["areas"]) == {"logs"}  # the new object could be a running step's
-    view = creamtea.home / "artefacts" / "live" / f"{'0' * 64}.json"
-    view.parent.mkdir(exist_ok=True)
-    view.write_text("{}")  # of a training of the removed study
-    room = creamtea.home / "artefacts" / "room" / view.name
-    room.parent.mkdir(exist_ok=True)
-    room.write_text("{}")  # which had several workers
+    view = f"{'0' * 64}.json"
+    leave(creamtea.home, f"live/{view}")  # of a training of the removed study
+    leave(creamtea.home, f"room/{view}")  # which had several workers
     age_all(creamtea.home)
     dry = creamtea.json("gc")
     assert set(dry["areas"]) == {"logs", "objects", "live", "room"}
@@ -60,21 +61,15 @@ def test_a_removed_study_frees_its_bytes(creamtea, study: Path, monkeypatch: pyt
     assert "`creamtea gc --delete --older-than 2` frees" in creamtea("gc", "--older-than", "2").stdout
     assert creamtea.json("gc", "--delete")["areas"] == dry["areas"]
     assert "nothing to delete" in creamtea("gc").stdout
+    leave(creamtea.home, f"objects/ab/{'ab' * 32}", "young")
+    said = " ".join(creamtea("gc").stdout.split())
+    assert "nothing to delete in" in said
+    assert "1 unneeded file (5 B) changed in the last 24 h" in said
     assert creamtea.json("run", study, *INLINE)["reused"] > 0
     creamtea.refused("study", "rm", "unknown", "--yes")
     creamtea.refused("du", "unknown")
-
-
-def test_what_is_said_after_a_removal_can_be_done(creamtea, study: Path) -> None:
-    """gc cannot tell a store that nothing needs from one of another database."""
-    creamtea("run", study, *INLINE)
-    study.write_text(study.read_text().replace("name: tiny", "name: small").replace("lines: 4", "lines: 5"))
-    creamtea("run", study, *INLINE)
-    assert "`creamtea gc` shows" in creamtea("study", "rm", "small", "--yes").stdout
-    said = " ".join(creamtea("gc").stdout.split())
-    assert "nothing to delete in" in said
-    assert "unneeded file" in said
-    assert "changed in the last 24 h" in said
+    # gc cannot tell a store that nothing needs from one of another database
+    creamtea("study", "rm", "small", "--yes")
     said = creamtea("study", "rm", "tiny", "--yes").stdout
     assert f"delete {creamtea.home / 'artefacts'} to free" in " ".join(said.split())
     creamtea.refused("gc")
@@ -94,12 +89,9 @@ def test_a_store_that_cannot_be_written_is_looked_at(
     assert "removed tiny: 1 submission, 11 steps; " in creamtea("study", "rm", "tiny", "--yes").stdout
 
 
-@pytest.mark.parametrize(
-    "size, shown",
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_999, "1.0 MB"), (5_400_000_000, "5.4 GB")],
-)
-def test_sizes_have_units(size: int, shown: str) -> None:
-    assert in_units(size) == shown
+def test_sizes_have_units() -> None:
+    shown = [in_units(size) for size in (0, 999, 1000, 999_999, 5_400_000_000)]
+    assert shown == ["0 B", "999 B", "1.0 kB", "1.0 MB", "5.4 GB"]
 
 
 # ---------------------------------------------------------------- whether files are what was stored

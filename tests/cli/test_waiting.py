@@ -6,8 +6,6 @@ import pytest
 from limits import wait_until
 
 from creamtea.cli import following
-from creamtea.engine import lease as leases
-from creamtea.store.database import open_database
 
 REMEDY = "`creamtea controller --until-idle`"
 TRAIN = "train/softmax/1"
@@ -25,17 +23,12 @@ def test_status_says_that_no_controller_is_running(creamtea, queued: None) -> No
     assert creamtea.json("status", "tiny")["controller"] is None
     service = creamtea("status", "tiny", CREAMTEA_CONTROLLER="service").stdout
     assert "until the service is back" in service
+    # nobody is waited for without an end
+    for waiting in ("status tiny --watch", "status --watch", f"logs tiny {TRAIN} --follow"):
+        done = creamtea(*waiting.split())
+        assert (done.returncode, REMEDY in done.stderr.splitlines()[-1]) == (1, True), waiting
     creamtea("cancel", "tiny")
     assert "no controller" not in creamtea("status", "tiny").stdout
-
-
-@pytest.mark.parametrize(
-    "arguments", [["status", "tiny", "--watch"], ["status", "--watch"], ["logs", "tiny", TRAIN, "--follow"]]
-)
-def test_nobody_is_waited_for_without_an_end(creamtea, queued: None, arguments: list[str]) -> None:
-    done = creamtea(*arguments)
-    assert done.returncode == 1
-    assert REMEDY in done.stderr.splitlines()[-1]
 
 
 def test_a_study_that_nobody_runs_is_not_retried_but_continued(creamtea, queued: None) -> None:
@@ -56,13 +49,10 @@ def files(creamtea) -> None:
 
 
 def test_a_comparison_waits_for_a_run(creamtea, files: None) -> None:
-    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
-    lease = leases.acquire(database, "", 1)
-    compared = creamtea.start(*COMPARE, "--quiet")
-    assert "waiting for another study to end" in compared.stderr.readline()
-    assert compared.poll() is None
-    leases.release(database, lease)
-    database.close()
+    with creamtea.lease(study=1):
+        compared = creamtea.start(*COMPARE, "--quiet")
+        assert "waiting for another study to end" in compared.stderr.readline()
+        assert compared.poll() is None
     printed, _ = compared.communicate()
     assert (compared.returncode, "ours" in printed) == (0, True)
 
