@@ -57,24 +57,19 @@ def test_every_decision_is_listed_and_short() -> None:
             assert len(path.read_text(encoding="utf-8").splitlines()) <= 25, path.name
 
 
-# ---------------------------------------------------------------- docs/steps.md
-
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "steps.md"
-
-
-def test_the_page_is_what_the_kinds_declare() -> None:
-    assert PAGE.read_text(encoding="utf-8") == markdown(), "run `make docs`"
+def test_the_page_of_steps_is_what_the_kinds_declare() -> None:
+    page = (ROOT / "docs" / "steps.md").read_text(encoding="utf-8")
+    assert page == markdown(), "run `make docs`"
 
 
 # ---------------------------------------------------------------- docker-compose.yml
 
 
-COMPOSE = Path(__file__).parents[2] / "docker-compose.yml"
+SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
 
 
 def test_the_web_app_gets_the_sign_in_and_is_without_it_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    web = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["web"]
+    web = SERVICES["web"]
     names = [f"CREAMTEA_OIDC_{name}" for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET")]
     for name in names:
         assert web["environment"][name] == f"${{{name}:-}}"  # empty where it is not set
@@ -86,24 +81,15 @@ def test_the_web_app_gets_the_sign_in_and_is_without_it_by_default(monkeypatch: 
 
 
 def test_every_service_of_ours_has_one_image_and_gpus_are_a_profile() -> None:
-    services = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]
-    ours = {name: service for name, service in services.items() if name != "postgres"}
+    ours = {name: service for name, service in SERVICES.items() if name != "postgres"}
     assert {service["image"] for service in ours.values()} == {"${CREAMTEA_IMAGE:-creamtea:0.2.0}"}
-    for name, service in services.items():
-        assert service["read_only"], name
-        assert service["mem_limit"], name
-        assert service["cpus"], name
-        assert (
-            "restart" not in service
-            or service["restart"] == "no"
-            or "healthcheck" in service
-            or (name.startswith("ray-worker"))
-        ), name
-    assert services["web"]["environment"]["CREAMTEA_TRY_OUT"] == "${CREAMTEA_TRY_OUT:-off}"
-    reserved = {name for name, service in ours.items() if "deploy" in service}
-    assert (
-        reserved == {"ray-worker-gpu"} == {name for name in ours if "gpu" in ours[name].get("profiles", [])}
-    )
+    for name, service in SERVICES.items():
+        assert all(service[key] for key in ("read_only", "mem_limit", "cpus")), name
+        once = service.get("restart", "no") == "no"
+        assert once or "healthcheck" in service or name.startswith("ray-worker"), name
+    assert SERVICES["web"]["environment"]["CREAMTEA_TRY_OUT"] == "${CREAMTEA_TRY_OUT:-off}"
+    assert [name for name in ours if "deploy" in ours[name]] == ["ray-worker-gpu"]
+    assert [name for name in ours if "gpu" in ours[name].get("profiles", [])] == ["ray-worker-gpu"]
     [device] = ours["ray-worker-gpu"]["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     assert "database_url" not in ours["ray-worker-gpu"]["secrets"]
@@ -145,9 +131,8 @@ def test_pip_installs_no_lock_without_its_hashes() -> None:
 
 def test_images_of_others_are_named_by_digest() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"].values()
     images = re.findall(r"^FROM (\S+)", dockerfile, flags=re.MULTILINE)
-    images += [service["image"] for service in services if "build" not in service]
+    images += [service["image"] for service in SERVICES.values() if "build" not in service]
     assert len(images) == 2
     for image in images:
         assert re.search(r"@sha256:[0-9a-f]{64}\b", image), image
