@@ -1,36 +1,37 @@
 """Toy studies that have ended, with their files."""
 
-from collections.abc import Callable
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from toy_study import ToyStudy
 
+from creamtea.store.areas import Entry
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import StepFile, StepRow, StudyRow
+from creamtea.upkeep import unneeded
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> ArtefactStore:
-    return ArtefactStore(tmp_path / "artefacts")
+@dataclass
+class Toys:
+    folder: Path
+    database: Database
+    store: ArtefactStore
 
+    def run(self, name: str, *steps: str, fail: bool = False) -> ToyStudy:
+        """A study of these steps, each after the one before it. Steps of equal names are shared.
 
-@pytest.fixture
-def run_toys(tmp_path: Path, database: Database, store: ArtefactStore) -> Callable[..., ToyStudy]:
-    """A study whose steps have these names, each after the one before it; those of equal names are shared.
-
-    Its steps have a file with their name in it, or they have failed.
-    """
-
-    def run(name: str, *steps: str, fail: bool = False) -> ToyStudy:
-        study = ToyStudy(database, store, tmp_path, name)
+        They have a file with their name in it, or they have failed.
+        """
+        study = ToyStudy(self.database, self.store, self.folder, name)
         for step in steps:
             study.add(step, before=list(study.keys)[-1:])
         study.submit()
-        output = tmp_path / "output"
+        output = self.folder / "output"
         output.mkdir(exist_ok=True)
-        with database.transaction() as session:
+        with self.database.transaction() as session:
             for step, key in study.keys.items():
                 row = session.get_one(StepRow, key)
                 if row.state == "succeeded":
@@ -38,11 +39,28 @@ def run_toys(tmp_path: Path, database: Database, store: ArtefactStore) -> Callab
                 row.state = "failed" if fail else "succeeded"
                 if not fail:
                     (output / "out.txt").write_text(f"{step} {key}")
-                    for file in store.put_folder(output):
-                        session.add(
-                            StepFile(step_key=key, name=file.name, digest=file.digest, size=file.size)
-                        )
+                    for file in self.store.put_folder(output):
+                        stored = {"name": file.name, "digest": file.digest, "size": file.size}
+                        session.add(StepFile(step_key=key, **stored))
             session.get_one(StudyRow, study.id).state = "failed" if fail else "succeeded"
         return study
 
-    return run
+    def write(self, *places: str) -> None:
+        for place in places:
+            path = Path(self.store.root) / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("left behind")
+
+    def age(self) -> None:
+        """Make all files old enough to be deleted."""
+        for path in Path(self.store.root).rglob("*"):
+            if path.is_file():
+                os.utime(path, (1, 1))
+
+    def garbage(self) -> list[Entry]:
+        return unneeded(self.database, self.store)
+
+
+@pytest.fixture
+def toys(tmp_path: Path, database: Database) -> Toys:
+    return Toys(tmp_path, database, ArtefactStore(tmp_path / "artefacts"))
