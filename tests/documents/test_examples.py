@@ -96,11 +96,10 @@ def test_commands_within_sentences_exist_with_their_options() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    "block", [block for block in RESULTS if block.language in ("sh", "console")], ids=str
-)
-def test_commands_of_results_can_be_parsed(block: Fenced) -> None:
-    parse_all(block)
+def test_commands_of_results_can_be_parsed() -> None:
+    for block in RESULTS:
+        if block.language in ("sh", "console"):
+            parse_all(block)
 
 
 @pytest.mark.parametrize("path", DATA, ids=lambda path: path.stem)

@@ -31,9 +31,16 @@ S3 = "https://s3.example.org"
 HELP = ROOT / "docs" / "reference" / "commands.md"
 SYSTEMS = "softmax-greedy,softmax-lexicon"
 CREATE = f"creamtea campaign create {{}} --study demo --test-set test --systems {SYSTEMS} --items 4"
-DRAFT = [CREATE.format("first")]
-LAUNCHED = [*DRAFT, "creamtea campaign launch first"]
-MARKED = [f"{CREATE.format('esa-demo')} --protocol esa", "creamtea campaign launch esa-demo"]
+
+
+def launched(name: str, options: str = "") -> list[str]:
+    return [f"{CREATE.format(name)} {options}".strip(), f"creamtea campaign launch {name}"]
+
+
+FIRST, MARKED = launched("first"), launched("esa-demo", "--protocol esa")
+# raters come at the launch: more than they are leave something for those who are invited
+INVITING = launched("first", "--ratings 9")
+SUBMIT = "creamtea submit studies/demo.yaml --set metrics.1.word_order=2"
 PROGRAMME = [
     "creamtea programme init wmt -o programme.yaml",
     "creamtea programme create programme.yaml",
@@ -41,41 +48,29 @@ PROGRAMME = [
 ]
 # what a reader has done before
 BEFORE = {
-    "docs/exchange.md": [*LAUNCHED, *MARKED],
-    "creamtea cancel": ["creamtea submit studies/demo.yaml --set metrics.1.word_order=2"],
-    "creamtea retry": [
-        "creamtea submit studies/demo.yaml --set metrics.1.word_order=2",
-        "creamtea cancel demo",
-    ],
-    "creamtea blame": [
-        *MARKED,
-        f"{CREATE.format('da-demo')} --protocol da",
-        "creamtea campaign launch da-demo",
-    ],
+    "docs/exchange.md": [*FIRST, *MARKED],
+    "creamtea cancel": [SUBMIT],
+    "creamtea retry": [SUBMIT, "creamtea cancel demo"],
+    "creamtea blame": [*MARKED, *launched("da-demo", "--protocol da")],
     "creamtea verify": ["creamtea bundle demo"],
     "creamtea report": ["creamtea run studies/demo.yaml --set name=bigger --quiet"],
     "creamtea links revoke": ["creamtea link"],
     "creamtea campaign validate": ["creamtea campaign init demo -o first.yaml"],
     "creamtea campaign create": ["creamtea campaign init demo -o first.yaml"],
-    "creamtea campaign preview": DRAFT,
-    "creamtea campaign launch": DRAFT,
-    "creamtea campaign rm": DRAFT,
-    "creamtea campaign export": [*LAUNCHED, *MARKED],
-    "creamtea campaign import": [*LAUNCHED, "creamtea campaign export first -o first"],
-    # raters come at the launch: more than they are leave something for those who are invited
-    "creamtea campaign link": [f"{CREATE.format('first')} --ratings 9", "creamtea campaign launch first"],
-    "creamtea campaign disputes": [f"{CREATE.format('first')} --ratings 2", "creamtea campaign launch first"],
-    "creamtea campaign reopen": [*LAUNCHED, "creamtea campaign close first"],
-    # the same, of which anna has skipped one
-    "creamtea campaign raters reopen": [
-        f"{CREATE.format('first')} --ratings 9",
-        "creamtea campaign launch first",
-    ],
+    "creamtea campaign preview": FIRST[:1],
+    "creamtea campaign launch": FIRST[:1],
+    "creamtea campaign rm": FIRST[:1],
+    "creamtea campaign export": [*FIRST, *MARKED],
+    "creamtea campaign import": [*FIRST, "creamtea campaign export first -o first"],
+    "creamtea campaign link": INVITING,
+    "creamtea campaign disputes": launched("first", "--ratings 2"),
+    "creamtea campaign reopen": [*FIRST, "creamtea campaign close first"],
+    "creamtea campaign raters reopen": INVITING,  # of which anna has skipped one
     "creamtea campaign raters include": [
-        *LAUNCHED,
+        *FIRST,
         "creamtea campaign raters exclude first --rater anna --reason 'one score only'",
     ],
-    "creamtea campaign": LAUNCHED,
+    "creamtea campaign": FIRST,
     "creamtea programme init": [],
     "creamtea programme validate": PROGRAMME[:1],
     "creamtea programme create": PROGRAMME[:1],
