@@ -7,7 +7,6 @@ from typing import Any
 import analysis_rows
 import pytest
 from analysis_rows import row
-from blocks import in_terminal
 from scipy import stats
 from teatime_study import SPEC, Build, Spec
 
@@ -261,19 +260,7 @@ def test_a_plot_without_points_has_no_figure(build: Build, spec: Spec) -> None:
     assert all(figure.missing and not figure.rows for figure in drawn)
 
 
-# ---------------------------------------------------------------- terminal, Markdown, JSON
-
-
-@pytest.mark.parametrize("width", [60, 100])
-def test_the_terminal_has_every_analysis_with_its_values(width: int, report: Document) -> None:
-    shown = in_terminal(report, width)
-    assert max(map(len, shown.splitlines())) <= width
-    together = " ".join(shown.split())
-    for kind in kinds(report):
-        assert report.section(f"analyses/{kind}").title in together
-        assert " ".join(report.section(f"analyses/{kind}").about.split()) in together
-    for value in ("scones, beam 128", "[28.9, 31.4]", "the first 20 sentences of test", "812", "0.00100"):
-        assert value in together or width < 100
+# ---------------------------------------------------------------- by part, metric and test set
 
 
 def test_buckets_have_tables_and_figures_of_their_own(report: Document) -> None:

@@ -75,8 +75,7 @@ def test_json_markdown_and_html_hold_the_same_means(run: Callable[..., str], tmp
     path = tmp_path / "tasting.html"
     assert run("tasting", "--html", str(path)) == f"wrote {path}\n"
     for text in (run("tasting", "--markdown"), path.read_text(encoding="utf-8")):
-        for row in means:
-            assert f"{row['cells']['mean']['value']:.2f}" in text
+        assert all(f"{row['cells']['mean']['value']:.2f}" in text for row in means)
         assert "Where raters disagree most" in text
 
 

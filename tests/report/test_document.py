@@ -177,6 +177,16 @@ def test_every_printer_shows_every_number_as_its_column_says(
         assert squeezed(text.entry_name(entry)) in squeezed(page)
 
 
+@pytest.mark.parametrize("width", [60, 100])
+def test_no_line_of_a_terminal_is_too_long(width: int, full: Document) -> None:
+    shown = in_terminal(full, width)
+    assert max(map(len, shown.splitlines())) <= width
+    together = " ".join(shown.split())
+    for _, block in full.walk():
+        if isinstance(block, Section):
+            assert all(" ".join(words.split()) in together for words in (block.title, block.about))
+
+
 def test_digits_are_one_fact_of_a_column(full: Document) -> None:
     """A metric, and whatever is measured under one title, has as many digits in every table."""
     digits: dict[str, set[tuple[int, float]]] = {}

@@ -1,7 +1,5 @@
 """Idioms with the subwords that selections miss, or that only the context selects, in every printer."""
 
-import html
-import json
 from typing import Any
 
 import analysis_rows
@@ -10,9 +8,6 @@ from analysis_rows import row
 from blocks import in_terminal
 from teatime_study import SPEC, Build
 
-from creamtea.report.export import table_csv, to_latex, to_values
-from creamtea.report.html import to_html
-from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document, Table
 
 
@@ -62,18 +57,6 @@ def test_an_analysis_lists_segments_by_threshold(report: Document) -> None:
     table = report.table("context/subwords-that-only-the-context-selects")
     assert [column.title for column in table.columns] == ["softmax, λ=0.9, only in context"]
     assert shown(table) == [("pie", "Torte (segment 4)", ["▁Tor"])]
-
-
-def test_every_printer_shows_them_as_text(report: Document) -> None:
-    table = report.table("systems/test/idioms-whose-subwords-are-missed")
-    page, markdown = to_html(report), to_markdown(report)
-    for words in ("▁Tor, te", "überglücklich", "—"):
-        assert all(words in made for made in (in_terminal(report, 100), page, markdown, table_csv(table)))
-        assert words in json.dumps(to_values(report), ensure_ascii=False)
-    assert r"over the \<b\>moon\</b\>" in markdown
-    assert html.escape("over the <b>moon</b>") in page
-    assert "<b>moon" not in page
-    assert r"\_Tor, te" in to_latex(table)
 
 
 def test_long_lists_are_wrapped_in_the_terminal(build: Build) -> None:

@@ -1,7 +1,9 @@
 """Means, shares, medians and ratios: against scipy, by hand, and how often their intervals hold."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import interval_coverage
 import numpy as np
@@ -64,9 +66,8 @@ def test_the_mean_is_that_of_the_segments_whatever_the_documents_lengths() -> No
     kept = np.arange(40) % 7 != 3
     found = compare_paired(baseline[kept], system[kept], clusters=document[kept])
     assert found.estimate.value == pytest.approx(float((system - baseline)[kept].mean()))
-    assert (
-        found.signed_rank.reason == "the documents weigh differently; the signed-rank test takes no weights"
-    )
+    why = "the documents weigh differently; the signed-rank test takes no weights"
+    assert found.signed_rank.reason == why
 
 
 @given(
@@ -88,14 +89,11 @@ def test_variance_and_degrees_of_freedom_by_the_matrices_themselves(
     assert alike == pytest.approx((x.var(ddof=1) / n, n - 1))
 
 
-def test_documents_of_one_segment_change_nothing() -> None:
+def test_documents_of_one_segment_change_nothing_and_one_says_nothing_of_others() -> None:
     _, baseline, system = scores(3)
     alone = np.arange(40)
     assert compare_paired(baseline, system, clusters=alone) == compare_paired(baseline, system)
     assert mean_estimate(system, clusters=alone) == mean_estimate(system)
-
-
-def test_one_document_says_nothing_of_others() -> None:
     found = mean_estimate([1.0, 2.0, 4.0], clusters=[7, 7, 7])
     assert (found.value, found.low) == (pytest.approx(7 / 3), None)
     assert found.reason == "only one document: no spread to judge by"
@@ -171,17 +169,13 @@ def test_clusters_that_weigh_unequally_count_as_fewer() -> None:
     assert effective_clusters([100, 1, 1]) == pytest.approx(102**2 / 10002)
 
 
-def test_one_cluster_says_nothing_of_others() -> None:
+def test_one_cluster_says_nothing_of_others_nor_do_clusters_that_are_all_alike() -> None:
     assert cluster_mean([1], [4]) == ClusterMean(0.25, reason="only one cluster: no spread to judge by")
-
-
-@pytest.mark.parametrize("times", [0.0, 1.0, 0.7])
-def test_nor_do_clusters_that_are_all_alike(times: float) -> None:
     sizes = np.array([2, 3, 41])
-    found = cluster_mean(times * sizes, sizes, "idiom")
-    assert found == ClusterMean(
-        pytest.approx(times), reason="all 3 idioms have the same value: no spread to judge by"
-    )
+    for times in (0.0, 1.0, 0.7):
+        found = cluster_mean(times * sizes, sizes, "idiom")
+        assert found.value == pytest.approx(times)
+        assert found.reason == "all 3 idioms have the same value: no spread to judge by"
 
 
 @pytest.mark.parametrize("sizes", [[5] * 30, [400, 100, 60, 50, 40, 30] + [5] * 60])
@@ -195,12 +189,6 @@ def test_it_covers_a_difference(sizes: list[int]) -> None:
         alarms += found.p_value < 0.05
     assert 0.93 <= covered / 500 <= 0.985
     assert alarms == 500 - covered
-
-
-def test_without_clusters_there_is_no_mean() -> None:
-    for totals, sizes in (([], []), ([1], [0]), ([1, 2], [1])):
-        with pytest.raises(ValueError, match="needs clusters"):
-            cluster_mean(totals, sizes)
 
 
 def test_single_cases_have_nearly_wilsons_interval() -> None:
@@ -277,12 +265,6 @@ def test_it_holds_the_share(pairs: list[tuple[int, int]]) -> None:
     assert sum(counts) / sum(sizes) - 1e-12 <= high <= 1.0
 
 
-def test_what_is_no_share() -> None:
-    for counts, sizes in (([], []), ([2], [1]), ([0], [0]), ([-1], [2])):
-        with pytest.raises(ValueError, match="a share needs"):
-            clustered_interval(counts, sizes)
-
-
 @pytest.mark.parametrize(
     "count, of, low, high",
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
@@ -297,15 +279,6 @@ def test_the_interval_on_the_scale_of_log_odds_stays_between_0_and_1() -> None:
     odds = [math.exp(sign * half) * 19 for sign in (-1, 1)]
     assert logit_interval(0.95, 0.1) == pytest.approx(tuple(one / (1 + one) for one in odds))
     assert logit_interval(0.5, 1e-6) == pytest.approx((0.5 - 1e-6, 0.5 + 1e-6), abs=1e-12)
-    for mean in (0.0, 1.0):
-        with pytest.raises(ValueError, match="no log odds"):
-            logit_interval(mean, 0.1)
-
-
-@pytest.mark.parametrize("count, of", [(0, 0), (2, 1), (-1, 5)])
-def test_no_share(count: int, of: int) -> None:
-    with pytest.raises(ValueError, match="not a share"):
-        wilson_interval(count, of)
 
 
 RUNS = 2000
@@ -334,15 +307,8 @@ def test_thirty_repetitions_hardly_differ_from_the_interval_of_the_times() -> No
     positive = positive_estimate(plain)
     assert positive.value == plain.value
     assert (positive.low, positive.high) == pytest.approx((plain.low, plain.high), abs=0.005)
-
-
-def test_what_has_no_interval_keeps_its_reason() -> None:
+    # what has no interval keeps its reason
     assert positive_estimate(Estimate(3.0, reason="only one item")) == Estimate(3.0, reason="only one item")
-
-
-def test_a_value_that_is_not_positive_is_refused() -> None:
-    with pytest.raises(ValueError, match="not above 0"):
-        positive_estimate(Estimate(-1.0, -2.0, 0.0))
 
 
 def test_both_intervals_by_hand() -> None:
@@ -437,11 +403,6 @@ def test_of_fewer_than_five_there_is_no_interval(repetitions: int) -> None:
     assert median_interval(np.arange(5.0), 400).low is not None
 
 
-def test_no_repetitions_are_refused() -> None:
-    with pytest.raises(ValueError, match="no repetitions"):
-        median_interval(np.array([]))
-
-
 def lower_median(values: np.ndarray) -> float:
     return float(np.sort(values)[(len(values) - 1) // 2])
 
@@ -464,9 +425,24 @@ def test_against_resampling_the_groups_themselves(groups: list[np.ndarray], seed
     assert (found.low, found.high) == (percentile_interval(np.array(medians)) if known else (None, None))
 
 
-def test_no_values_have_no_median() -> None:
-    with pytest.raises(ValueError, match="no values"):
-        pooled_median([])
+@pytest.mark.parametrize(
+    ("estimate", "arguments", "message"),
+    [
+        *((cluster_mean, given, "needs clusters") for given in (([], []), ([1], [0]), ([1, 2], [1]))),
+        *(
+            (clustered_interval, given, "a share needs")
+            for given in (([], []), ([2], [1]), ([0], [0]), ([-1], [2]))
+        ),
+        *((wilson_interval, given, "not a share") for given in ((0, 0), (2, 1), (-1, 5))),
+        *((logit_interval, (mean, 0.1), "no log odds") for mean in (0.0, 1.0)),
+        (positive_estimate, (Estimate(-1.0, -2.0, 0.0),), "not above 0"),
+        (median_interval, (np.array([]),), "no repetitions"),
+        (pooled_median, ([],), "no values"),
+    ],
+)
+def test_what_is_refused(estimate: Callable[..., Any], arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        estimate(*arguments)
 
 
 CASES = {(case.interval, case.setting): case for case in interval_coverage.cases()}

@@ -1,5 +1,6 @@
 """The permutation test of reading: exact on small cases, right level, blind to habits."""
 
+from dataclasses import replace
 from itertools import groupby, permutations
 
 import numpy as np
@@ -70,9 +71,7 @@ def test_evidence_that_always_cancels_has_no_strength() -> None:
 def test_a_reversed_scale_is_significant_the_other_way() -> None:
     rng = np.random.default_rng(3)
     honest = a_rater(rng, judges=True)
-    turned = RatersScores(
-        -honest.value, honest.answer, honest.bad, honest.repeats, honest.shared, honest.expected
-    )
+    turned = replace(honest, value=-honest.value)
     assert (reading(honest).reversed or 0.0) > 0.9
     assert (reading(turned).reversed or 1.0) < 0.01
 
@@ -84,9 +83,7 @@ def test_long_runs_look_consistent_only_to_the_first_null() -> None:
     for _ in range(60):
         rater = a_rater(rng, judges=False, runs=True)
         near = np.stack([np.arange(0, 40, 2), np.arange(1, 40, 2)], axis=1)  # repeats right after
-        drifting.append(
-            RatersScores(rater.value, rater.answer, rater.bad, near, rater.shared, rater.expected)
-        )
+        drifting.append(replace(rater, repeats=near))
     by_order = [reading(one, 199).reads or 0.0 for one in drifting]
     by_start = [reading(one, 199, in_runs=True).reads or 0.0 for one in drifting]
     assert np.mean(np.array(by_order) < 0.05) > 0.5
@@ -95,12 +92,10 @@ def test_long_runs_look_consistent_only_to_the_first_null() -> None:
 
 def test_one_score_for_all_shows_nothing_and_nothing_to_judge_by_is_none() -> None:
     rater = a_rater(np.random.default_rng(5), judges=True)
-    same = RatersScores(
-        np.full(len(rater.value), 7.0), rater.answer, rater.bad, rater.repeats, rater.shared, rater.expected
-    )
-    assert reading(same).reads == 1.0
+    assert reading(replace(rater, value=np.full(len(rater.value), 7.0))).reads == 1.0
     none, pairs = np.zeros(0, dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
-    assert reading(RatersScores(rater.value, rater.answer, pairs, pairs, none, none * 1.0)).reads is None
+    nothing = replace(rater, bad=pairs, repeats=pairs, shared=none, expected=none * 1.0)
+    assert reading(nothing).reads is None
 
 
 @given(st.lists(st.integers(0, 2), min_size=2, max_size=6))

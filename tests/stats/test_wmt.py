@@ -1,6 +1,7 @@
 """WMT mode: z-scores, wins, rank ranges and clusters, on tables that can be followed by hand and by scipy."""
 
 from itertools import permutations
+from operator import attrgetter
 from random import Random
 from typing import Any, get_args
 
@@ -295,6 +296,7 @@ def test_an_output_that_its_rater_rated_again(name: str, segment_mean: float) ->
 
 def test_scores_as_they_are() -> None:
     """2024: no z; a system wins by a signed-rank test on the segments that both have."""
+    assert get_args(WmtRuleName) == tuple(RULES)  # the settings name every rule
     score = [60.0, 70, 80, 90, 75, 65, 85, 95, 50.0, 65, 70, 88, 60, 64, 70, 90, 100]
     system, segment = [0] * 8 + [1] * 9, [*range(8), *range(9)]
     first, second = wmt_ranking(["a"] * 17, system, segment, score, 2, rule=RULES["esa"])
@@ -302,10 +304,6 @@ def test_scores_as_they_are() -> None:
     assert (second.raw, second.losses, second.cluster) == (73.0, 1, 2)
     equal = wmt_ranking(["a"] * 4, [0, 0, 1, 1], [0, 1, 0, 1], [5.0, 6, 5, 6], 2, rule=RULES["esa"])
     assert [row.wins for row in equal] == [0, 0]
-
-
-def test_settings_name_every_rule() -> None:
-    assert get_args(WmtRuleName) == tuple(RULES)
 
 
 def test_references_count_for_their_raters_only() -> None:
@@ -319,33 +317,20 @@ def test_references_count_for_their_raters_only() -> None:
     assert z[system == 2].mean() > 0
 
 
-def rows_by_position(ranking: list[WmtSystem]) -> dict[int, tuple[object, ...]]:
-    return {
-        row.position: (
-            row.z,
-            row.raw,
-            row.segments,
-            row.wins,
-            row.losses,
-            row.rank_low,
-            row.rank_high,
-            row.cluster,
-        )
-        for row in ranking
-    }
+columns_of = attrgetter("z", "raw", "segments", "wins", "losses", "rank_low", "rank_high", "cluster")
 
 
 @given(st.integers(0, 1000), st.randoms())
 @settings(max_examples=25)
 def test_renaming_systems_permutes_rows_and_order_changes_nothing(seed: int, random: Random) -> None:
     rater, system, segment, score = campaign([6, 0, 3, -8], 20, 3, seed)
-    found = rows_by_position(wmt_ranking(rater, system, segment, score, 4))
+    found = {row.position: columns_of(row) for row in wmt_ranking(rater, system, segment, score, 4)}
     names, order = np.array(random.sample(range(4), 4)), random.sample(range(len(score)), len(score))
     renamed = wmt_ranking(rater[order], names[system[order].astype(int)], segment[order], score[order], 4)
-    for position, row in rows_by_position(renamed).items():
-        before = found[int(np.flatnonzero(names == position)[0])]
-        assert row[:2] == pytest.approx(before[:2])
-        assert row[2:] == before[2:]
+    for row in renamed:
+        before, after = found[int(np.flatnonzero(names == row.position)[0])], columns_of(row)
+        assert after[:2] == pytest.approx(before[:2])
+        assert after[2:] == before[2:]
 
 
 def test_missing_scores_and_systems_without_ratings() -> None:
