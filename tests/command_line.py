@@ -12,6 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from creamtea.cli.main import main
+from creamtea.store.database import Database
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -45,6 +46,27 @@ def call(
         except SystemExit as ended:
             code = int(ended.code or 0)
     return Done(code, output.getvalue(), errors.getvalue())
+
+
+class CommandsOn:
+    """Run commands on a database: `run("report", "demo")` is what it prints."""
+
+    def __init__(self, database: Database) -> None:
+        own = {name: text for name, text in os.environ.items() if not name.startswith("CREAMTEA_")}
+        own.pop("COLUMNS", None)
+        url = database.url.render_as_string(hide_password=False)
+        self.environment = own | {"CREAMTEA_DATABASE_URL": url}
+
+    def __call__(self, *arguments: str | Path) -> str:
+        done = call(self.environment, *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def refused(self, *arguments: str | Path) -> str:
+        """The message on standard error of a command that ends with exit code 2."""
+        done = call(self.environment, *arguments)
+        assert (done.returncode, done.stdout) == (2, ""), done
+        return done.stderr.removeprefix("creamtea: ")
 
 
 def runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:

@@ -71,17 +71,22 @@ def test_documents_on_pages(creamtea: Any, database: Database, tmp_path: Path) -
 
 
 def test_from_the_draft_to_the_end(creamtea: Any, database: Database) -> None:
+    """Each command's words and its JSON."""
     made = create(creamtea, "--ratings", "2")
     what, doubt, then = made.stdout.splitlines()
     assert {"first", "4 items", "3 systems"} <= set(re.findall(r"first|\d items|\d systems", what))
     assert "decide little" in doubt
     assert "creamtea campaign preview first" in then
+    made = json.loads(create(creamtea, "--json", name="second").stdout)
+    assert (made["name"], made["state"], made["items"], made["kinds"]) == ("second", "draft", 4, {"rated": 4})
     previewed = creamtea("campaign", "preview", "first").stdout
     assert "items       4 rated\n" in previewed
     assert "drawn       4 of 4 segments; the test set has 5, the systems differ on 4\n" in previewed
     assert "ratings     8 (2 per item), 1 minute each\n" in previewed
-    launched = creamtea("campaign", "launch", "first")
-    assert re.match(r"campaign first is launched; registered as [0-9a-f]{16}\n", launched.stdout)
+    preview = creamtea.json("campaign", "preview", "first")
+    assert (preview["units"], preview["delta"], preview["drawn"]["differing"]) == (4, 0.1, 4)
+    launched = creamtea("campaign", "launch", "first").stdout
+    assert re.match(r"campaign first is launched; registered as [0-9a-f]{16}\n", launched)
     link = creamtea("campaign", "link", "first", "--rater", "anna", "--url", "https://rate.example/")
     assert re.fullmatch(r"https://rate\.example/enter#[\w-]{43}\n", link.stdout)
     rate_one(database)
@@ -90,6 +95,16 @@ def test_from_the_draft_to_the_end(creamtea: Any, database: Database) -> None:
     assert "unchanged since\n" in status
     assert re.search(r"  rated +4 items, 1 of 8 ratings, 0 complete\n", status)
     assert "  anna: 1 rated, 0 skipped, last 2" in status
+    status = creamtea.json("campaign", "status", "first")
+    assert (status["state"], status["changed"]) == ("launched", [])
+    assert status["kinds"] == [
+        {"kind": "rated", "items": 4, "passed_over": 0, "wanted": 8, "submitted": 1, "complete": 0}
+    ]
+    assert [(one["pseudonym"], one["submitted"]) for one in status["raters"]] == [("anna", 1)]
+    registered = creamtea.json("campaign", "launch", "second")
+    assert creamtea.json("campaign", "status", "second")["registered"] == registered
+    assert {one["name"] for one in creamtea.json("campaign", "list")} == {"first", "second"}
+    assert creamtea.json("campaign", "raters", "list", "first")[0]["consented_at"].startswith("20")
     closed = creamtea("campaign", "close", "first", "--reason", "enough")
     assert closed.stdout == "campaign first is closed\n"
     log = [line.split("UTC  ")[1] for line in creamtea("campaign", "log", "first").stdout.splitlines()]
@@ -101,6 +116,7 @@ def test_from_the_draft_to_the_end(creamtea: Any, database: Database) -> None:
         "anna  rater consented anna",
         "command line  campaign closed: enough",
     ]
+    assert creamtea.json("campaign", "log", "first")[0]["action"] == "campaign created"
 
 
 def test_commands_to_copy_are_quoted(creamtea: Any, database: Database) -> None:
@@ -120,25 +136,6 @@ def rate_one(database: Database) -> None:
     raters.consent(database, rater)
     work = assignment.next_item(database, rater)
     assignment.submit(database, rater, work.assignment_id, [5] * len(work.outputs))
-
-
-def test_json_of_every_command(creamtea: Any, database: Database) -> None:
-    made = json.loads(create(creamtea, "--json").stdout)
-    assert (made["name"], made["state"], made["items"], made["kinds"]) == ("first", "draft", 4, {"rated": 4})
-    preview = creamtea.json("campaign", "preview", "first")
-    assert (preview["units"], preview["delta"], preview["drawn"]["differing"]) == (4, 0.1, 4)
-    registered = creamtea.json("campaign", "launch", "first")
-    creamtea("campaign", "link", "first", "--rater", "anna")
-    rate_one(database)
-    status = creamtea.json("campaign", "status", "first")
-    assert (status["state"], status["changed"], status["registered"]) == ("launched", [], registered)
-    assert status["kinds"] == [
-        {"kind": "rated", "items": 4, "passed_over": 0, "wanted": 4, "submitted": 1, "complete": 1}
-    ]
-    assert [(one["pseudonym"], one["submitted"]) for one in status["raters"]] == [("anna", 1)]
-    assert [one["name"] for one in creamtea.json("campaign", "list")] == ["first"]
-    assert creamtea.json("campaign", "raters", "list", "first")[0]["consented_at"].startswith("20")
-    assert creamtea.json("campaign", "log", "first")[0]["action"] == "campaign created"
 
 
 def test_disputes_are_listed_and_given_to_one_more_rater(creamtea: Any, database: Database) -> None:

@@ -34,11 +34,6 @@ def file(creamtea: Any, tmp_path: Path) -> Path:
     return tmp_path / "spring.yaml"
 
 
-def made(creamtea: Any, file: Path) -> None:
-    for command in (("create", str(file)), ("launch", "spring")):
-        assert creamtea("programme", *command).returncode == 0
-
-
 def people(creamtea: Any) -> tuple[int, int]:
     """How many raters and links there are."""
     with creamtea.database() as database, database.session() as session:
@@ -46,9 +41,20 @@ def people(creamtea: Any) -> tuple[int, int]:
     return counts[0] or 0, counts[1] or 0
 
 
+def made(creamtea: Any, file: Path) -> None:
+    for command in (("create", str(file)), ("launch", "spring")):
+        assert creamtea("programme", *command).returncode == 0
+
+
 def test_links_of_all_raters_are_in_one_private_file(creamtea: Any, file: Path) -> None:
     made(creamtea, file)
     links = file.parent / "links.csv"
+    # en-nl has no places for 40 raters, so that nobody of en-de is invited, either
+    command = ("programme", "links", "spring", "-o", str(links))
+    said = creamtea.refused(*command, "--count", "2", "--count", "en-nl=40")
+    assert "direction en-nl: campaign 'spring-en-nl' has pages for" in said
+    assert not links.exists()
+    assert people(creamtea) == (0, 0)
     done = creamtea("programme", "links", "spring", "--count", "en-nl=1", "--count", "2", "-o", str(links))
     assert done.returncode == 0, done.stderr
     assert "3 links" in done.stdout
@@ -64,17 +70,6 @@ def test_links_of_all_raters_are_in_one_private_file(creamtea: Any, file: Path) 
     named = ["--raters", str(file.parent / "named.txt"), "--surplus", "-o", str(file.parent / "named.csv")]
     assert creamtea("programme", "links", "spring", *named).returncode == 0
     assert people(creamtea) == (5, 5)
-
-
-def test_links_are_made_for_all_or_for_nobody(creamtea: Any, file: Path) -> None:
-    """en-nl has no places for 40 raters, so that nobody of en-de is invited, either."""
-    made(creamtea, file)
-    links = file.parent / "links.csv"
-    command = ("programme", "links", "spring", "-o", str(links))
-    said = creamtea.refused(*command, "--count", "2", "--count", "en-nl=40")
-    assert "direction en-nl: campaign 'spring-en-nl' has pages for" in said
-    assert not links.exists()
-    assert people(creamtea) == (0, 0)
 
 
 def test_wrong_input_is_one_message_and_exit_code_2(creamtea: Any, file: Path) -> None:
@@ -115,20 +110,6 @@ def test_a_system_that_a_direction_lacks_is_named(creamtea: Any, file: Path) -> 
     for command in ("validate", "create"):
         done = creamtea("programme", command, str(file))
         assert "note: not in all directions: B (1 of 2), b (1 of 2)" in done.stdout
-
-
-def test_a_launch_goes_on_where_it_ended(creamtea: Any, file: Path) -> None:
-    assert creamtea("programme", "create", str(file)).returncode == 0
-    assert creamtea("campaign", "launch", "spring-en-de").returncode == 0
-    done = creamtea("programme", "launch", "spring")
-    assert done.returncode == 0
-    assert "en-nl is launched" in done.stdout
-    assert "en-de was launched before" in done.stdout
-    status = json.loads(creamtea("programme", "status", "spring", "--json").stdout)
-    assert [(each["direction"], each["campaign"]["state"]) for each in status] == [
-        ("en-de", "launched"),
-        ("en-nl", "launched"),
-    ]
 
 
 def test_a_direction_that_is_no_longer_in_the_file_is_named(creamtea: Any, file: Path) -> None:
@@ -174,7 +155,7 @@ def test_links_to_drafts_say_that_they_are(creamtea: Any, file: Path) -> None:
     assert "`creamtea programme launch spring`" in done.stderr
 
 
-def test_a_programme_is_closed_and_removed_as_a_whole(creamtea: Any, file: Path) -> None:
+def test_a_programme_is_launched_closed_and_removed_as_a_whole(creamtea: Any, file: Path) -> None:
     assert creamtea("programme", "create", str(file)).returncode == 0
     assert "no direction is launched" in creamtea.refused("programme", "close", "spring")
     assert creamtea("campaign", "launch", "spring-en-nl").returncode == 0
@@ -184,9 +165,21 @@ def test_a_programme_is_closed_and_removed_as_a_whole(creamtea: Any, file: Path)
     closed = creamtea("programme", "close", "spring", "--reason", "enough")
     assert closed.stdout == "en-de was draft before\nen-nl is closed\n"
     assert creamtea.json("campaign", "log", "spring-en-nl")[-1]["reason"] == "enough"
+    assert creamtea("programme", "rm", "spring", "--yes").returncode == 0
+    assert creamtea.json("campaign", "list") == []
+    # a launch goes on where it ended
+    assert creamtea("programme", "create", str(file)).returncode == 0
+    assert creamtea("campaign", "launch", "spring-en-de").returncode == 0
+    done = creamtea("programme", "launch", "spring")
+    assert done.returncode == 0
+    assert "en-nl is launched" in done.stdout
+    assert "en-de was launched before" in done.stdout
+    status = creamtea.json("programme", "status", "spring")
+    states = [(each["direction"], each["campaign"]["state"]) for each in status]
+    assert states == [("en-de", "launched"), ("en-nl", "launched")]
+    creamtea("programme", "close", "spring", "--reason", "enough")
     removed = creamtea("programme", "rm", "spring", "--yes")
     assert removed.stdout == "removed programme spring: 2 directions and 0 answers\n"
-    assert creamtea.json("campaign", "list") == []
 
 
 def test_the_schema_takes_what_validate_takes(creamtea: Any, file: Path) -> None:

@@ -39,8 +39,8 @@ SMALLER = {
     "architecture.width": 32,
     "architecture.feed_forward": 64,
     "training.autocast": "none",
-    "training.warmup": 20,
-    "training.max_updates": 40,
+    "training.warmup": 10,
+    "training.max_updates": 20,
 }
 INLINE = ("run", "submit", "retry", "controller")
 VARIABLES = {variable.name for variables in SECTIONS.values() for variable in variables}

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,22 @@ NewStore = Callable[..., Database]
 
 @pytest.fixture(scope="session")
 def new_store(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewStore]:
-    """`new_store(*names)`: a store on SQLite, with the studies of these names."""
+    """`new_store(*names)`: a store on SQLite of the test's own, with the studies of these names."""
     opened = []
+
+    @cache
+    def filled(*names: str) -> Path:
+        path = tmp_path_factory.mktemp("papers") / "filled.db"
+        shutil.copyfile(sqlite_template, path)
+        database = open_database(f"sqlite:///{path}")
+        fill(database, *names)
+        database.close()
+        return path
 
     def make(*names: str) -> Database:
         path = tmp_path_factory.mktemp("papers") / "creamtea.db"
-        shutil.copyfile(sqlite_template, path)
+        shutil.copyfile(filled(*names), path)
         opened.append(open_database(f"sqlite:///{path}"))
-        fill(opened[-1], *names)
         return opened[-1]
 
     yield make

@@ -7,6 +7,7 @@ from typing import Any
 import analysis_rows
 from analysis_rows import row
 from planned_studies import Result, planned_study
+from teatime_study import latency_rows
 
 from creamtea.methods.analysis import ANALYSES, Analysis
 from creamtea.papers.catalogue import Member, papers
@@ -78,19 +79,10 @@ def metrics_of(node: PlannedNode, spec: Study) -> list[dict[str, Any]]:
             detail = {"p_two_sided": p, "p_value": p / 2, "p_randomization": p}
             return [row("delta", delta, labels["metric"], low=delta - 1, high=delta + 1, detail=detail)]
         case "latency":
-            return latency_rows(len(labels["systems"]))
+            names = ("latency_p50", "latency_p90", "latency_p99", "sentences_per_second")
+            times = [100.0 - place for place in range(len(labels["systems"]))]
+            return [found for name in names for found in latency_rows(name, times)]
     return analysis_of(node, spec) if "analysis" in labels else []
-
-
-def latency_rows(systems: int) -> list[dict[str, Any]]:
-    times = [100.0 - place for place in range(systems)]
-    found = []
-    for place, time in enumerate(times):
-        shares = [100 * time / other for other in times]
-        detail = {"percent_of": [{"value": one, "low": 0.99 * one, "high": 1.01 * one} for one in shares]}
-        for name in ("latency_p50", "latency_p90", "latency_p99", "sentences_per_second"):
-            found.append(row(name, time, place, low=time - 1, high=time + 1, detail=detail))
-    return found
 
 
 def differences_of(analysis: Analysis) -> list[dict[str, Any]]:

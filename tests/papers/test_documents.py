@@ -1,18 +1,14 @@
 """The papers' tables and figures beside our studies: every cell found, shown and judged, in every printer."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 
 import pytest
-import typer
+from command_line import CommandsOn
 from paper_cells import cell, rows_of
-from typer.testing import CliRunner
 
-from creamtea.cli import report as command
-from creamtea.errors import InputError
 from creamtea.papers.catalogue import (
     SIZES,
     Exhibit,
@@ -317,43 +313,20 @@ def test_both_sizes_stand_apart(reports: dict[str, Reports]) -> None:
 # ---------------------------------------------------------------- the command
 
 
-@pytest.fixture
-def run(our_size: Database, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    monkeypatch.setenv("CREAMTEA_DATABASE_URL", our_size.url.render_as_string(hide_password=False))
-    monkeypatch.delenv("COLUMNS", raising=False)
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    app.command()(command.report)
-
-    def invoke(*arguments: str) -> str:
-        return CliRunner().invoke(app, ["report", *arguments], catch_exceptions=False).stdout
-
-    return invoke
-
-
-def test_the_command_lists_a_paper_and_shows_a_table(run: Callable[..., str]) -> None:
-    assert "Figure 9" in run("--paper", "scones")
-    shown = run("--paper", "scones", "--table", "6")
+def test_the_command_lists_a_paper_and_shows_a_table(our_size: Database) -> None:
+    run = CommandsOn(our_size)
+    assert "Figure 9" in run("report", "--paper", "scones")
+    shown = run("report", "--paper", "scones", "--table", "6")
     assert "SCONES (α = 0.2), published" in shown
     assert "scones-multi30k (number 1, succeeded)" in shown
-    assert json.loads(run("--paper", "nvs", "--figure", "7", "--json"))["name"] == "NVS, Figure 7"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "name a study"),
-        (["demo", "--paper", "scones"], "demo is a study and --paper scones a paper: give one of them"),
-        (["demo", "--table", "3"], "--table and --figure are of a paper: give --paper, too"),
-        (["--paper", "scones", "--table", "3", "--figure", "3"], "--table and --figure: give one of them"),
-        (
-            ["--paper", "scones", "--test-set", "test"],
-            "--test-set is of one study, not of a paper or of several studies: leave it out",
-        ),
-        (["--paper", "jam"], "no paper 'jam'; the papers are scones, nvs, entmax"),
-        (["--paper", "nvs", "--figure", "2"], "the NVS paper has no figure 2 with results"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(run: Callable[..., str], arguments: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        run(*arguments)
+    assert json.loads(run("report", "--paper", "nvs", "--figure", "7", "--json"))["name"] == "NVS, Figure 7"
+    for arguments, message in {
+        "": "name a study",
+        "demo --paper scones": "demo is a study and --paper scones a paper: give one of them",
+        "demo --table 3": "--table and --figure are of a paper: give --paper, too",
+        "--paper scones --table 3 --figure 3": "--table and --figure: give one of them",
+        "--paper scones --test-set test": "--test-set is of one study, not of a paper",
+        "--paper jam": "no paper 'jam'; the papers are scones, nvs, entmax",
+        "--paper nvs --figure 2": "the NVS paper has no figure 2 with results",
+    }.items():
+        assert message in run.refused("report", *arguments.split())

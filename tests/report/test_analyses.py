@@ -148,6 +148,7 @@ def test_what_a_step_has_not_left_says_so(
 @pytest.mark.slow
 def test_means_over_idioms_are_there_where_an_idiom_is_repeated(build: Build, spec: Spec) -> None:
     def settings(count: int, distinct: int, seed: int) -> list[str]:
+        spec["analyses"] = {"recall_at_size": spec["analyses"]["recall_at_size"]}
         spec["test_sets"]["test"]["seed"] = seed  # other steps than before
         macro = row("recall_macro", 0.5, "idiom", detail={"idioms": distinct})
         counts = [row("segments", 400), row("idioms", count)]

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 import yaml
-from teatime_study import SPEC, Build, Spec
+from teatime_study import SPEC, Build, Spec, fill_study
 
 from creamtea.report.build import report_of
+from creamtea.report.cells import StudyResults
 from creamtea.report.configuration import describe_system, spec_table, without_secrets
 from creamtea.report.export import to_values
 from creamtea.report.html import to_html
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document, Facts, Notes, Texts
+from creamtea.report.model_card import _data, _front_matter
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study
 from creamtea.study.spec import Study
@@ -24,8 +26,10 @@ def changes(report: Document) -> dict[str, dict[str, str]]:
     return {row.name: {key: cell.words for key, cell in row.cells.items()} for row in table.rows}
 
 
-def test_the_report_says_what_each_variant_is_and_has_the_yaml(complete: Document) -> None:
-    section = complete.section("configuration")
+def test_the_report_says_what_each_variant_is_and_has_the_yaml(
+    tasted_report: Document, tasted_page: str
+) -> None:
+    section = tasted_report.section("configuration")
     variants, text = section.blocks
     assert section.folded
     assert isinstance(variants, Facts)
@@ -44,7 +48,7 @@ def test_the_report_says_what_each_variant_is_and_has_the_yaml(complete: Documen
     (passage,) = text.entries[0].passages
     study = Study.model_validate(yaml.safe_load(passage.text))
     assert study == Study.model_validate(SPEC)
-    for shown in (to_markdown(complete), to_html(complete)):
+    for shown in (to_markdown(tasted_report), tasted_page):
         assert "Configuration" in shown
         assert "warm-up 400" in shown
         assert {"test_sets:", "lines: 4"} <= {line.strip() for line in shown.splitlines()}
@@ -162,3 +166,29 @@ def test_an_architecture_that_all_variants_have_is_not_repeated(spec: Spec) -> N
     for variant in spec["variants"].values():
         variant["architecture"] = {"preset": "base"}
     assert describe_system(Study.model_validate(spec), "softmax-greedy") == "softmax, greedy"
+
+
+# ---------------------------------------------------------------- the first lines of a model's card
+
+
+def test_the_data_of_a_fine_tuned_model_are_all_that_it_was_trained_on(
+    database: Database, spec: Spec
+) -> None:
+    spec["corpora"]["idioms"] = {"kind": "synthetic", "seed": 7}
+    plain = {"subwords": "bpe", "objective": {"kind": "softmax"}}
+    spec["variants"]["adapted"] = {**plain, "corpus": "idioms", "start_from": "softmax"}
+    spec["systems"]["scones-greedy"] = {"variant": "adapted"}
+    study = fill_study(database, spec)
+    with database.session() as session:
+        material = StudyResults(session, study, Study.model_validate(spec))
+        corpora, trainings = _data(material, "scones-greedy", 1)
+        own = _data(material, "softmax-greedy", 1)
+        assert [[row.name for row in block.rows] for block in own] == [["toy"], ["softmax"]]  # type: ignore[attr-defined]
+    assert {row.name for row in corpora.rows} == {"toy", "idioms"}
+    assert {row.name for row in trainings.rows} == {"softmax", "adapted"}
+
+
+@pytest.mark.parametrize("pair", [("en", "no"), ("de", "de"), ("zh-Hant", "no")])
+def test_languages_are_texts(pair: tuple[str, str]) -> None:
+    lines = _front_matter("ctranslate2", pair).strip("-\n")
+    assert yaml.safe_load(lines)["language"] == list(dict.fromkeys(pair))

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -215,7 +216,7 @@ def test_figures_are_valid_vega_lite_of_their_own_data(full: Document) -> None:
     drawn = [one for one in figures(full).values() if one.rows]
     assert len(drawn) > len(ANALYSES.kinds) + 10
     for one in drawn:
-        spec = vega_lite(one)
+        spec = vega_lite(replace(one, rows=one.rows[:3]))  # each row would be looked at in many ways
         assert [error.message for error in validator.iter_errors(spec)] == []
         assert json.loads(json.dumps(spec, allow_nan=False)) == spec
         assert spec["width"] == "container"

@@ -1,60 +1,51 @@
-"""`creamtea report` as a user types it; `--html FILE` writes a whole page or keeps what was there before."""
+"""`creamtea report` and `creamtea campaign report` as a user types them.
+
+`--html FILE` writes a whole page or keeps what was there before.
+"""
 
 import json
 import os
-import re
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
+from command_line import CommandsOn
+from human_rows import add_campaign, add_segment_scores
 from limits import ANSWER
+from rated_campaigns import rated_campaign
 from teatime_study import fill_study
-from typer.testing import CliRunner
 
-from creamtea.cli import report as command
 from creamtea.cli.report import Printing, check_page, write_page
 from creamtea.errors import InputError
+from creamtea.report.terminal import WIDTH
 from creamtea.store.database import Database
 
 
 @pytest.fixture
-def run(database: Database, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+def run(database: Database) -> CommandsOn:
     fill_study(database)
-    monkeypatch.setenv("CREAMTEA_DATABASE_URL", database.url.render_as_string(hide_password=False))
-    monkeypatch.delenv("COLUMNS", raising=False)
-    app = typer.Typer(rich_markup_mode="markdown")
-    app.callback()(lambda: None)
-    app.command(epilog=command.REPORT_EXAMPLES)(command.report)
-
-    def invoke(*arguments: str) -> str:
-        result = CliRunner().invoke(app, ["report", *arguments], catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    return invoke
+    return CommandsOn(database)
 
 
-def test_the_report_in_each_format(run: Callable[..., str], tmp_path: Path) -> None:
-    lines = run("teatime").splitlines()
+def test_the_report_in_each_format(run: CommandsOn, tmp_path: Path) -> None:
+    lines = run("report", "teatime").splitlines()
     (heading,) = [line for line in lines if line.split()[:2] == ["system", "BLEU"]]  # one, in a pipe, too
     assert "COMET" in heading
     assert sum("p=0.030/0.016" in line for line in lines) == 1
-    values = json.loads(run("1", "--json", "--test-set", "test"))  # by its number
+    values = json.loads(run("report", "1", "--json", "--test-set", "test"))  # by its number
     assert values["name"] == "teatime"
     sections = {section["key"]: section for section in values["sections"]}
     assert list(sections) == ["answer", "systems", "reading", "figures", "provenance", "configuration"]
     (test,) = sections["systems"]["blocks"]
     assert test["blocks"][0]["rows"][0]["cells"]["bleu"]["value"] == 34.0
     path = tmp_path / "report.html"
-    assert run("teatime", "--html", str(path)) == f"wrote {path}\n"
+    assert run("report", "teatime", "--html", str(path)) == f"wrote {path}\n"
     assert path.read_text(encoding="utf-8").count("<table ") > 1
-    assert "\n\n| system | BLEU | chrF |" in run("teatime", "--markdown")
-    assert "creamtea report demo --test-set test --markdown" in " ".join(run("--help").split())
+    assert "\n\n| system | BLEU | chrF |" in run("report", "teatime", "--markdown")
+    assert "creamtea report demo --test-set test --markdown" in " ".join(run("report", "--help").split())
 
 
-def test_mistakes_are_one_message(run: Callable[..., str]) -> None:
+def test_mistakes_are_one_message(run: CommandsOn) -> None:
     for arguments, message in {
         "coffee": "no study 'coffee'; known studies: teatime",
         "7": "no study with number 7; known studies: teatime",
@@ -64,8 +55,78 @@ def test_mistakes_are_one_message(run: Callable[..., str]) -> None:
         "teatime --export x --json": "--json and --export are different formats",
         "teatime --html no-such-folder/x.html": "--html no-such-folder/x.html: there is no folder",
     }.items():
-        with pytest.raises(InputError, match=f"^{re.escape(message)}"):
-            run(*arguments.split())
+        assert run.refused("report", *arguments.split()).startswith(message)
+
+
+# ---------------------------------------------------------------- of a campaign
+
+
+@pytest.fixture
+def tasting(run: CommandsOn, database: Database) -> CommandsOn:
+    """With a campaign, and one that was rated elsewhere."""
+    add_campaign(database, 1, items=30)
+    add_segment_scores(database, 1, items=30)
+    items = [{"steps": {"anna": [i, i + 3]}, "outputs": ["[bold]x", "*y*"]} for i in range(9)]
+    rated_campaign(database, items, name="[red]old[/red]", systems=["[b]A[/b]", "B"], raters=["anna"])
+    return run
+
+
+def test_the_terminal_has_every_table_and_the_texts(tasting: CommandsOn) -> None:
+    whole, short = (
+        tasting("campaign", "report", "tasting", "--full"),
+        tasting("campaign", "report", "tasting"),
+    )
+    for title in (
+        "Against softmax-greedy",
+        "Generalised to other raters",
+        "Agreement",
+        "WMT mode",
+        "Metrics against human scores",
+        "Where human scores and metrics disagree most",
+        "Where raters disagree most",
+    ):
+        assert title in whole
+    assert "launched: 60 of 60 item ratings (100 %) by 2 raters" in " ".join(whole.split())
+    assert "depends on its zero point" in " ".join(whole.split())
+    assert max(map(len, whole.splitlines())) <= WIDTH
+    # what a page folds is named only
+    for part in ("p, ranks", "With --full also: ", "Generalised to other raters; ", "WMT mode; "):
+        assert part in short
+    assert "Krippendorff" not in short
+    assert len(short.splitlines()) < 60
+
+
+def test_ratings_made_elsewhere_are_reported_with_their_names_as_text(tasting: CommandsOn) -> None:
+    shown = tasting("campaign", "report", "[red]old[/red]")
+    assert shown.startswith("[red]old[/red]  ")
+    assert "[b]A[/b]" in shown
+    assert "Metrics against human scores" not in shown
+    assert "\\[b\\]A" in tasting("campaign", "report", "[red]old[/red]", "--markdown")
+
+
+@pytest.mark.slow
+def test_json_markdown_and_html_hold_the_same_means(tasting: CommandsOn, tmp_path: Path) -> None:
+    values = json.loads(tasting("campaign", "report", "tasting", "--json"))
+    reports = [(report["rater"], report["answers"]) for report in values["raters"]]
+    assert reports == [("anna", 30), ("ben", 30)]
+    assert {"flags", "looks", "suggestion", "checks"} < values["raters"][0].keys()
+    blocks = values["sections"][1]["blocks"][0]["blocks"]
+    (means,) = [block["rows"] for block in blocks if block["key"] == "means"]
+    path = tmp_path / "tasting.html"
+    assert tasting("campaign", "report", "tasting", "--html", str(path)) == f"wrote {path}\n"
+    for text in (tasting("campaign", "report", "tasting", "--markdown"), path.read_text(encoding="utf-8")):
+        assert all(f"{row['cells']['mean']['value']:.2f}" in text for row in means)
+        assert "Where raters disagree most" in text
+
+
+def test_mistakes_of_a_campaign_are_one_message(tasting: CommandsOn) -> None:
+    report = ("campaign", "report")
+    assert tasting.refused(*report, "nothing").startswith("no campaign 'nothing'; known: ")
+    different = "--markdown and --json are different formats"
+    assert tasting.refused(*report, "tasting", "--markdown", "--json").startswith(different)
+
+
+# ---------------------------------------------------------------- the file of --html
 
 
 def broken() -> str:

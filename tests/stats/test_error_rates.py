@@ -131,7 +131,7 @@ def test_without_views_of_raters_intervals_are_careful_and_no_more() -> None:
 def test_verdicts_are_wrong_in_at_most_five_per_cent() -> None:
     """Equal systems are called better or worse in 5 %; systems that differ by δ "not different" in 5 %."""
     for difference, wrong in ((0.0, {Outcome.BETTER, Outcome.WORSE}), (0.2, {Outcome.NO_LARGER_DIFFERENCE})):
-        pairs = zip(*side_by_side(500, 150, difference, seed=9), strict=True)
+        pairs = zip(*side_by_side(400, 150, difference, seed=9), strict=True)
         outcomes = [judge(compare_paired(x, y, flips=1), delta=0.2).outcome for x, y in pairs]
         assert 0.03 <= np.mean([outcome in wrong for outcome in outcomes]) <= 0.07
 
