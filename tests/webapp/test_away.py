@@ -134,6 +134,18 @@ def test_a_full_disk_is_told_to_people_and_its_remedy_to_the_log(
     assert "database or disk is full; free some space" in message
 
 
+def test_the_log_says_once_a_minute_what_every_request_meets(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule, said = session.OnceAMinute(), []
+    for second in range(0, 130, 10):
+        monkeypatch.setattr(session, "monotonic", lambda second=second: float(second))
+        for message in ("the disk is full", "the database does not answer"):
+            record = logging.makeLogRecord({"msg": "%s", "args": (message,)})
+            if second < 100 or message.startswith("the disk"):
+                said += [(second, message)] if rule.filter(record) else []
+    assert [second for second, message in said if "disk" in message] == [0, 60, 120]
+    assert [second for second, message in said if "answer" in message] == [0, 60]
+
+
 @pytest.mark.parametrize("error, told", [(AWAY, True), (MISTAKE, False), (ValueError("x"), False)])
 def test_only_an_outage_is_told_on_the_page(error: Exception, told: bool) -> None:
     def script(error: Exception) -> None:

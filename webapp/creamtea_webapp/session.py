@@ -34,7 +34,25 @@ PATIENCE = 45.0  # seconds that a script waits for the database before it says t
 BRIEF = 5.0  # the same if a person has to repair it, unless another server takes over
 COME_BACK = 10  # seconds until a page asks again
 HEADERS = {"Retry-After": str(COME_BACK)}
+QUIET = 60.0  # seconds in which the log says a message once
+
+
+class OnceAMinute(logging.Filter):
+    """Drop messages that were logged a moment ago: during an outage every request has the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged: dict[str, float] = {}  # moments, by message
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now, message = monotonic(), record.getMessage()
+        recent = {text: at for text, at in self._logged.items() if now - at < QUIET}
+        self._logged = {message: now} | recent
+        return message not in recent
+
+
 log = logging.getLogger(__name__)
+log.addFilter(OnceAMinute())
 
 
 def waited_for(work: Callable[[], T]) -> T:
