@@ -58,6 +58,7 @@ def test_incomplete_and_foreign_answers_are_refused(answer: Any, draft: bool) ->
 
 def test_without_further_scales_an_answer_is_a_step() -> None:
     for protocol in (find_protocol("da"), find_protocol("contrastive-da", {"scales": []})):
+        assert protocol is find_protocol(protocol.name)
         assert protocol.read_answer(7, "text").payload is None
         with pytest.raises(ValueError):
             protocol.read_answer({"score": 7, "scales": {}}, "text")

@@ -38,8 +38,10 @@ class OnScale(Protocol):
     scales: tuple[str, ...] = ()
 
     def with_settings(self, settings: Mapping[str, Any]) -> Self:
+        if not settings.get("scales"):
+            return self
         bound = copy.copy(self)
-        bound.scales = tuple(settings.get("scales", ()))
+        bound.scales = tuple(settings["scales"])
         return bound
 
     def minutes(self, systems: int) -> float:
