@@ -202,7 +202,7 @@ def test_a_name_that_another_takes_meanwhile(
     before = items_of(study_database)
     with pytest.raises(InputError, match="campaign 'c' already exists"):
         draft_campaign(study_database, "c")
-    monkeypatch.setattr(campaigns, "_free_name", lambda session, name, replace: None)
+    monkeypatch.setattr(campaigns, "_free_name", lambda *given: None)
     with pytest.raises(InputError, match="campaign 'c' already exists"):
         draft_campaign(study_database, "c")
     assert len(items_of(study_database)) == len(before)
