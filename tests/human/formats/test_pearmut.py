@@ -1,4 +1,7 @@
-"""Pearmut's files (docs/exchange.md). Lines in the tests are made up after the examples of its repository."""
+"""Pearmut's files (docs/exchange.md), made up after the examples of its repository or written by Pearmut.
+
+`read.txt` and `refused.txt` have more of them.
+"""
 
 import json
 from datetime import UTC, datetime
@@ -96,14 +99,6 @@ def test_scores_places_and_times(tmp_path: Path) -> None:
     }
 
 
-def test_a_campaign_of_version_1_1_5_counts_line_feeds(tmp_path: Path) -> None:
-    campaign = {"info": {"protocol": "ESA", "special_tokens": ["[missing]"]}, "data": []}
-    answers = line([{"A": response(1), "B": response(40, (6, 6, "major"), (7, 8, "minor"))}])
-    found, not_kept = read(tmp_path, answers, campaign=campaign, protocol=None)
-    assert [FOX[span["start"] : span["end"] + 1] for span in found[0].payload["spans"]] == ["\n", "re"]
-    assert not_kept == {}
-
-
 @pytest.mark.parametrize("text", ["", "abc", FOX, "\n", "a\n\nb", "👩‍👩‍👧", "مرحبا 🦊"])
 def test_every_place_comes_back(text: str) -> None:
     units = Units(text)
@@ -114,38 +109,6 @@ def test_every_place_comes_back(text: str) -> None:
             assert units.characters(*units.of_span(span)) == (start, end)
     assert units.of_span(Span(severity="minor")) == (len(units), len(units))
     assert units.characters(len(units), len(units)) is None
-
-
-def test_practice_checks_and_forms_are_no_ratings_and_counted(tmp_path: Path) -> None:
-    check = item(9, validation={"A": {"score": [80, 90], "warning": "Read!"}})
-    spans = [{"start_i": 0, "end_i": 1}, {"start_i": [0, 4], "end_i": [4, 99], "severity": "minor"}]
-    taught = item(8, skippable=True, validation={"A": {"error_spans": spans, "warning": "Mark it"}})
-    found, not_kept = read(
-        tmp_path,
-        line([{"A": response()}], [item(7)], item_i="goodbye_0"),
-        line([{"A": response(), "B": response()}], [taught], item_i="welcome_0"),
-        line([{"A": response(33)}], [check], item_i="random_3"),
-        line([{"A": response()}, {"A": response(5)}], [check, item()]),
-        line(["German", 7], item_i="welcome_1", item=[{"text": "Language?", "form": "string"}] * 2),
-        line([{"A": response(None), "B": response(None)}, None], [item(2), item(3)]),
-        line([{"A": response(7)}], [item(4, ref="Fuchs")], comment="odd"),
-    )
-    assert {(row.system, row.value, row.source) for row in found if row.kind == "rated"} == {
-        ("A", "5", "The fox runs 1."),
-        ("A", "7", "The fox runs 4."),
-    }
-    checks = [row for row in found if row.kind != "rated"]
-    assert sorted((row.kind, row.source[-2:], row.value, row.segment) for row in checks) == [
-        ("attention-check", "9.", "33", -1),
-        ("attention-check", "9.", "70", -1),
-        ("tutorial", "8.", "70", -1),
-    ]
-    assert not_kept == {
-        "answers to practice and checks that any answer passes": 2,
-        "answers to forms": 2,
-        "outputs without a score": 2,
-        "comments on whole documents": 1,
-    }
 
 
 BEHIND = {"error_spans": [{"start_i": 0, "end_i": 99}]}
