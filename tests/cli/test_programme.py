@@ -11,6 +11,8 @@ import yaml
 from jsonschema import Draft202012Validator
 from sqlalchemy import func, select
 
+from creamtea.human import rating
+from creamtea.human.rating import raters
 from creamtea.store.tables import AccessToken, Rater
 
 PROGRAMME = """
@@ -163,7 +165,7 @@ def test_a_programme_is_launched_closed_and_removed_as_a_whole(creamtea: Any, fi
     assert (refused.returncode, "campaign spring-en-nl is launched" in refused.stderr) == (2, True)
     assert [each["name"] for each in creamtea.json("campaign", "list")] == ["spring-en-de", "spring-en-nl"]
     closed = creamtea("programme", "close", "spring", "--reason", "enough")
-    assert closed.stdout == "en-de was draft before\nen-nl is closed\n"
+    assert closed.stdout == "en-de is still a draft\nen-nl is closed\n"
     assert creamtea.json("campaign", "log", "spring-en-nl")[-1]["reason"] == "enough"
     assert creamtea("programme", "rm", "spring", "--yes").returncode == 0
     assert creamtea.json("campaign", "list") == []
@@ -180,6 +182,25 @@ def test_a_programme_is_launched_closed_and_removed_as_a_whole(creamtea: Any, fi
     creamtea("programme", "close", "spring", "--reason", "enough")
     removed = creamtea("programme", "rm", "spring", "--yes")
     assert removed.stdout == "removed programme spring: 2 directions and 0 answers\n"
+
+
+def test_a_direction_without_ratings_keeps_no_other_from_being_exported(
+    creamtea: Any, file: Path, tmp_path: Path
+) -> None:
+    made(creamtea, file)
+    command = ("programme", "export", "spring", "--format", "appraise", "-o")
+    assert "nothing to export" in creamtea.refused(*command, str(tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
+    with creamtea.database() as database:
+        anna = raters.add(database, "spring-en-de", "test", pseudonym="anna")
+        raters.consent(database, anna, ())
+        work = rating.next_item(database, anna)
+        assert work is not None
+        rating.submit(database, anna, work.assignment_id, [70] * len(work.outputs))
+    done = creamtea(*command, str(tmp_path / "some"))
+    assert done.returncode == 0
+    assert "en-nl: left out" in done.stdout
+    assert [folder.name for folder in (tmp_path / "some").iterdir()] == ["en-de"]
 
 
 def test_the_schema_takes_what_validate_takes(creamtea: Any, file: Path) -> None:

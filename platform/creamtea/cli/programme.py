@@ -41,6 +41,7 @@ from creamtea.document.mistakes import StudyErrors, one_of, shown
 from creamtea.errors import InputError
 from creamtea.files import new_folder
 from creamtea.human.formats import exchange
+from creamtea.human.formats.base import NothingToExport
 from creamtea.human.making import launching
 from creamtea.human.making.campaign_file import create_campaigns
 from creamtea.human.making.programme import (
@@ -210,7 +211,8 @@ def close(name: Name, reason: Why = "") -> None:
             if state == "launched":
                 with naming(direction):
                     launching.close(database, campaign_name(name, direction), ACTOR, reason)
-            say(f"{direction} {'is closed' if state == 'launched' else f'was {state} before'}")
+            stays = "is still a draft" if state == "draft" else "was closed before"
+            say(f"{direction} {'is closed' if state == 'launched' else stays}")
 
 
 @commands.command("rm", epilog="Example: `creamtea programme rm programme`")
@@ -395,15 +397,28 @@ def export(
     kind: ExportFormat = "csv",
     as_json: AsJson = False,
 ) -> None:
-    """Write the ratings of every direction into a folder of its own, as `creamtea campaign export` does."""
-    done, lines = {}, []
+    """Write the ratings of every direction into a folder of its own, as `creamtea campaign export` does.
+
+    Directions without anything to export are left out, unless all of them are.
+    """
+    done: dict[str, exchange.Exported] = {}
+    lines, empty = [], None
     with existing_database() as database, new_folder(output, "--output"):
         with database.session() as session:
             directions = list(campaigns_of(session, name))
         for direction in directions:
+            campaign, folder = campaign_name(name, direction), output / direction
             with naming(direction):
-                campaign, folder = campaign_name(name, direction), output / direction
-                found = exchange.export_campaign(database, campaign, kind, folder, ACTOR, artefact_store())
+                try:
+                    found = exchange.export_campaign(
+                        database, campaign, kind, folder, ACTOR, artefact_store()
+                    )
+                except NothingToExport as error:
+                    empty = error
+                    lines.append(f"{direction}: left out, as {error}")
+                    continue
             done[direction] = found
             lines += export_lines(direction, kind, folder, found)
+        if empty is not None and not done:
+            raise empty
     show(as_json, done, lines)

@@ -55,6 +55,7 @@ from creamtea.human.formats.base import (
     FIRST_SEGMENT,
     Format,
     ImportFacts,
+    NothingToExport,
     Read,
     Written,
     cannot_hold,
@@ -943,7 +944,7 @@ class Appraise(Format):
                 )
         rows = [_row(content, counted) for counted in counted_scores(content, WITH_CONTROLS)]
         if not rows:
-            raise InputError(f"campaign {content.name!r} has no ratings that count: nothing to export")
+            raise NothingToExport(f"campaign {content.name!r} has no ratings that count")
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\r\n")
         first = str(rows[0][0])

@@ -240,6 +240,13 @@ def first_line(text: str) -> str:
     return text.lstrip("\ufeff \t\r\n").split("\n", 1)[0].rstrip("\r")
 
 
+class NothingToExport(InputError):
+    """A campaign has nothing that the format holds: no ratings that count, say."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}: nothing to export")
+
+
 def cannot_hold(why: str, about: str = "") -> InputError:
     """Return the error about something that a format cannot hold."""
     return InputError(f"{why}; export as csv or jsonl", about=about)

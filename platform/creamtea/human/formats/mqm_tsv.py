@@ -32,6 +32,7 @@ from creamtea.human.formats.base import (
     MQM,
     Format,
     ImportFacts,
+    NothingToExport,
     Read,
     Written,
     cannot_hold,
@@ -421,6 +422,6 @@ class MqmTsv(Format):
                 )
             lines += _written(rated, numbers[rated.item.document, segment], content.segment_name(segment))
         if len(lines) == 1:
-            raise InputError(f"campaign {content.name!r} has no ratings that count: nothing to export")
+            raise NothingToExport(f"campaign {content.name!r} has no ratings that count")
         files = write_texts(path, {FILE: "".join(f"{line}\n" for line in lines)})
         return files, not_held(content, MQM)

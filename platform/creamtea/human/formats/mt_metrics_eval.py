@@ -47,6 +47,7 @@ from creamtea.human.formats.base import (
     MT_METRICS_EVAL,
     Format,
     ImportFacts,
+    NothingToExport,
     NotKept,
     Read,
     Written,
@@ -128,7 +129,7 @@ class RatedUnit:
 def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
     """Return the text of each file, by its name."""
     if not whole.lines:
-        raise InputError(f"campaign {content.name!r} has no items that tell of systems: nothing to export")
+        raise NothingToExport(f"campaign {content.name!r} has no items that tell of systems")
     pair = f"{_language(content.source_language)}-{_language(content.target_language)}"
     systems = _different(content.systems, "system")
     reference = next((name for name in REFERENCES if name not in systems.values()), None)

@@ -47,6 +47,7 @@ from creamtea.human.formats.base import (
     PEARMUT,
     Format,
     ImportFacts,
+    NothingToExport,
     NotKept,
     Read,
     Written,
@@ -162,9 +163,7 @@ class Pearmut(Format):
         answered = _answered(content)
         tasks = _tasks(content, answered)
         if not tasks:
-            raise InputError(
-                f"campaign {content.name!r} has no items that tell of systems: nothing to export"
-            )
+            raise NothingToExport(f"campaign {content.name!r} has no items that tell of systems")
         practice = [(item,) for item in _of_kind(content, ItemKind.TUTORIAL)]
         campaign: dict[str, Any] = {
             "info": {"assignment": "task-based", "users": list(tasks), **info},
