@@ -164,6 +164,25 @@ def test_systems_of_two_studies_are_tested_as_those_of_one(run: Run, files: Path
     assert json.loads(run("report", "compare-src", "other", "--json")[1])["state"] == "running"
 
 
+def test_a_human_reference_in_one_study_keeps_no_system_from_being_compared(run: Run) -> None:
+    """Metrics score it against one reference fewer, and say so in its signature."""
+    assert compare(run, "--reference", "b.de")[0] == 0
+    both = ("--source", "src.en", "--reference", "a.de", "--reference", "b.de")
+    assert run("compare", *both, "--name", "other", "-q", "gpt.out")[0] == 0
+    code, said, _ = run("report", "compare-src", "other", "--json")
+    assert code == 0
+    (shown,) = [section for section in json.loads(said)["sections"] if section["key"] == "systems-0"]
+    systems, meanings, _ = shown["blocks"]
+    (bleu,) = [column["key"] for column in systems["columns"] if column["title"] == "BLEU"]
+    cells = {row["name"]: row["cells"][bleu] for row in systems["rows"]}
+    assert (cells["other: gpt"]["value"], cells["other: gpt"]["delta"]["value"]) == (
+        cells["compare-src: gpt"]["value"],
+        0,
+    )
+    signatures = {fact["label"]: fact["value"] for fact in meanings["facts"]}["BLEU"]
+    assert (signatures.count("nrefs:1"), signatures.count("nrefs:2")) == (1, 1)
+
+
 def test_the_same_files_again_compute_nothing(run: Run) -> None:
     assert compare(run)[0] == 0
     code, said, errors = run("compare", "--source", "src.en", "--reference", "a.de", *OUTPUTS)

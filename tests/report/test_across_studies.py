@@ -6,9 +6,18 @@ from blocks import facts
 from teatime_study import fill_study, row
 
 from creamtea.report.across_studies import comparison_report
-from creamtea.report.model import Table
+from creamtea.report.model import Document, Table
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
+
+
+def compared(database: Database, *numbers: int) -> tuple[Document, Table]:
+    """A report of studies with one common test set, and its table of systems."""
+    with database.session() as session:
+        studies = [session.get_one(StudyRow, number) for number in numbers]
+        report = comparison_report(session, studies, lambda _: {"error": "not tested"})
+    (table,) = (block for _, block in report.walk() if isinstance(block, Table) and block.key == "compared")
+    return report, table
 
 
 def test_lengths_in_other_tokens_are_another_column_and_each_is_explained(
@@ -25,10 +34,7 @@ def test_lengths_in_other_tokens_are_another_column_and_each_is_explained(
     }
     in_other_tokens = spec | {"name": "again", "metrics": [bleu | {"tokenize": "intl"}, *others]}
     second = fill_study(database, in_other_tokens, changes)
-    with database.session() as session:
-        studies = [session.get_one(StudyRow, number) for number in (first, second)]
-        report = comparison_report(session, studies, lambda _: {"error": "not tested"})
-    (table,) = (block for _, block in report.walk() if isinstance(block, Table) and block.key == "compared")
+    report, table = compared(database, first, second)
     lengths = [column.key for column in table.columns if column.title == "length"]
     cells = {row.name: [row.cells[key].value for key in lengths] for row in table.rows}
     assert cells["teatime: scones-greedy"] == [0.987, None]

@@ -38,7 +38,7 @@ from creamtea.report.model import (
     Table,
     column_meanings,
 )
-from creamtea.report.tables import ranked, systems_table
+from creamtea.report.tables import AND, ranked, signatures_of, systems_table
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
 from creamtea.store.tables import StepFile, StudyRow
@@ -187,28 +187,31 @@ def _delta(result: Mapping[str, Any]) -> Delta:
 def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]) -> Compared:
     """Build the table of all systems on the test set of this key.
 
-    Values are in one column if they mean the same: a metric's signature, or else the column's note, says it.
-    Raises InputError for a study that this version cannot read.
+    Values are in one column if they mean the same: the signature of a metric's scores of systems, or else the
+    column's note, says it. Raises InputError for a study that this version cannot read.
     """
     results = {
         study: StudyResults(session, study.number, spec_of(session.get_one(StudyRow, study.number)))
         for study in studies
     }
     tables = {study: systems_table(own, study.test_set) for study, own in results.items()}
-    shown: dict[tuple[str, str], Column] = {}
-    for table in tables.values():
+    meanings = {study: _meanings(results[study], study.test_set, table) for study, table in tables.items()}
+    shown: dict[tuple[str, ...], Column] = {}
+    for study, table in tables.items():
         for column in (column for column in table.columns if column.group in COMPARED):
-            key = "|".join(filter(None, (column.key, column.signature)))
-            if _meaning(column) not in shown and key in {other.key for other in shown.values()}:
-                key = f"{key}|{column.note}"
-            shown.setdefault(_meaning(column), replace(column, key=key))
+            key, *meaning = meanings[study][column.key]
+            if column.signature or key in {other.key for other in shown.values()}:
+                key = "|".join(filter(None, [key, *meaning]))
+            first = shown.setdefault((column.key, *meaning), replace(column, key=key))
+            signatures = {*first.signature.split(AND), *column.signature.split(AND)} - {""}
+            shown[column.key, *meaning] = replace(first, signature=AND.join(sorted(signatures)))
     rows: list[Row] = []
     tested: dict[tuple[str, str], Tested] = {}
     incomplete: set[tuple[str, str]] = set()
     low: set[str] = set()
     references: set[str] = set()
     for study, table in tables.items():
-        own = set(map(_meaning, table.columns))
+        own = meanings[study].values()
         names = {row.name: f"{study.name}: {row.name}" for row in table.rows}
         for row in table.rows:
             cells = {
@@ -224,7 +227,7 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
         for metric in results[study].spec.metrics_on(study.test_set):
             column = next(column for column in table.columns if column.key == metric.name())
             for system, name in names.items():
-                place = name, shown[_meaning(column)].key
+                place = name, shown[meanings[study][column.key]].key
                 if (found := _tested(results[study], study.test_set, system, metric)) is not None:
                     tested[place] = found
                 elif name not in references and results[study].outputs(system, study.test_set):
@@ -233,8 +236,16 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
     return Compared(ranked(table, references), test_set, tested, frozenset(incomplete), frozenset(low))
 
 
-def _meaning(column: Column) -> tuple[str, str]:
-    return column.key, column.signature or column.note
+def _meanings(results: StudyResults, test_set: str, table: Table) -> dict[str, tuple[str, ...]]:
+    """Return by key what a column's values mean: studies in which it is equal share the column."""
+    systems = [name for name, system in results.spec.systems.items() if system.reference is None]
+    signatures = {
+        metric.name(): signatures_of(results, test_set, metric, systems)
+        for metric in results.spec.metrics_on(test_set)
+    }
+    return {
+        column.key: (column.key, *(signatures.get(column.key) or [column.note])) for column in table.columns
+    }
 
 
 def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None:

@@ -108,6 +108,7 @@ PAIRS = (
 )
 
 
+AND = " and "  # between a column's signatures
 FURTHER = "further"  # the key of a table
 
 
@@ -293,12 +294,8 @@ def _columns(results: StudyResults, test_set: str, campaigns: Sequence[HumanColu
     spec, idioms = results.spec, idioms_of(results, test_set)
     columns = []
     for metric in spec.metrics_on(test_set):
-        signatures = {
-            str(score.detail.get("signature", ""))
-            for measured in results.of("score", test_set=test_set, metric=metric.name())
-            if (score := measured.find(metric.row())) is not None
-        }
-        columns.append(metric.column(signature=" and ".join(sorted(signatures - {""}))))
+        signatures = signatures_of(results, test_set, metric, spec.systems)
+        columns.append(metric.column(signature=AND.join(signatures)))
     columns += [column for campaign in campaigns for column in campaign.columns]
     scored = spec.test_sets[test_set].has_references
     here = [spec.systems[system] for system in spec.systems_on(test_set)]
@@ -311,6 +308,18 @@ def _columns(results: StudyResults, test_set: str, campaigns: Sequence[HumanColu
     about += AGREEMENT if results.of("agreement", test_set=test_set) else ()
     columns += [replace(column, group="outputs") for column in (*about, EMPTY)]
     return (*columns, *timed_columns(results, test_set))
+
+
+def signatures_of(
+    results: StudyResults, test_set: str, metric: Metric, systems: Collection[str]
+) -> list[str]:
+    """Return the signatures of these systems' scores. A human reference has another number of references."""
+    found = {
+        str(score.detail.get("signature", ""))
+        for measured in results.of("score", test_set=test_set, metric=metric.name())
+        if measured.node.labels["system"] in systems and (score := measured.find(metric.row())) is not None
+    }
+    return sorted(found - {""})
 
 
 def _length_metric(spec: Study) -> Metric | None:
