@@ -20,7 +20,7 @@ from creamtea.errors import InputError
 from creamtea.orders.submission import cancel, requeue
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.artefacts import StoredFile
-from creamtea.store.tables import SegmentScore, StepRow
+from creamtea.store.tables import SegmentScore, StepRow, StudyStep
 
 FAILED = state.Failure(None, [])
 
@@ -202,6 +202,20 @@ def test_failed_and_cancelled_steps_are_tried_again_by_a_new_submission_and_by_r
     assert study.state() == "queued"
     with pytest.raises(InputError, match="study toys is queued: there is nothing to retry yet"):
         requeue(study.database, study.store, study.id)
+
+
+def test_a_study_with_two_places_of_one_step_has_nothing_to_retry_once_it_has_succeeded(
+    study: ToyStudy, hand: ByHand
+) -> None:
+    study.submit("step1")
+    with study.database.transaction() as session:
+        place = {"study_id": study.id, "node": "again", "position": 1, "labels": {}}
+        session.add(StudyStep(**place, step_key=study.rows()["step1"].key))
+    assert hand.finish(hand.claimed())
+    hand.settle()
+    with pytest.raises(InputError, match="steps of toys have succeeded"):
+        requeue(study.database, study.store, study.id)
+    assert study.state() == "succeeded"
 
 
 def test_cancel_stops_what_no_other_study_needs(study: ToyStudy, hand: ByHand) -> None:

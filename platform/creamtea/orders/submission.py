@@ -200,7 +200,7 @@ def requeue(
     only with `make_anew`. InputError for a study that has not ended, or all of whose steps have succeeded.
     """
     with database.session() as session:
-        keys = session.scalars(keys_of(study_id)).all()
+        keys = session.scalars(keys_of(study_id).distinct()).all()  # two places may share a step
     incomplete = _without_files(database, store, keys, all_may_be_gone=make_anew)
     with database.transaction() as session:
         lock_steps(session)
