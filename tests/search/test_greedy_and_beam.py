@@ -104,16 +104,17 @@ def test_a_narrow_beam_is_the_textbooks(objective: str, power: float, width: int
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("power", [0.0, 0.6])
+@pytest.mark.parametrize("power", [0.6, 1.0])
 @pytest.mark.parametrize("coverage", [0.0, 0.2, 5.0])
 @pytest.mark.parametrize("width", [1, 3])
 def test_a_beam_with_gnmts_penalties_is_the_textbooks(
     objective: str, power: float, coverage: float, width: int
 ) -> None:
-    model = AttentiveTableModel(5, seed=width, end=-1.0)
+    # hypotheses of several lengths with near scores: 5 in place of 6 in the penalty changes some
+    model = AttentiveTableModel(5, seed=width, spread=1.0, end=0.5)
     numbers, limits = list(range(20, 35)), [6, 3, 9, 1, 7] * 3
     search = BeamSearch(width, power, gnmt=True, coverage_penalty=coverage)
-    compare_with_textbook(search, model, objective, numbers, limits, VOCABULARIES * 3)
+    compare_with_textbook(search, model, objective, numbers, limits)
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0])
