@@ -218,7 +218,8 @@ def test_fitted_logits_have_the_lowest_loss_and_the_same_order(
     """Against a grid of factors and shifts; softmax has trained the model."""
     params = parameters({**TUNING, "fit_logits": True}, objective=OBJECTIVES[name])
     made = trainer(params, PAIRS, tmp_path, initial=parent)
-    with torch.inference_mode():
+    with torch.no_grad():
+        made.model.output_bias.normal_()
         before, targets = logits_of(made.model.eval(), made.development.pairs)
 
         def loss(logits: torch.Tensor) -> float:
@@ -228,6 +229,8 @@ def test_fitted_logits_have_the_lowest_loss_and_the_same_order(
         grid = [loss(before * factor + shift) for factor in np.geomspace(0.05, 4.0, 25) for shift in shifts]
         made.resume()
         fitted, _ = logits_of(made.model.eval(), made.development.pairs)
+    factor, shift = np.polyfit(before.flatten(), fitted.flatten(), 1)
+    torch.testing.assert_close(fitted, before * factor + shift, atol=1e-4, rtol=1e-4)
     assert loss(fitted) <= min(grid) + 1e-3
     assert loss(fitted) < loss(before)
     assert torch.equal(before.argmax(-1), fitted.argmax(-1))

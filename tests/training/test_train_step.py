@@ -94,15 +94,18 @@ def test_writes_a_model_that_loads_and_tells_how_it_went(folder: Path) -> None:
     assert any(re.fullmatch(told, message) for _, _, message in given.progresses)
 
 
-@pytest.mark.parametrize("limit", [{"max_tokens": 2}, {"batch_tokens": 3}])
-def test_a_corpus_of_too_long_pairs_is_refused(tmp_path: Path, limit: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    ("limits", "named"),
+    [({"max_tokens": 2}, "max_tokens"), ({"max_tokens": 3, "batch_tokens": 3}, "batch_tokens")],
+)
+def test_a_corpus_of_too_long_pairs_is_refused(tmp_path: Path, limits: dict[str, int], named: str) -> None:
     """</s> takes one of a batch's tokens."""
     for side in ("src", "tgt"):
         writer = RowWriter(tmp_path, f"train.{side}", 9)
         writer.write([[4, 5, 6]] * 2)
         writer.close()
-    with pytest.raises(StepError, match=rf"longer than 2 subwords: raise training\.{next(iter(limit))}"):
-        training_pairs(tmp_path, Training(**limit))
+    with pytest.raises(StepError, match=rf"longer than 2 subwords: raise training\.{named}"):
+        training_pairs(tmp_path, Training(**limits))
 
 
 DROPOUTS = {"bpe_dropout": 0.3, "word_dropout": 0.2}
