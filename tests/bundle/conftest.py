@@ -6,15 +6,13 @@ import os
 import random
 import shutil
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from command_line import Run, runner
+from command_line import Run, call, runner
 from media_files import CAPTIONS, png, wav
 from ready_campaigns import PLAIN, launched_campaign
 from relisted_bundles import relisted
@@ -23,21 +21,11 @@ from table_rows import NOON, assignment_row
 from creamtea.bundle.archive import json_bytes, write_archive
 from creamtea.bundle.packing import pack
 from creamtea.bundle.verifying import Verification, verify
-from creamtea.cli.main import main
 from creamtea.human.making.launching import registration
 from creamtea.human.media import GivenFile, read_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
-from creamtea.store.tables import (
-    Blame,
-    Campaign,
-    CampaignMedia,
-    Item,
-    Rater,
-    Rating,
-    StepFile,
-    StepRow,
-)
+from creamtea.store.tables import Blame, Campaign, CampaignMedia, Item, Rater, Rating, StepFile, StepRow
 
 WORDS = ["der", "Hund", "bellt", "laut", "im", "Garten", "und", "niemand", "hört", "ihn", "heute", "Nacht"]
 SEGMENTS = 12
@@ -79,18 +67,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     url = f"sqlite:///{folder / 'creamtea.db'}"
     environment = {"CREAMTEA_HOME": str(folder / "home"), "CREAMTEA_DATABASE_URL": url}
     arguments = ["--source", "src.en", "--reference", "ref.de", "--languages", "en-de", "-q", *SYSTEMS]
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        with (
-            patch.dict(os.environ, environment),
-            patch.object(sys, "argv", ["creamtea", "compare", "--name", "tea", *arguments]),
-            pytest.raises(SystemExit) as ended,
-        ):
-            main()
-    finally:
-        os.chdir(before)
-    assert ended.value.code == 0
+    done = call({**os.environ, **environment}, "compare", "--name", "tea", *arguments, folder=folder)
+    assert done.returncode == 0, done.stderr
     database, store = open_database(url), ArtefactStore(folder / "home" / "artefacts")
     try:
         with_a_file_beside_outputs(database)
@@ -159,39 +137,28 @@ def marked(database: Database) -> None:
 
 def add_evidence(database: Database) -> None:
     """On where two of the marked errors come from, as `creamtea blame` stores it."""
+    unknown = {"length": 5, "forbidden": None, "outcome": ""}
     with database.transaction() as session:
         campaign = session.query(Campaign).where(Campaign.name == "marked").one()
+        key = session.query(StepRow.key).where(StepRow.kind == "outputs").limit(1).scalar()
         for item in session.query(Item).where(Item.campaign_id == campaign.id).limit(2):
             texts = {"output": item.outputs[0], "reference": f"doch {item.outputs[0]}"}
             candidates = [
-                {"names": [name], "text": text, "score": -float(len(text)), "length": 5}
-                | {"forbidden": None, "outcome": ""}
+                {"names": [name], "text": text, "score": -float(len(text)), **unknown}
                 for name, text in texts.items()
             ]
             evidence = {"candidates": candidates, "normalization": 0.0, "tolerance": 1e-4}
-            session.add(
-                Blame(
-                    campaign_id=campaign.id,
-                    system=item.systems[0],
-                    segment_index=item.segment_index,
-                    step_key=session.query(StepRow.key).where(StepRow.kind == "outputs").limit(1).scalar(),
-                    key="",
-                    evidence={**evidence, "settings": {"below": None}},
-                )
-            )
+            evidence["settings"] = {"below": None}
+            place = {"campaign_id": campaign.id, "system": item.systems[0], "step_key": key, "key": ""}
+            session.add(Blame(**place, segment_index=item.segment_index, evidence=evidence))
 
 
 def answer(database: Database, name: str, of: Any) -> None:
     with database.transaction() as session:
         (campaign,) = session.query(Campaign).where(Campaign.name == name)
         for number, person in enumerate(("r1", "r2")):
-            rater = Rater(
-                campaign_id=campaign.id,
-                pseudonym=person,
-                name=f"Annika Real-Name {number}",
-                participant=f"prolific-{number}",
-                created_at=NOON,
-            )
+            private = {"name": f"Annika Real-Name {number}", "participant": f"prolific-{number}"}
+            rater = Rater(campaign_id=campaign.id, pseudonym=person, created_at=NOON, **private)
             session.add(rater)
             session.flush()
             for item in session.query(Item).where(Item.campaign_id == campaign.id).all():
@@ -199,14 +166,9 @@ def answer(database: Database, name: str, of: Any) -> None:
                 assignment = assignment_row(item.id, rater.id, order, comment=comment)
                 session.add(assignment)
                 session.flush()
+                given = {"assignment_id": assignment.id, "revision": 1, "created_at": NOON}
                 session.add_all(
-                    Rating(
-                        assignment_id=assignment.id,
-                        system=system,
-                        revision=1,
-                        created_at=NOON,
-                        **of(item.position, system, number),
-                    )
+                    Rating(system=system, **given, **of(item.position, system, number))
                     for system in item.systems
                 )
 
