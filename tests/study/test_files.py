@@ -11,6 +11,7 @@ import tarfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from creamtea.errors import InputError
 from creamtea.study import data_files
-from creamtea.study.comparison import comparison
+from creamtea.study.comparison import Comparison, comparison
 from creamtea.study.data_files import DataFiles, UnreadableFile, scan
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
@@ -195,12 +196,18 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
+def compared(root: Path, *outputs: str | Path, **options: Any) -> Comparison:
+    """The comparison of files of these names, each with its name as its text."""
+    source, reference = (written(root / name, f"{name}\n") for name in ("src.en", "ref.de"))
+    files = [written(root / path, f"{path}\n") if isinstance(path, str) else path for path in outputs]
+    return comparison(source, [reference], files, **options)
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.XML", "a.sgm.gz"])
 def test_files_that_are_not_of_text_alone_are_refused(tmp_path: Path, name: str) -> None:
     """WMT's outputs of 2025 are JSON Lines: their braces and keys were scored as words."""
-    source, reference = (written(tmp_path / name, "x\n") for name in ("src.en", "ref.de"))
     with pytest.raises(InputError, match=r"not a file of text alone.*jq -r \.hypothesis"):
-        comparison(source, [reference], [written(tmp_path / name, "{}\n")])
+        compared(tmp_path, name)
 
 
 def test_files_are_found_behind_a_link_to_the_sources_folder(tmp_path: Path) -> None:
@@ -214,21 +221,15 @@ def test_files_are_found_behind_a_link_to_the_sources_folder(tmp_path: Path) -> 
 
 
 def test_one_more_file_from_anywhere_computes_only_what_is_new(tmp_path: Path) -> None:
-    texts = {"src.en": "tea", "ref.de": "Tee", "a.de": "Tee!", "out/b.de": "Kaffee", "../c.de": "Te"}
-    source, reference, *outputs = (
-        written(tmp_path / "data" / name, f"{text}\n") for name, text in texts.items()
-    )
-    plans = [comparison(source, [reference], outputs[:count]).plan() for count in (1, 2, 3)]
+    outputs = ("a.de", "out/b.de", "../elsewhere/c.de")
+    plans = [compared(tmp_path / "data", *outputs[:count]).plan() for count in (1, 2, 3)]
     first, second, third = ({step.key for step in planned.steps} for planned in plans)
     assert first < second < third
 
 
 def test_files_of_one_name_are_told_apart_by_their_endings_or_their_folders(tmp_path: Path) -> None:
-    source, reference = (written(tmp_path / name, f"{name}\n") for name in ("src.en", "ref.de"))
-
     def names(*paths: str) -> list[str]:
-        outputs = [written(tmp_path / path, f"{path}\n") for path in paths]
-        return list(comparison(source, [reference], outputs).study.systems)
+        return list(compared(tmp_path, *paths).study.systems)
 
     assert names("wmt/out.1", "wmt/out.2", "b.de") == ["out.1", "out.2", "b"]
     assert names("one/gpt.de", "two/gpt.de") == ["one-gpt", "two-gpt"]
@@ -236,15 +237,12 @@ def test_files_of_one_name_are_told_apart_by_their_endings_or_their_folders(tmp_
 
 
 def test_mistakes_name_what_was_given(tmp_path: Path) -> None:
-    source, reference, output = (
-        written(tmp_path / "data" / name, f"{name}\n") for name in ("src.en", "ref.de", "a.de")
-    )
     missing = tmp_path / "elsewhere" / "b.de"
     with pytest.raises(InputError) as told:
-        comparison(source, [reference], [output, missing]).plan()
+        compared(tmp_path / "data", "a.de", missing).plan()
     assert str(told.value).startswith(f'{missing}: found "{str(missing)[:20]}')
     assert ": no such file, allowed a text file" in str(told.value)  # and no path with `..` in it
     with pytest.raises(InputError, match=r'^--name: found "a b", allowed a name of letters, digits and '):
-        comparison(source, [reference], [output], name="a b")
+        compared(tmp_path, "a.de", name="a b")
     with pytest.raises(InputError, match=r"^--metrics: a name is missing between the commas"):
-        comparison(source, [reference], [output], metrics=["bleu", ""])
+        compared(tmp_path, "a.de", metrics=["bleu", ""])
