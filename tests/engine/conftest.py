@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import toy_catalogue
+from by_hand import ByHand
 from toy_study import ToyStudy
 
 from creamtea.engine import state
@@ -58,3 +59,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("creamtea.engine.controller.CHECK_SECONDS", 0.05)
     monkeypatch.setattr("creamtea.engine.controller.POLL_SECONDS", 0.02)
     monkeypatch.setattr("creamtea.engine.state.BACK_OFF", state.BACK_OFF / 40)
+
+
+@pytest.fixture
+def hand(study: ToyStudy) -> ByHand:
+    return ByHand(study)

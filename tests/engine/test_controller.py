@@ -26,7 +26,7 @@ from creamtea.engine.events import (
     StepStopped,
     StepSucceeded,
 )
-from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, StepOutcome, StepTask
+from creamtea.engine.executors.base import Capacity, FinishedAttempt, StepOutcome, StepTask
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.errors import CreamteaError
 from creamtea.orders import controllers
@@ -52,26 +52,17 @@ def test_a_study_runs_to_its_end_and_a_second_time_reuses_all(study_on_both: Toy
     assert attempts(study.log) == ["first", "second", "third"]
 
 
-class Untouchable:
+class Untouchable(Prompt):
     """An executor that must not be brought up."""
 
-    address = ""
-    opening = ""
-
-    def __getattr__(self, name: str) -> object:
-        raise AssertionError(f"{name} was used")
-
-    def poll(self, timeout: float) -> list[FinishedAttempt]:
-        return []
-
-    def shutdown(self) -> None:
-        pass
+    def capacity(self) -> Capacity:
+        raise AssertionError("the executor was used")
 
 
 def test_a_study_that_is_all_reused_never_touches_the_executor(study: ToyStudy) -> None:
     study.add("step")
     study.run()
-    assert study.run(Untouchable()) == []
+    assert study.run(Untouchable({})) == []
 
 
 def test_failures_leave_the_rest_of_the_study_to_run(study: ToyStudy) -> None:
@@ -149,14 +140,8 @@ def test_a_cancel_by_another_process_stops_the_running_step(study_on_both: ToySt
     assert controllers.live_controller(study.database) is None
 
 
-class Roomy:
-    """An executor on which any number of attempts run, and none ends."""
-
-    address = ""
-    opening = ""
-
-    def capacity(self) -> Capacity:
-        return Capacity({"node": Amounts(100.0, 0.0, 100.0)})
+class Endless(Prompt):
+    """An executor on which no attempt ends."""
 
     def start(self, task: StepTask, nodes: Sequence[str]) -> None: ...
 
@@ -165,8 +150,6 @@ class Roomy:
     def poll(self, timeout: float) -> list[FinishedAttempt]:
         time.sleep(0.01)
         return []
-
-    def shutdown(self) -> None: ...
 
 
 def test_a_step_that_is_cancelled_and_submitted_again_never_runs_twice_at_once(
@@ -188,7 +171,7 @@ def test_a_step_that_is_cancelled_and_submitted_again_never_runs_twice_at_once(
             seen.append(type(event))
 
     monkeypatch.setattr(Controller, "_report_progress", change)
-    controller = Controller(study.database, study.store, Roomy(), see)
+    controller = Controller(study.database, study.store, Endless({}), see)
     controller.run(until=lambda: seen.count(StepStarted) == 2)
     assert seen == [StepStarted, StepStopped, StepStarted, StepStopped]
 

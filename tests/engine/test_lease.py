@@ -85,6 +85,9 @@ def test_a_dead_process_of_this_host_loses_its_lease_at_once(database: Database)
         pretend_owner(database, owner)
         assert controllers.live_controller(database) is None, "a zombie is dead"
     process.wait()
+    for owner in owners:
+        pretend_owner(database, owner)
+        assert controllers.live_controller(database) is None, "it is gone"
     leases.acquire(database, "", None)
 
 
@@ -172,14 +175,14 @@ def test_a_run_that_fell_asleep_while_planning_gives_way_to_who_took_over(study:
 
 
 def test_a_take_over_frees_the_running_steps_without_counting_their_attempt(
-    study_on_both: ToyStudy, tmp_path: Path
+    study_on_both: ToyStudy,
 ) -> None:
     study, database = study_on_both, study_on_both.database
     study.submit("step")
-    old = ByHand(study, tmp_path)
+    old = ByHand(study)
     old.claimed()
     pretend_owner(database, "elsewhere:1:1700000000", seconds=-1)
-    new = ByHand(study, tmp_path)
+    new = ByHand(study)
     row = study.rows()["step"]
     assert (row.state, row.attempts) == ("ready", 0)
     assert not state.claim(database, old.lease, [row.key], ""), "the old controller claims nothing any more"

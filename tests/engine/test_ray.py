@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from toy_cluster import free_ports
+from toy_cluster import NO_IDLE_WORKERS, free_ports
 from toy_controller import runtime_env
 from toy_steps import counts
 from toy_study import ToyStudy
@@ -59,7 +59,7 @@ def test_a_study_on_local_ray_which_dies_on_the_way(
     study: ToyStudy, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No process of Ray has the controller's passwords, and no other user may enter its folder."""
-    for name, value in SECRETS.items():
+    for name, value in {**SECRETS, **NO_IDLE_WORKERS}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("CREAMTEA_SCORERS", "needed")
     before, older = signal.getsignal(signal.SIGTERM), descendants()

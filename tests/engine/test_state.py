@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from by_hand import MACHINE, ByHand
@@ -28,12 +27,6 @@ FAILED = state.Failure(None, [])
 @pytest.fixture
 def study(study_on_both: ToyStudy) -> ToyStudy:
     return study_on_both
-
-
-@pytest.fixture
-def hand(study: ToyStudy, tmp_path: Path) -> ByHand:
-    (tmp_path / "out").mkdir()
-    return ByHand(study, tmp_path / "out")
 
 
 def test_a_step_that_gives_way_is_ready_at_once_and_has_used_no_attempt(
@@ -244,11 +237,11 @@ def test_a_newer_submission_of_a_name_takes_the_place_of_an_unfinished_one(study
     assert old.states() == {"kept": "pending", "dropped": "cancelled"}
 
 
-def test_a_controller_of_one_study_claims_nothing_else(study: ToyStudy, tmp_path: Path) -> None:
+def test_a_controller_of_one_study_claims_nothing_else(study: ToyStudy) -> None:
     other = study.another("other")
     study.submit("step1")
     other.submit("step2")
-    hand = ByHand(study, tmp_path, leases.acquire(study.database, "", other.id))
+    hand = ByHand(study, leases.acquire(study.database, "", other.id))
     assert hand.claimed().name == "step2"
     assert hand.claim() is None
 

@@ -16,12 +16,6 @@ def study(study_on_both: ToyStudy) -> ToyStudy:
     return study_on_both
 
 
-@pytest.fixture
-def hand(study: ToyStudy, tmp_path: Path) -> ByHand:
-    (tmp_path / "out").mkdir()
-    return ByHand(study, tmp_path / "out")
-
-
 def test_succeeded_steps_are_reused_by_any_study(study: ToyStudy, hand: ByHand) -> None:
     second = study.another("second")
     second.add("shared")

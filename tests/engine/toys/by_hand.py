@@ -1,7 +1,5 @@
 """What a controller and its workers do with steps, done by hand."""
 
-from pathlib import Path
-
 from sqlalchemy import select
 from table_rows import all_of
 from toy_study import ToyStudy
@@ -22,11 +20,13 @@ def machine(*running: StepTask) -> Capacity:
 
 
 class ByHand:
-    """A controller of all studies in the study's database, and its workers, which write into `scratch`."""
+    """A controller of all studies in the study's database, and its workers."""
 
-    def __init__(self, study: ToyStudy, scratch: Path, lease: Lease | None = None) -> None:
-        self.database, self.store, self.scratch = study.database, study.store, scratch
+    def __init__(self, study: ToyStudy, lease: Lease | None = None) -> None:
+        self.database, self.store = study.database, study.store
         self.lease = lease or leases.acquire(self.database, "", None)
+        self.scratch = study.log / "out"  # of what a step wrote last
+        self.scratch.mkdir(exist_ok=True)
 
     def claim(self, capacity: Capacity | None = None) -> StepTask | None:
         """Start the step that a controller would start next which remembers nothing of earlier calls."""

@@ -20,6 +20,9 @@ from limits import ANSWER, RAY_ENVIRONMENT, START, wait_until
 from creamtea.engine.executors.ray import check_address
 from creamtea.errors import InputError
 
+# Ray's own environment is not that of the steps here, which would leave its first workers unused
+NO_IDLE_WORKERS = {"RAY_prestart_worker_first_driver": "0"}
+
 
 def free_ports(count: int) -> list[int]:
     """Ports outside the range from which Ray takes those of its workers."""
@@ -63,6 +66,7 @@ class Cluster:
         environment = {
             **os.environ,
             **RAY_ENVIRONMENT,
+            **NO_IDLE_WORKERS,
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": self.token,
             "CREAMTEA_DATABASE_URL": "postgresql://u:secret@h/d",  # which nodes should not have been given
