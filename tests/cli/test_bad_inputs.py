@@ -3,16 +3,16 @@
 Mistakes in studies and texts are in tests/study: here is one of each kind.
 """
 
+import os
 import re
 import socket
 import sqlite3
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import Done, call
 
-from creamtea.cli.main import main
 from creamtea.store.schema import head, upgrade
 
 STUDY = """\
@@ -40,6 +40,7 @@ test_sets:
 """
 RUN = ["run", "study.yaml", "--executor", "inline", "--quiet"]
 Change = Callable[[], None]
+Run = Callable[..., Done]
 
 
 def edit(old: str, new: str) -> Change:
@@ -147,80 +148,62 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command beside the study and its texts."""
     monkeypatch.chdir(tmp_path)
-    for name in ("CREAMTEA_DATABASE_URL", "CREAMTEA_ARTEFACTS", "RAY_ADDRESS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("CREAMTEA_HOME", "home")
     Path("study.yaml").write_text(STUDY)
     for part, count in (("train", 30), ("dev", 5), ("test", 5)):
         for side in ("en", "de"):
             Path(f"{part}.{side}").write_text("".join(f"line {i} of {part}\n" for i in range(count)))
-    return tmp_path
-
-
-def call(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["creamtea", *arguments])
-    with pytest.raises(SystemExit) as end:
-        main()
-    return int(end.value.code or 0)
+    own = {name: text for name, text in os.environ.items() if not name.startswith(("CREAMTEA_", "RAY_"))}
+    return lambda *arguments, **more: call({**own, "CREAMTEA_HOME": "home", **more}, *arguments)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_one_message_and_exit_code_2(
-    case: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_message_and_exit_code_2(case: str, run: Run, tmp_path: Path) -> None:
     arguments, change, message = CASES[case]
     change()
-    assert call(arguments, monkeypatch) == 2
-    told, wanted = capsys.readouterr().err.splitlines(), message.replace("{place}", str(place)).splitlines()
+    done = run(*arguments)
+    assert done.returncode == 2
+    told, wanted = done.stderr.splitlines(), message.replace("{place}", str(tmp_path)).splitlines()
     assert told[0].startswith(f"creamtea: {wanted[0]}")  # a remedy may follow
     assert told[1:] == wanted[1:]
 
 
-def test_a_number_that_no_column_or_clock_holds(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("CREAMTEA_CONTROLLER", "service")
+def test_a_number_that_no_column_or_clock_holds(run: Run) -> None:
     submit = "submit study.yaml --executor inline --priority 99999999999"
     for command in ("gc --older-than 1e300", submit, "links revoke 99999999999"):
-        assert call(command.split(), monkeypatch) == 2
-        assert "Invalid value for" in capsys.readouterr().err
+        done = run(*command.split(), CREAMTEA_CONTROLLER="service")
+        assert (done.returncode, "Invalid value for" in done.stderr) == (2, True), command
 
 
-def test_a_port_in_use(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_in_use(run: Run) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert call(["serve", "--port", str(port)], monkeypatch) == 2
-    told = capsys.readouterr().err
+        done = run("serve", "--port", str(port))
+    (told,) = done.stderr.splitlines()
+    assert done.returncode == 2
     assert told.startswith("creamtea: ")
-    assert len(told.splitlines()) == 1
     assert str(port) in told
     assert f"--port {port + 1}" in told
 
 
-def test_a_vocabulary_larger_than_the_data_allows_fails_its_step(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_vocabulary_larger_than_the_data_allows_fails_its_step(run: Run) -> None:
     edit("vocabulary: 60", "vocabulary: 6000")()
-    assert call(RUN, monkeypatch) == 1
-    told = capsys.readouterr()
-    *warnings, failed, left_out = told.err.splitlines()
+    done = run(*RUN)
+    assert done.returncode == 1
+    *warnings, failed, left_out = done.stderr.splitlines()
     assert {line.partition(":")[0] for line in warnings} == {"warning"}
     assert failed.startswith("subwords/text/joint: ")
     assert left_out.startswith("12 steps ")
-    assert {"6000", "94"} <= set(re.findall(r"vocabulary (?:to )?(\d+)", " ".join(told.out.split())))
+    assert {"6000", "94"} <= set(re.findall(r"vocabulary (?:to )?(\d+)", " ".join(done.stdout.split())))
 
 
-def test_files_are_relative_to_the_study_or_to_data(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_are_relative_to_the_study_or_to_data(run: Run) -> None:
     study = str(Path(__file__).parents[2] / "studies" / "demo.yaml")
-    assert call(["validate", study], monkeypatch) == 0
-    assert call(["validate", study, "--data", "."], monkeypatch) == 2
-    assert "no such file" in capsys.readouterr().err
+    assert run("validate", study).returncode == 0
+    done = run("validate", study, "--data", ".")
+    assert (done.returncode, "no such file" in done.stderr) == (2, True)

@@ -45,6 +45,13 @@ def test_steps_without_a_result_are_counted_in_the_words_of_a_report() -> None:
     assert counts.ended == 8
 
 
+def test_an_error_without_words_is_advised_on_too() -> None:
+    problem = following.StepProblem("train/softmax/1", "deterministic", "", 1)
+    outcome = following.StudyOutcome("tiny", 1, "failed", {"failed": 1}, [problem], [], [])
+    (line,) = following.advise(outcome)
+    assert line.startswith("train/softmax/1: a retry would fail again")
+
+
 def test_a_step_that_does_not_say_how_far_it_is_has_nothing_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,9 +12,8 @@ from subprocess import Popen
 import pytest
 from limits import ANSWER, wait_until
 
-from creamtea.cli.following import StepProblem, StudyOutcome, advise
-
 INLINE = ("--executor", "inline")
+pytestmark = pytest.mark.slow
 
 
 def running(creamtea, how: str = "sleep") -> Popen[str]:
@@ -46,12 +45,6 @@ def test_run_prints_the_report_and_reuses_everything_the_second_time(creamtea, s
     assert done.stderr.endswith("In a browser: creamtea serve\n")
     said = creamtea.refused("export", "tiny", "softmax-greedy", "--to", "safetensors", study / "model")
     assert said.startswith(f"creamtea: {study / 'model'}: cannot be written (")
-
-
-def test_an_error_without_words_is_advised_on_too() -> None:
-    problem = StepProblem("train/softmax/1", "deterministic", "", 1)
-    (line,) = advise(StudyOutcome("tiny", 1, "failed", {"failed": 1}, [problem], [], []))
-    assert line.startswith("train/softmax/1: a retry would fail again")
 
 
 def test_run_shows_the_warnings_of_the_study_before_and_after(creamtea, study: Path) -> None:
@@ -110,14 +103,12 @@ def test_an_unavailable_metric_leaves_the_study_done(creamtea, study: Path) -> N
     assert (again["steps"], again["reused"]) == ({"succeeded": 11}, 9)
 
 
-@pytest.mark.slow
 def test_an_infrastructure_failure_is_tried_again_by_itself(creamtea, study: Path) -> None:
     done = creamtea("run", study, *INLINE, FAKES='{"subwords": "once"}')
     assert done.returncode == 0
     assert "retry     subwords/grammar/joint in 2 s: the disk went away" in done.stderr
 
 
-@pytest.mark.slow
 def test_interrupt_and_go_on(creamtea, study: Path) -> None:
     process = running(creamtea)
     process.send_signal(signal.SIGTERM)  # SIGINT: below
@@ -133,7 +124,6 @@ def test_interrupt_and_go_on(creamtea, study: Path) -> None:
     assert creamtea.json("status", "tiny")["state"] == "succeeded"
 
 
-@pytest.mark.slow
 def test_interrupted_inside_of_torch_it_has_the_same_exit_code(creamtea, study: Path) -> None:
     process = running(creamtea, "deaf")
     wait_until(lambda: list(creamtea.home.glob("artefacts/checkpoints/*/deaf")))
@@ -143,7 +133,6 @@ def test_interrupted_inside_of_torch_it_has_the_same_exit_code(creamtea, study: 
     assert creamtea.state()["train/softmax/1"] == "cancelled"
 
 
-@pytest.mark.slow
 def test_kill_9_and_go_on(creamtea, study: Path) -> None:
     process = running(creamtea)
     process.kill()
@@ -153,7 +142,6 @@ def test_kill_9_and_go_on(creamtea, study: Path) -> None:
     assert [one["state"] for one in creamtea.json("status")["studies"]] == ["succeeded"], "it went on"
 
 
-@pytest.mark.slow
 def test_cancel_from_another_process_while_a_third_follows_the_log(creamtea, study: Path) -> None:
     process = running(creamtea)
     progress = [step["progress"] for step in creamtea.json("status", "tiny")["steps"] if step["progress"]]
@@ -174,7 +162,6 @@ def test_cancel_from_another_process_while_a_third_follows_the_log(creamtea, stu
     assert "(cancelled)" in said
 
 
-@pytest.mark.slow
 def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path) -> None:
     facts = creamtea.json("submit", study, *INLINE, FAKES='{"train": "sleep"}')
     assert facts["state"] == "queued"
@@ -231,7 +218,6 @@ def test_submit_starts_no_controller_where_one_is_a_service(creamtea, study: Pat
     assert "a controller is running" in checked.stdout
 
 
-@pytest.mark.slow
 def test_submit_wait_has_the_exit_codes_of_run(creamtea, study: Path) -> None:
     failed = creamtea("submit", study, *INLINE, "--wait", "--quiet", FAKES='{"train": "error"}')
     assert failed.returncode == 1
@@ -242,7 +228,6 @@ def test_submit_wait_has_the_exit_codes_of_run(creamtea, study: Path) -> None:
     assert "softmax-greedy" in done.stdout
 
 
-@pytest.mark.slow
 def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path) -> None:
     facts = creamtea.json("submit", study, *INLINE, FAKES='{"train": "sleep"}')
     wait_until(lambda: creamtea.state().get("train/softmax/1") == "running")
@@ -257,7 +242,6 @@ def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path
     assert set(creamtea.state().values()) == {"succeeded"}
 
 
-@pytest.mark.slow
 def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path) -> None:
     first = running(creamtea)
     assert creamtea("submit", study, *INLINE, "--set", "name=other").returncode == 0
@@ -299,7 +283,6 @@ main()
 """
 
 
-@pytest.mark.slow
 def test_a_refused_retry_keeps_what_failed_and_why(creamtea, study: Path) -> None:
     assert creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}').returncode == 1
     before = creamtea.json("status", "tiny")["steps"]
@@ -316,7 +299,6 @@ def test_a_refused_retry_keeps_what_failed_and_why(creamtea, study: Path) -> Non
     assert "the loss is NaN at update 3" in {step["error"] for step in after}
 
 
-@pytest.mark.slow
 def test_a_database_in_use_is_said_in_one_line(
     creamtea, study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,12 +53,10 @@ def test_every_table_and_figure_is_there() -> None:
             assert [e.number for e in exhibits(name) if e.kind == kind] == list(numbers), (name, kind)
 
 
-def test_the_page_is_what_the_files_say() -> None:
-    assert (ROOT / "docs" / "papers.md").read_text(encoding="utf-8") == markdown(), "run `make docs`"
-
-
-def test_the_page_has_a_row_for_each() -> None:
-    sections = re.split(r"^## ", markdown(), flags=re.MULTILINE)[1:]
+def test_the_page_is_what_the_files_say_with_a_row_for_each() -> None:
+    page = markdown()
+    assert (ROOT / "docs" / "papers.md").read_text(encoding="utf-8") == page, "run `make docs`"
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
     for (name, listed), section in zip(LISTED.items(), sections, strict=True):
         rows = re.findall(r"^\| (Table|Figure) (\d+) \|.*\| \*\*(.+?)\*\*", section, re.MULTILINE)
         wanted = [(kind.capitalize(), str(n)) for kind, numbers in listed.items() for n in numbers]
@@ -104,37 +102,20 @@ def test_a_study_is_in_its_file_by_its_name(collection: Collection, key: str) ->
     assert not collection.ran or (ROOT / "docs" / collection.ran).is_file()
 
 
-def test_what_is_named_is_used() -> None:
+def test_what_is_named_is_used_and_without_a_study_it_says_what_is_missing() -> None:
     for name, paper in papers().items():
         used = {source.collection for exhibit in exhibits(name) for source in exhibit.sources}
         used |= {drawing.collection for exhibit in exhibits(name) for drawing in exhibit.drawings}
         assert used == set(paper.collections), name
+        for exhibit in exhibits(name):
+            assert exhibit.missing or status_of(paper, exhibit) != Status.NOT_SPECIFIED, exhibit.key
 
 
-def test_without_a_study_it_says_what_is_missing() -> None:
-    for name, exhibit in ALL:
-        if status_of(papers()[name], exhibit) == Status.NOT_SPECIFIED:
-            assert exhibit.missing, exhibit.key
-
-
-@pytest.mark.parametrize(
-    ("printed", "value"),
-    [
-        ("27.72 ± 0.11", 27.72),
-        ("+2.7 ‡", 2.7),
-        ("-0.498", -0.498),
-        ("−0.5", -0.5),
-        ("121M", 121.0),
-        ("6,590,600", 6590600.0),
-        ("12.6%", 12.6),
-        ("plot: stable beyond 100", None),
-        ("", None),
-        ("-", None),
-        (None, None),
-    ],
-)
-def test_the_number_of_a_printed_value(printed: str | None, value: float | None) -> None:
-    assert number(printed) == value
+def test_the_number_of_a_printed_value() -> None:
+    values = {"27.72 ± 0.11": 27.72, "+2.7 ‡": 2.7, "-0.498": -0.498, "−0.5": -0.5, "121M": 121.0}
+    values |= {"6,590,600": 6590600.0, "12.6%": 12.6}
+    assert {printed: number(printed) for printed in values} == values
+    assert [number(printed) for printed in ("plot: stable beyond 100", "", "-", None)] == [None] * 4
 
 
 def test_an_unknown_name_lists_those_that_exist() -> None:

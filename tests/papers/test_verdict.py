@@ -23,16 +23,20 @@ def compared(value: float, delta: float, significant: bool) -> OurValue:
 
 
 @pytest.mark.parametrize(
-    ("own", "other", "direction"),
-    [(40.3, 39.6, "higher"), (39.3, 39.6, "lower"), (34.4, 34.4, ""), (None, 39.6, "")],
+    ("own", "other", "words", "direction"),
+    [
+        (40.3, 39.6, "", "higher"),
+        (39.3, 39.6, "", "lower"),
+        (34.4, 34.4, "", ""),
+        (None, 39.6, "", ""),
+        (None, 39.6, "lower", "lower"),
+        (24.03, 24.24, "higher", "lower"),  # as printed, against the general claim
+    ],
 )
-def test_the_printed_difference_gives_the_direction(own: float | None, other: float, direction: str) -> None:
-    assert direction_of(own, other, "") == direction
-
-
-def test_words_give_the_direction_where_no_numbers_do() -> None:
-    assert direction_of(None, 39.6, "lower") == "lower"
-    assert direction_of(24.03, 24.24, "higher") == "lower"  # as printed, against the general claim
+def test_the_printed_difference_gives_the_direction_and_words_where_no_numbers_do(
+    own: float | None, other: float, words: str, direction: str
+) -> None:
+    assert direction_of(own, other, words) == direction
 
 
 @pytest.mark.parametrize(
@@ -52,15 +56,23 @@ def test_intervals_of_both_values(own: OurValue, other: OurValue, outcome: Outco
     assert judge(own, other, "higher").outcome == outcome
 
 
+SOFTMAX = ours(30, 5.0, row="softmax")
+
+
 def test_the_interval_shown_is_the_widest_that_both_allow() -> None:
     assert judge(ours(3, 0.5), ours(1, 0.25), "higher") == Judgement(Outcome.HOLDS, 2, 1.25, 2.75)
 
 
 def test_a_paired_comparison_decides_by_its_tests() -> None:
-    softmax = ours(30, 5.0, row="softmax")
-    assert judge(compared(32, 2, True), softmax, "higher") == Judgement(Outcome.HOLDS, 2, 1, 3)
-    assert judge(compared(32, 2, True), softmax, "lower").outcome == Outcome.OPPOSITE
-    assert judge(compared(32, 2, False), softmax, "higher").outcome == Outcome.UNDECIDED
+    assert judge(compared(32, 2, True), SOFTMAX, "higher") == Judgement(Outcome.HOLDS, 2, 1, 3)
+    assert judge(compared(32, 2, True), SOFTMAX, "lower").outcome == Outcome.OPPOSITE
+    assert judge(compared(32, 2, False), SOFTMAX, "higher").outcome == Outcome.UNDECIDED
+    # a comparison with another row or column decides nothing
+    for other in (ours(30, 5.0, row="entmax"), replace(SOFTMAX, table="test/chrf")):
+        assert judge(compared(32, 2, True), other, "higher").outcome == Outcome.UNDECIDED
+    # an interval with seeds makes nothing significant
+    seeded = with_seeds(compared(32, 2, False), 0.5, 3.5)
+    assert judge(seeded, SOFTMAX, "higher").outcome == Outcome.UNDECIDED
 
 
 def test_a_mark_that_the_study_withheld_is_undecided_with_its_reason() -> None:
@@ -72,16 +84,17 @@ def test_a_mark_that_the_study_withheld_is_undecided_with_its_reason() -> None:
 
 def test_a_paired_comparison_decides_whichever_row_is_named_first() -> None:
     """The study compares with its baseline, which may be the row that the paper names first."""
-    softmax, scones = ours(30, 5.0, row="softmax"), compared(28, -2, True)
-    assert judge(softmax, scones, "higher") == Judgement(Outcome.HOLDS, 2, 1, 3)
-    assert judge(softmax, scones, "alike").outcome == Outcome.OPPOSITE  # 1 to 3, and 2 % of 28 are 0.56
+    scones = compared(28, -2, True)
+    assert judge(SOFTMAX, scones, "higher") == Judgement(Outcome.HOLDS, 2, 1, 3)
+    assert judge(SOFTMAX, scones, "alike").outcome == Outcome.OPPOSITE  # 1 to 3, and 2 % of 28 are 0.56
 
 
 def test_of_several_comparisons_that_with_the_row_decides() -> None:
     further = Delta("ok", value=-1, low=-1.5, high=-0.5, significant=True)
-    both = replace(compared(32, 2, True), deltas={**compared(32, 2, True).deltas, "entmax": further})
+    own = compared(32, 2, True)
+    both = replace(own, deltas={**own.deltas, "entmax": further})
     assert judge(both, ours(33, 5.0, row="entmax"), "lower") == Judgement(Outcome.HOLDS, -1, -1.5, -0.5)
-    assert judge(both, ours(30, 5.0, row="softmax"), "higher") == Judgement(Outcome.HOLDS, 2, 1, 3)
+    assert judge(both, SOFTMAX, "higher") == Judgement(Outcome.HOLDS, 2, 1, 3)
 
 
 def with_seeds(ours: OurValue, low: float, high: float) -> OurValue:
@@ -90,50 +103,36 @@ def with_seeds(ours: OurValue, low: float, high: float) -> OurValue:
 
 
 def test_the_interval_over_segments_and_seeds_is_shown() -> None:
-    softmax, scones = ours(30, 5.0, row="softmax"), with_seeds(compared(32, 2, True), 0.5, 3.5)
-    assert judge(scones, softmax, "higher") == Judgement(Outcome.HOLDS, 2, 0.5, 3.5)
-    assert judge(softmax, scones, "lower") == Judgement(Outcome.HOLDS, -2, -3.5, -0.5)
-    assert judge(scones, softmax, "alike") == Judgement(Outcome.UNDECIDED, 2, 0.5, 3.5)  # 0.6 of 30
+    scones = with_seeds(compared(32, 2, True), 0.5, 3.5)
+    assert judge(scones, SOFTMAX, "higher") == Judgement(Outcome.HOLDS, 2, 0.5, 3.5)
+    assert judge(SOFTMAX, scones, "lower") == Judgement(Outcome.HOLDS, -2, -3.5, -0.5)
+    assert judge(scones, SOFTMAX, "alike") == Judgement(Outcome.UNDECIDED, 2, 0.5, 3.5)  # 0.6 of 30
 
 
-def test_an_interval_with_seeds_makes_nothing_significant() -> None:
-    scones = with_seeds(compared(32, 2, False), 0.5, 3.5)
-    assert judge(scones, ours(30, 5.0, row="softmax"), "higher").outcome == Outcome.UNDECIDED
+def seeded(value: float, half: float, seeds: int, deviation: float | None = None) -> OurValue:
+    own = ours(value, half)
+    return replace(own, cell=replace(own.cell, deviation=deviation, seeds=seeds))
 
 
 def test_values_that_were_not_compared_are_judged_over_their_seeds() -> None:
-    own, other = (
-        replace(ours(value, 1.0), cell=replace(ours(value, 1.0).cell, deviation=4.0, seeds=3))
-        for value in (18, 14)
-    )
     assert judge(ours(18, 1.0), ours(14, 1.0), "higher").outcome == Outcome.HOLDS
-    judgement = judge(own, other, "higher")
+    judgement = judge(seeded(18, 1.0, 3, 4.0), seeded(14, 1.0, 3, 4.0), "higher")
     assert judgement.outcome == Outcome.UNDECIDED
     half = (1 + (4.302653 * 4 / 3**0.5) ** 2) ** 0.5
     assert (judgement.low, judgement.high) == pytest.approx((4 - 2 * half, 4 + 2 * half))
 
 
 def test_one_seed_against_several_decides_nothing() -> None:
-    several = ours(20, 1.0)
-    several = replace(several, cell=replace(several.cell, deviation=0.1, seeds=3))
-    single = ours(14, 1.0)
-    single = replace(single, cell=replace(single.cell, seeds=1))
-    for judgement in (judge(several, single, "higher"), judge(single, several, "lower")):
+    several, single = seeded(20, 1.0, 3, 0.1), seeded(14, 1.0, 1)
+    equal, alone = seeded(500, 0.1, 3, 0.1), seeded(500, 0.1, 1)
+    for judgement in (
+        judge(several, single, "higher"),
+        judge(single, several, "lower"),
+        judge(equal, alone, "alike"),
+    ):
         assert (judgement.outcome, judgement.note) == (Outcome.UNDECIDED, ONE_SEED)
-    alone = replace(several, cell=replace(several.cell, deviation=None, seeds=1))
-    assert judge(alone, single, "higher").outcome == Outcome.HOLDS
-    several, single, alone = (
-        replace(one, cell=replace(one.cell, value=500.0, low=499.9, high=500.1))
-        for one in (several, single, alone)
-    )
-    alike = judge(several, single, "alike")
-    assert (alike.outcome, alike.note) == (Outcome.UNDECIDED, ONE_SEED)
-    assert judge(alone, single, "alike").outcome == Outcome.HOLDS
-
-
-def test_a_comparison_with_another_row_or_column_decides_nothing() -> None:
-    for other in (ours(30, 5.0, row="entmax"), ours(30, 5.0, row="softmax", table="test/chrf")):
-        assert judge(compared(32, 2, True), other, "higher").outcome == Outcome.UNDECIDED
+    assert judge(seeded(20, 1.0, 1), single, "higher").outcome == Outcome.HOLDS
+    assert judge(alone, alone, "alike").outcome == Outcome.HOLDS
 
 
 def test_without_a_direction_nothing_is_judged() -> None:

@@ -16,17 +16,14 @@ def comparison(mean: float, deviation: float, items: int) -> PairedComparison:
     return compare_paired(np.full(items, 3.0), 3.0 + mean + deviation * draws, flips=100)
 
 
-def test_better_and_worse() -> None:
+def test_better_and_worse_and_real_but_smaller_than_delta() -> None:
     better, worse = judge(comparison(0.3, 0.8, 100), 0.2), judge(comparison(-0.3, 0.8, 100), 0.2)
     assert (better.outcome, worse.outcome) == (Outcome.BETTER, Outcome.WORSE)
-    assert not better.within_delta
-    assert better.items_needed is None
-
-
-def test_real_and_smaller_than_delta() -> None:
-    found = judge(comparison(0.1, 0.5, 1000), 0.2)
-    assert found.outcome is Outcome.BETTER
-    assert found.within_delta
+    assert (better.within_delta, better.items_needed) == (False, None)
+    small = judge(comparison(0.1, 0.5, 1000), 0.2)
+    assert (small.outcome, small.within_delta) == (Outcome.BETTER, True)
+    with pytest.raises(ValueError, match="above 0"):
+        judge(comparison(0.1, 1.0, 10), 0.0)
 
 
 def test_no_difference_larger_than_delta_needs_the_ninety_per_cent_interval_inside() -> None:
@@ -42,9 +39,8 @@ def test_undecided_says_how_many_items_would_decide() -> None:
     assert large.items_needed == items_needed(0.15, 1.0) == 351
     assert small.items_needed == items_for_equivalence(0.01, 0.1, 1.0)
     assert small.items_needed > 100
-    assert judge(comparison(0.15, 1.0, 100), 0.2, comparisons=3).items_needed == items_needed(
-        0.15, 1.0, alpha=0.05 / 3
-    )
+    of_three = judge(comparison(0.15, 1.0, 100), 0.2, comparisons=3)
+    assert of_three.items_needed == items_needed(0.15, 1.0, alpha=0.05 / 3)
 
 
 def test_items_are_planned_in_documents_where_these_are_tested() -> None:
@@ -87,11 +83,6 @@ def test_equal_documents_are_counted_not_their_segments() -> None:
     of_two, of_six = np.arange(12) % 2, np.arange(12) % 6
     assert judge(compare_paired(same, same, clusters=of_two), delta).outcome is Outcome.UNDECIDED
     assert judge(compare_paired(same, same, clusters=of_six), delta).outcome is Outcome.NO_LARGER_DIFFERENCE
-
-
-def test_a_delta_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        judge(comparison(0.1, 1.0, 10), 0.0)
 
 
 # ---------------------------------------------------------------- several raters
@@ -141,13 +132,16 @@ def test_the_ninety_per_cent_interval_over_raters_decides() -> None:
     assert outcomes == [Outcome.NO_LARGER_DIFFERENCE, Outcome.UNDECIDED]
 
 
-def test_one_rater_speaks_for_no_other() -> None:
-    paired, crossed = rated([0.5])
-    assert crossed.raters == 1
-    verdict = judge(paired, 0.1, crossed=crossed)
-    assert (verdict.outcome, verdict.for_these_raters) == (Outcome.UNDECIDED, Outcome.BETTER)
-    assert verdict.items_needed is None
-    assert judge(paired, 0.1).outcome is Outcome.BETTER
+def test_one_rater_speaks_for_no_other_and_two_seldom_do() -> None:
+    for gains in ([0.5], [0.3, 0.5]):
+        paired, crossed = rated(gains)
+        assert crossed.raters == len(gains)
+        verdict = judge(paired, 0.1, crossed=crossed)
+        assert (verdict.outcome, verdict.for_these_raters) == (Outcome.UNDECIDED, Outcome.BETTER)
+        assert verdict.items_needed is None
+        assert judge(paired, 0.1).outcome is Outcome.BETTER
+    paired, crossed = rated([0.5, 0.5])  # unless they agree closely
+    assert judge(paired, 0.1, crossed=crossed).outcome is Outcome.BETTER
 
 
 def test_no_spread_takes_the_paired_verdict() -> None:
@@ -157,14 +151,6 @@ def test_no_spread_takes_the_paired_verdict() -> None:
     assert (drawn.difference.low, drawn.difference.standard_error) == (None, 0.0)
     found = judge(compare_paired(same, same), 0.1, crossed=drawn)
     assert found.outcome is Outcome.NO_LARGER_DIFFERENCE
-
-
-def test_two_raters_seldom_speak_for_others() -> None:
-    paired, crossed = rated([0.3, 0.5])
-    both = judge(paired, 0.1, crossed=crossed)
-    assert (both.outcome, both.for_these_raters) == (Outcome.UNDECIDED, Outcome.BETTER)
-    paired, crossed = rated([0.5, 0.5])  # unless they agree closely
-    assert judge(paired, 0.1, crossed=crossed).outcome is Outcome.BETTER
 
 
 def test_the_corrected_p_value_over_raters_decides() -> None:
