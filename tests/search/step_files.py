@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import TypeAdapter
 from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepResult
+from creamtea.methods.selections import Selection
 from creamtea.methods.texts import Subwords
 from creamtea.steps.systems import DECODE
 from creamtea_workers.corpora.subwords import SUBWORDS_FILE, SubwordModel, train_subwords
@@ -18,6 +20,8 @@ from creamtea_workers.corpora.text import read_jsonl as read_rows
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.models.model import Model, ModelConfig, build_model, load_model, save_model
+from creamtea_workers.search.translator import source_batch
+from creamtea_workers.selection import SelectionResources, build_selector
 from creamtea_workers.selection.aligner import Lexicon
 
 Folders = dict[str, list[Path]]  # by role
@@ -122,6 +126,19 @@ def subwords_of(folders: Folders) -> SubwordModel:
 
 def model_of(folders: Folders) -> Model:
     return load_model(folders["train"][0])[0]
+
+
+@torch.inference_mode()
+def selected_alone(folders: Folders, selection: dict[str, Any], sources: Sequence[str]) -> list[set[int]]:
+    """What a selection allows each source in a batch of its own."""
+    subwords, model = subwords_of(folders), model_of(folders)
+    resources = SelectionResources(model, folders["align"][0] / "lexicon.npz", subwords)
+    selector = build_selector(TypeAdapter(Selection).validate_python(selection), resources)
+    found = []
+    for source in map(subwords.encode, sources):
+        (ids,) = selector.select([source], model.encode(source_batch([source], torch.device("cpu")))) or []
+        found.append(set(ids.tolist()))
+    return found
 
 
 def decoding(folders: Folders, output: Path = Path(), **params: Any) -> Context:

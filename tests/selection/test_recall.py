@@ -16,13 +16,11 @@ from step_context import Context
 from step_files import Folders, metric
 
 from creamtea.contract.step import StepResult
-from creamtea.methods.selections import LexiconSelection, NvsSelection
 from creamtea.steps.systems import DECODE, RECALL
 from creamtea_workers.corpora.subwords import SubwordModel, word_starts
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.translator import source_batch
-from creamtea_workers.selection import SelectionResources, build_selector
 from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.nvs import counts_above, nvs_logits, wanted_of, words_of
 from creamtea_workers.selection.recall import (
@@ -222,17 +220,8 @@ def test_the_recall_of_nvs_is_that_of_its_sets(folders: Folders, kind: str) -> N
     "spec", [{"kind": "lexicon", "k": 2}, {"kind": "nvs", "threshold": 0.5}], ids=["lexicon", "nvs"]
 )
 def test_sentences_of_a_batch_share_what_any_of_them_selects(folders: Folders, spec: dict[str, Any]) -> None:
-    model = step_files.model_of(folders)
     subwords = step_files.subwords_of(folders)
-    lexicon = folders["align"][0] / "lexicon.npz"
-    kind = LexiconSelection if spec["kind"] == "lexicon" else NvsSelection
-    selector = build_selector(kind.model_validate(spec), SelectionResources(model, lexicon, subwords))
-    sets = []
-    for segment in SEGMENTS:
-        source = subwords.encode(segment["source"])
-        with torch.inference_mode():
-            memory = model.encode(source_batch([source], torch.device("cpu")))
-            sets.append(set((selector.select([source], memory) or [])[0].tolist()))
+    sets = step_files.selected_alone(folders, spec, [segment["source"] for segment in SEGMENTS])
     batches = [[2, 1], [0]]  # the two shortest together
     unions = {n: set().union(*(sets[m] for m in batch)) for batch in batches for n in batch}
     wanted = [set(subwords.encode(segment["reference"])) for segment in SEGMENTS]

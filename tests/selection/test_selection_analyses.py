@@ -16,11 +16,10 @@ from step_files import Folders, metric
 from creamtea.contract.step import StepResult
 from creamtea.errors import StepError
 from creamtea.methods.analyses.selections import NvsContext, RecallAtSize
-from creamtea.methods.selections import NvsSelection
 from creamtea.stats.estimate import clustered_interval
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.translator import source_batch
-from creamtea_workers.selection import SelectionResources, build_selector, recall
+from creamtea_workers.selection import recall
 from creamtea_workers.selection.aligner import Lexicon
 from creamtea_workers.selection.recall import Largest, Reference
 from creamtea_workers.steps.selections import threshold_for
@@ -47,26 +46,16 @@ def run(folders: Folders) -> StepResult:
     return Context(NvsContext.step, {"thresholds": THRESHOLDS}, folders).run()
 
 
-def selections(folders: Folders, threshold: float, kind: str) -> list[set[int]]:
-    """What the idioms' segments may use, a sentence at a time."""
-    subwords, model = step_files.subwords_of(folders), step_files.model_of(folders)
-    spec = NvsSelection.model_validate({"kind": "nvs", "threshold": threshold, "context": kind})
-    selector = build_selector(spec, SelectionResources(model, subwords=subwords))
-    found = []
-    with torch.inference_mode():
-        for segment in SEGMENTS[:-1]:
-            source = subwords.encode(segment["source"])
-            memory = model.encode(source_batch([source], torch.device("cpu")))
-            (ids,) = selector.select([source], memory) or []
-            found.append(set(ids.tolist()))
-    return found
-
-
 def test_shares_and_what_only_the_context_selects_are_those_of_plain_sets(folders: Folders) -> None:
     result, subwords = run(folders), step_files.subwords_of(folders)
     seen, listed_at = set(), 0
     for threshold in THRESHOLDS:
-        chosen = {kind: selections(folders, threshold, kind) for kind in ("sentence", "word")}
+        nvs = {"kind": "nvs", "threshold": threshold}
+        sources = [segment["source"] for segment in SEGMENTS[:-1]]
+        chosen = {
+            kind: step_files.selected_alone(folders, {**nvs, "context": kind}, sources)
+            for kind in ("sentence", "word")
+        }
         hits: dict[str, list[bool]] = {"sentence": [], "word": []}
         listed = []
         for index, segment in enumerate(SEGMENTS[:-1]):
