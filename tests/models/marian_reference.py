@@ -21,7 +21,7 @@ def train(model: MarianMTModel, tokenizer: MarianTokenizer, pairs: list[list[str
     sources = tokenizer([source for source, _ in pairs], text_target=[target for _, target in pairs])
     ids, labels = sources["input_ids"], sources["labels"]
     for update in range(200):
-        rows = [n % len(pairs) for n in range(32 * update, 32 * update + 32)]
+        rows = [n % len(pairs) for n in range(16 * update, 16 * update + 16)]
         batch = tokenizer.pad({"input_ids": [ids[n] for n in rows]}, return_tensors="pt")
         longest = max(len(labels[n]) for n in rows)
         wanted = torch.tensor([labels[n] + [-100] * (longest - len(labels[n])) for n in rows])

@@ -248,7 +248,7 @@ def pairs() -> list[tuple[str, str]]:
     words = dict(zip(" ".join(SIDES["source"]).split(), " ".join(SIDES["target"]).split(), strict=False))
     return [
         (line, " ".join(words[word] for word in line.split() if word in words and word != "the"))
-        for line in sentences(2000)[:-1]
+        for line in sentences(1000)[:-1]
     ]
 
 
