@@ -3,12 +3,13 @@
 from typing import Any
 
 from blocks import facts
+from table_rows import step_row
 from teatime_study import fill_study, row
 
 from creamtea.report.across_studies import comparison_report
 from creamtea.report.model import Document, Table
 from creamtea.store.database import Database
-from creamtea.store.tables import StudyRow
+from creamtea.store.tables import StudyRow, StudyStep
 
 
 def compared(database: Database, *numbers: int) -> tuple[Document, Table]:
@@ -42,3 +43,23 @@ def test_lengths_in_other_tokens_are_another_column_and_each_is_explained(
     meanings = facts(report, "columns")
     assert "BLEU (intl)" in meanings["length"]
     assert meanings["chrF"] == "nc:6"
+
+
+def test_files_of_one_path_with_other_contents_and_versions_are_told(
+    database: Database, spec: dict[str, Any]
+) -> None:
+    """Such studies have equal settings and unequal results."""
+    first = fill_study(database, spec)
+    second = fill_study(database, spec | {"name": "again"}, code_version="0.0.9")
+    with database.transaction() as session:
+        for number, digest in ((first, "a" * 64), (second, "b" * 64)):
+            digests = {"train.en": digest, "train.de": "c" * 64, f"{number}.txt": digest}
+            session.add(step_row(digest, "corpus", state="succeeded", params={"digests": digests}))
+            session.flush()
+            place = {"node": "corpus/other", "position": 99, "labels": {}}
+            session.add(StudyStep(study_id=number, step_key=digest, **place))
+    report, _ = compared(database, first, second)
+    (settings,) = (block for _, block in report.walk() if isinstance(block, Table) and block.key == "specs")
+    rows = {row.name: [cell.words for cell in row.cells.values()] for row in settings.rows}
+    assert rows.pop("code version")[1] == "0.0.9"
+    assert rows == {"contents of train.en (SHA-256)": ["a" * 12, "b" * 12]}

@@ -39,9 +39,10 @@ from creamtea.report.model import (
     column_meanings,
 )
 from creamtea.report.tables import AND, ranked, signatures_of, systems_table
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
-from creamtea.store.tables import StepFile, StudyRow
+from creamtea.store.tables import StepFile, StepRow, StudyRow, StudyStep
 from creamtea.wording import option
 
 ROW = ("name", "subject", "value", "low", "high", "note", "detail")  # the fields of a comparison's row
@@ -55,6 +56,7 @@ INCOMPLETE = "not tested: outputs of a seed are missing; its study's report says
 NOTHING_IN_COMMON = (
     "These studies have no test set in common: the same sentences with the same references and idioms."
 )
+DIGITS = 12  # shown of a SHA-256
 SEGMENTS = "segments.jsonl"  # a test set's text
 TESTS = (
     "In brackets are 95 % intervals of the difference, by the paired bootstrap (1,000 samples); p is that of "
@@ -249,9 +251,29 @@ def _meanings(results: StudyResults, test_set: str, table: Table) -> dict[str, t
 
 
 def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None:
-    """Build a table of the settings in which the studies differ; None if they do not."""
-    specs = {study.name: session.get_one(StudyRow, study.number).spec for study in studies}
+    """Build a table of the settings in which the studies differ; None if they do not.
+
+    It also has what no setting says: files that the studies read under one path and that have other contents,
+    and the versions of creamtea that ran the studies.
+    """
+    read = [files_read(session, study.number) for study in studies]
+    paths = sorted(set(read[0]).intersection(*read))
+    specs = {}
+    for study, own in zip(studies, read, strict=True):
+        row = session.get_one(StudyRow, study.number)
+        contents = {f"contents of {path} (SHA-256)": own[path][:DIGITS] for path in paths}
+        specs[study.name] = row.spec | contents | {"code version": row.code_version}
     return spec_table(specs, "Settings in which the studies differ")
+
+
+def files_read(session: Session, study: int) -> dict[str, str]:
+    """Return the SHA-256 of each file that the study's steps have read, by its path."""
+    kinds = [name for name, kind in STEP_KINDS.items() if "digests" in kind.params.model_fields]
+    of_study = select(StepRow.params).join(StudyStep, StudyStep.step_key == StepRow.key)
+    digests: dict[str, str] = {}
+    for params in session.scalars(of_study.where(StudyStep.study_id == study, StepRow.kind.in_(kinds))):
+        digests |= params.get("digests") or {}
+    return digests
 
 
 def shared_title(studies: Sequence[OfStudy]) -> str:
