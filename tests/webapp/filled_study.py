@@ -4,7 +4,9 @@ import random
 from typing import Any
 
 import analysis_rows
+import teatime_study
 from planned_studies import Result, planned_study
+from teatime_study import latency_rows, pair_row, row
 
 from creamtea.store.database import Database
 from creamtea.store.tables import Hypothesis, Segment, SegmentScore
@@ -50,6 +52,7 @@ ANALYSED: dict[str, Any] = SPEC | {
     "latency": {"test_set": "narwhal", "baselines": ["tapir-greedy", "dugong-greedy"]},
     "analyses": analysis_rows.analyses("narwhal"),
 }
+DIFFERENCES = [0, -1.9, -0.2, 1.6]  # of the four systems from the baseline, the first, in every metric
 NO_MODEL = "no COMET model: Unbabel/wmt22-comet-da <img src=x>"
 
 HOSTILE = [  # source, and the outputs of the four systems
@@ -83,94 +86,50 @@ def lines(count: int, seed: int = 3) -> list[tuple[str, list[str]]]:
 
 
 def metrics_of(node: PlannedNode, systems: list[str]) -> list[dict[str, Any]]:
-    def row(name: str, value: float, subject: str = "", **more: Any) -> dict[str, Any]:
-        return {"name": name, "subject": subject, "value": value, "detail": {}, **more}
-
     labels = node.labels
     at = systems.index(labels["system"]) if "system" in labels else 0
     match node.node.split("/")[0]:
-        case "corpus":
-            pairs = {"train_read": 12000, "train_kept": 11950, "dev_read": 300, "dev_kept": 300}
-            return [row("pairs", n, s) for s, n in pairs.items()] + [row("dropped", 50, "duplicate")]
-        case "test_set":
-            return [row("segments", 40), row("idioms", 12)]
-        case "train":
-            return [
-                row("dev_loss", 1.25),
-                row("dev_bleu", 31.0),
-                row("updates", 2000),
-                row("parameters", 1.9e6),
-            ]
         case "decode":
             size = [4000.0, 212.4, 148.8, 4000.0][at]
             return [row("selected_size", size), row("empty", 0.0), row("truncated", 0.0)]
         case "score":
-            value = (
-                {"bleu": 31.4, "chrf": 56.2, "chrf++": 53.1}[labels["metric"]]
-                + [0, -1.9, -0.2, 1.6][at]
-                + labels["seed"] / 10
-            )
+            metric = {"bleu": 31.4, "chrf": 56.2, "chrf++": 53.1}[labels["metric"]]
+            value = metric + DIFFERENCES[at] + labels["seed"] / 10
             detail = {"signature": f"{labels['metric']}|version:2.6.0"}
             extra = [row("length_ratio", 0.987)] if labels["metric"] == "bleu" else []
             return [row(labels["metric"], value, low=value - 1.4, high=value + 1.5, detail=detail), *extra]
         case "compare":
-            p, delta = [(1, 0), (0.001, -1.9), (0.61, -0.2), (0.004, 1.6)][at]
+            p, delta = [1, 0.001, 0.61, 0.004][at], DIFFERENCES[at]
             detail = {"p_two_sided": p, "p_value": p / 2, "p_randomization": p * 1.25}
             return [row("delta", delta, labels["metric"], low=delta - 1, high=delta + 1, detail=detail)]
         case "pairs":
-            of_all = [0.0, -1.9, -0.2, 1.6]
-            places = [systems.index(name) for name in labels["systems"]]
-            tests = {"p_two_sided": 0.001, "p_value": 0.0005, "p_randomization": 0.002}
-            return [
-                row("delta", delta, f"{i}/{j}", low=delta - 1, high=delta + 1, detail=tests)
-                for j, system in enumerate(places)
-                for i, other in enumerate(places[:j])
-                for delta in [of_all[system] - of_all[other]]
-            ]
+            of_all = [DIFFERENCES[systems.index(name)] for name in labels["systems"]]
+            places = range(len(of_all))
+            return [pair_row(i, j, of_all[j] - of_all[i]) for j in places for i in range(j)]
         case "recall":
             of_idioms = [0, 0.61, 0.93, 0][at]
-            return [
-                row("recall", of_idioms, "idiom_words"),
-                row("recall", of_idioms + 0.02, "idiom"),
-                row("recall", 0.97, "sentence"),
-            ]
+            values = {"idiom_words": of_idioms, "idiom": of_idioms + 0.02, "sentence": 0.97}
+            return [row("recall", value, subject) for subject, value in values.items()]
         case "latency":
-            times = [20.0, 13.0, 15.0, 19.0]
-
-            def detail_of(time: float) -> dict[str, Any]:
-                shares = [100 * time / other for other in times]
-                percents = [{"value": one, "low": one - 2, "high": one + 3} for one in shares]
-                return {"hardware": "a CPU", "percent_of": percents}
-
             return [
-                row(name, time * factor, str(i), detail=detail_of(time))
-                for i, time in enumerate(times)
+                one
                 for name, factor in (("latency_p50", 1.0), ("latency_p90", 1.4), ("latency_p99", 1.6))
+                for one in latency_rows(name, [time * factor for time in (20.0, 13.0, 15.0, 19.0)])
             ]
-    return analysis_rows.metrics_of(node) if "analysis" in labels else []
+    return teatime_study.metrics_of(node)
 
 
 def points_of(node: PlannedNode) -> list[dict[str, Any]]:
-    match node.node.split("/")[0]:
-        case "train":
-            return [
-                {"series": series, "position": i, "x": 100.0 * (i + 1), "y": scale * (1.1 + 3 / (i + 1))}
-                for series, scale in (("train_loss", 1.0), ("dev_loss", 1.1), ("dev_bleu", 8.0))
-                for i in range(12)
-            ]
-        case "recall":
-            lexicon = "lexicon" in node.labels["system"]
-            values = (
-                [(20, 0.3), (60, 0.5), (210, 0.62), (600, 0.8)]
-                if lexicon
-                else [(30, 0.6), (90, 0.86), (150, 0.93)]
-            )
-            return [
-                {"series": series, "position": i, "x": float(x), "y": min(1.0, y + gain), "label": f"no. {i}"}
-                for series, gain in (("recall_idiom_words", 0.0), ("recall_sentence", 0.15))
-                for i, (x, y) in enumerate(values)
-            ]
-    return analysis_rows.points_of(node)
+    if not node.node.startswith("recall/"):
+        return teatime_study.points_of(node)
+    lexicon = "lexicon" in node.labels["system"]
+    of_lexicon = [(20, 0.3), (60, 0.5), (210, 0.62), (600, 0.8)]
+    values = of_lexicon if lexicon else [(30, 0.6), (90, 0.86), (150, 0.93)]
+    return [
+        {"series": series, "position": i, "x": float(x), "y": min(1.0, y + gain), "label": f"no. {i}"}
+        for series, gain in (("recall_idiom_words", 0.0), ("recall_sentence", 0.15))
+        for i, (x, y) in enumerate(values)
+    ]
 
 
 def texts_of(node: PlannedNode, texts: list[tuple[str, list[str]]], systems: list[str]) -> list[Any]:
