@@ -61,12 +61,6 @@ class Place:
         """Run a command in this process."""
         return call(self.environment, *arguments, given=given)
 
-    def run(self, *arguments: str) -> str:
-        process = self.start(*arguments)
-        output, _ = process.communicate(timeout=COMMAND)
-        assert process.returncode == 0, output
-        return output
-
     @contextmanager
     def session(self) -> Iterator[Session]:
         database = open_database(self.url)
@@ -162,12 +156,19 @@ def ended(process: psutil.Process) -> bool:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Place:
     place = Place(tmp_path_factory.mktemp("undisturbed"))
-    output = place.run("run", str(STUDY), "--executor", "inline")
-    assert "nvs" in output
+    done = place.call("run", STUDY, "--executor", "inline")
+    assert done.returncode == 0, done.stderr
+    assert "nvs" in done.stdout
     return place
 
 
-def test_a_second_run_reuses_every_step(undisturbed: Place) -> None:
+def test_every_step_succeeds_and_a_second_run_reuses_it(undisturbed: Place) -> None:
+    rows = all_of(undisturbed, select(StepRow))
+    assert {row.state for row in rows} == {"succeeded"}
+    assert {row.kind for row in rows} == {
+        "corpus", "test_set", "subwords", "encode", "align", "train", "decode", "score", "compare", "pairs",
+        "recall", "latency",
+    }  # fmt: skip
     before = undisturbed.contents()
     done = undisturbed.call("run", str(STUDY))
     assert done.returncode == 0
@@ -326,12 +327,3 @@ def test_an_exported_model_loads_as_its_card_says(undisturbed: Place, tmp_path: 
     again = undisturbed.call(*export, folder)
     assert again.returncode == 2
     assert "it is not empty" in again.stderr
-
-
-def test_every_step_succeeded(undisturbed: Place) -> None:
-    rows = all_of(undisturbed, select(StepRow))
-    assert {row.state for row in rows} == {"succeeded"}
-    assert {row.kind for row in rows} == {
-        "corpus", "test_set", "subwords", "encode", "align", "train", "decode", "score", "compare", "pairs",
-        "recall", "latency",
-    }  # fmt: skip

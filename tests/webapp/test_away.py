@@ -81,14 +81,9 @@ def test_a_mistake_is_no_outage(people: TestClient, monkeypatch: pytest.MonkeyPa
 # ---------------------------------------------------------------- in a script
 
 
-@pytest.fixture
-def no_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "database", lambda: None)
-
-
-@pytest.mark.usefixtures("no_database")
 def test_a_script_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
+    monkeypatch.setattr(session, "database", lambda: None)
     monkeypatch.setattr(session, "sleep", pauses.append)
     monkeypatch.setattr(sessions, "identify", failing(AWAY, times=3))
     app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
@@ -96,16 +91,11 @@ def test_a_script_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pauses == [0.5, 1.0, 2.0]
 
 
-@pytest.mark.usefixtures("no_database")
-def test_a_script_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "PATIENCE", 0.0)
-    monkeypatch.setattr(sessions, "identify", failing(AWAY))
-    app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
-    assert "database is locked" in app.exception[0].value
-
-
-@pytest.mark.usefixtures("no_database")
-def test_a_script_waits_little_for_what_a_person_has_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error, seconds", [(AWAY, session.PATIENCE), (FULL, session.BRIEF)])
+def test_a_script_does_not_wait_for_ever(
+    monkeypatch: pytest.MonkeyPatch, error: OperationalError, seconds: float
+) -> None:
+    """And little for what a person has to mend."""
     now = 0.0
 
     def pause(seconds: float) -> None:
@@ -114,10 +104,9 @@ def test_a_script_waits_little_for_what_a_person_has_to_mend(monkeypatch: pytest
 
     monkeypatch.setattr(session, "sleep", pause)
     monkeypatch.setattr(session, "monotonic", lambda: now)
-    monkeypatch.setattr(sessions, "identify", failing(FULL))
-    app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
-    assert "disk is full" in app.exception[0].value
-    assert now == session.BRIEF
+    with pytest.raises(OperationalError, match=str(error.orig)):
+        session.waited_for(failing(error))
+    assert now == seconds
 
 
 def test_a_full_disk_is_told_to_people_and_its_remedy_to_the_log(

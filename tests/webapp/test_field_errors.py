@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 import creamtea
 import creamtea_webapp
+from creamtea.human.making import campaigns
 from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.settings import declarations
 from creamtea.human.rating import raters
@@ -67,7 +68,7 @@ def test_of_raters(visit: Visit, database: Database) -> None:
     assert "many-raters" in place_of_error(app, "one of the two")
 
 
-def test_of_a_draft(visit: Visit) -> None:
+def test_of_a_draft(visit: Visit, database: Database) -> None:
     app = visit(campaigns="new")
     for widget, key, value, words, right in (
         ("text_input", "name", "", "Enter a campaign name", "other"),
@@ -75,6 +76,14 @@ def test_of_a_draft(visit: Visit) -> None:
         ("text_area", "raters.questions", "ask | one", "line 1", ""),
         ("text_input", "raters.completion_url", "nowhere", "not an address", ""),
         ("number_input", "controls.bad_references", 1.5, "found 1.5", 0),  # from 1 on it is a number of items
+        (
+            "multiselect",
+            "systems-quagga",
+            ["tapir-greedy"],
+            "list them as “Systems”",
+            ["tapir-nvs", "dugong-greedy"],
+        ),
+        ("selectbox", "baseline-quagga", "tapir-greedy", "use one of tapir-nvs, dugong-greedy", None),
         ("file_uploader", "documents", [("d.tsv", b"a\tb\tc\n", "text/plain")], "d.tsv, line 1: found", []),
     ):
         getattr(app, widget)(key=f"campaign-{key}").set_value(value)
@@ -82,6 +91,7 @@ def test_of_a_draft(visit: Visit) -> None:
         assert place_of_error(app, words) == f"campaign-{key}"
         assert sum("<" in one and words in one for one in order(app)) == 2  # and above the button
         getattr(app, widget)(key=f"campaign-{key}").set_value(right)
+    assert [one.name for one in campaigns.summaries(database)] == ["tasting"]
 
 
 def test_names_that_look_like_options_stay_as_they_are(visit: Visit, database: Database) -> None:

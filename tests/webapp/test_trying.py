@@ -38,33 +38,25 @@ def fake(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     monkeypatch.setattr(try_out, "COMMAND", [sys.executable, "-c", program])
 
 
-def test_each_system_answers_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def process_of(line: str) -> int:
+    return int(try_out.try_sentence(1, ["a"], line)[0]["process"])
+
+
+def test_one_process_answers_them_all_in_order_until_it_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     fake(monkeypatch, ANSWERS)
     rows = try_out.try_sentence(1, ["b", "a"], 'a "quoted" line; rm -rf /')
     assert [(row["system"], row["text"]) for row in rows] == [
         (name, 'A "QUOTED" LINE; RM -RF /') for name in ("b", "a")
     ]
-
-
-def process_of(line: str) -> int:
-    return int(try_out.try_sentence(1, ["a"], line)[0]["process"])
-
-
-def test_one_process_answers_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake(monkeypatch, ANSWERS)
-    assert process_of("one") == process_of("two")
+    first = process_of("one")
+    assert process_of("two") == first
+    os.kill(first, signal.SIGKILL)
+    assert process_of("three") != first
 
 
 def test_another_one_where_it_has_ended_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     fake(monkeypatch, f"{ANSWERS}    break")
     assert process_of("one") != process_of("two")
-
-
-def test_another_one_where_it_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake(monkeypatch, ANSWERS)
-    first = process_of("one")
-    os.kill(first, signal.SIGKILL)
-    assert process_of("two") != first
 
 
 def test_one_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
