@@ -208,11 +208,6 @@ def test_the_mean_of_each(rows: list[tuple[int, int, int]]) -> None:
     assert means.tolist() == pytest.approx([np.mean(grouped[key]) for key in sorted(grouped)])
 
 
-def test_lengths_must_agree() -> None:
-    with pytest.raises(ValueError, match="2 keys and 1 ratings"):
-        one_rating_each([1, 2], value=[3])
-
-
 def agreement_of(matrix: Any, items: Any = None, **counting: Any) -> list[RaterAgreement]:
     """Of a matrix (outputs, raters), NaN where missing; its ratings in another order than the table's."""
     table = np.asarray(matrix)
@@ -290,10 +285,8 @@ def test_both_outputs_of_a_pair_are_one_piece_of_evidence() -> None:
 def test_few_groups_have_no_interval() -> None:
     rng = np.random.default_rng(2)
     found = agreement_of(rng.normal(size=(12, 2)), groups=np.repeat([0, 1, 2], 4))[0].correlation
-    assert (found.low, found.reason) == (
-        None,
-        "no interval for outputs of fewer than four items or documents",
-    )
+    why = "no interval for outputs of fewer than four items or documents"
+    assert (found.low, found.reason) == (None, why)
     x = np.array([1.0, 1.0, 1.0, 1.0, 5.0, 5.0])
     table = np.column_stack([x, x + np.array([0, 0.1, 0, 0.1, 0, 0.1])])
     found = agreement_of(table, items=[0, 1, 2, 3, 4, 4])[0].correlation
@@ -341,6 +334,8 @@ def test_who_does_not_count_is_compared_with_those_who_do() -> None:
 
 
 def test_vectors_that_do_not_belong_together_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 keys and 1 ratings"):
+        one_rating_each([1, 2], value=[3])
     with pytest.raises(ValueError, match=r"\(2,\) raters, \(1,\) outputs and \(2,\) scores"):
         rater_agreement([0, 1], [0], [1.0, 2.0], [0], [0, 1])
 

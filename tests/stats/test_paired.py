@@ -162,14 +162,11 @@ def test_nothing_one_and_equal_items_say_so() -> None:
     assert shifted.sign_flip.p_value == 2 / 16
 
 
-def test_equal_weights_are_no_weights() -> None:
+def test_weights() -> None:
     baseline, system = drawn(30, 1)
     plain, weighted = compare_paired(baseline, system), compare_paired(baseline, system, np.full(30, 7.0))
     assert (plain.estimate, plain.t_test) == (weighted.estimate, weighted.t_test)
     assert plain.signed_rank == weighted.signed_rank
-
-
-def test_weights() -> None:
     baseline, system = drawn(12, 2)
     weights = np.array([0.0, *[1.0] * 8, 3.0, 3.0, 2.0])
     found = compare_paired(baseline, system, weights)
@@ -210,10 +207,7 @@ def test_differences_without_rounding_are_those_of_whole_steps(steps: list[int],
 def test_one_item_outweighing_all_others_gives_no_interval() -> None:
     found = compare_paired([1.0, 2.0, 3.0], [2.0, 2.0, 5.0], [1e-9, 1e-9, 1.0])
     assert found.estimate.value == pytest.approx(2.0)
-    assert (
-        found.t_test.reason
-        == "one item or document weighs more than all others together: no spread to judge by"
-    )
+    assert "weighs more than all others together" in str(found.t_test.reason)
 
 
 @pytest.mark.parametrize(
@@ -234,8 +228,13 @@ def test_what_cannot_be_aligned_is_refused(arguments: tuple[Any, ...]) -> None:
 p_values = st.lists(st.floats(0, 1), max_size=8)
 
 
-def test_holm_on_a_worked_example() -> None:
+def test_holm_on_a_worked_example_and_without_p_values() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([None, 0.04, None, 0.03]) == [None, 0.06, None, 0.06]
+    assert holm([]) == []
+    for wrong in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match="not a p-value"):
+            holm([0.5, wrong])
 
 
 @given(p_values)
@@ -252,14 +251,3 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(ps: list[float]) -> N
 def test_holm_lies_between_the_p_value_and_bonferronis(ps: list[float]) -> None:
     for p, adjusted in zip(ps, holm(ps), strict=True):
         assert p <= adjusted <= min(1.0, p * len(ps)) or math.isclose(adjusted, p * len(ps))
-
-
-@pytest.mark.parametrize("p", [-0.1, 1.1, math.nan])
-def test_holm_refuses_what_is_no_p_value(p: float) -> None:
-    with pytest.raises(ValueError, match="not a p-value"):
-        holm([0.5, p])
-
-
-def test_comparisons_without_a_p_value_do_not_count() -> None:
-    assert holm([None, 0.04, None, 0.03]) == [None, 0.06, None, 0.06]
-    assert holm([]) == []
