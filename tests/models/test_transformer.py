@@ -1,5 +1,5 @@
-"""Models of Transformer layers: attention, norms, dropout, sizes, files. What all models promise to search is
-in test_interface.py."""
+"""Models of Transformer layers: attention, norms, dropout, SSRUs, sizes, files. What all models promise to
+search is in test_interface.py."""
 
 import math
 from pathlib import Path
@@ -9,6 +9,8 @@ import pytest
 import step_files
 import torch
 from architectures import ARCHITECTURES, LAYERS, MARIAN, OTHERS, SOURCE
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from creamtea.errors import StepError
@@ -16,7 +18,8 @@ from creamtea.methods.architectures import Layered, SsruArchitecture, Transforme
 from creamtea_workers.models.interface import BOS, EOS, PAD, AttentiveState, output_logits
 from creamtea_workers.models.layers import CrossAttention, Dropout, PositionTable
 from creamtea_workers.models.model import ModelConfig, build_model, load_model, save_model
-from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.models.state import RecurrentState
+from creamtea_workers.models.transformer import Recurrence, Ssru, Transformer
 from creamtea_workers.objectives import build_objective
 
 VOCABULARY = 40
@@ -349,3 +352,76 @@ def test_a_saved_model_comes_back_ready_for_inference(tmp_path: Path, changes: d
     assert (found, objective) == (wanted, build_objective(wanted.objective))
     assert not loaded.training
     assert all(torch.equal(loaded.state_dict()[name], value) for name, value in model.state_dict().items())
+
+
+# ---------------------------------------------------------------- the SSRU
+
+
+CELLS = 6
+
+
+def written_out(forget: Tensor, candidate: Tensor) -> Tensor:
+    """c[t] = f[t] ⊙ c[t-1] + (1 - f[t]) ⊙ W x[t]; all (B, T, D)."""
+    cell, cells = torch.zeros_like(candidate[:, 0]), []
+    for t in range(candidate.shape[1]):
+        cell = forget[:, t] * cell + (1 - forget[:, t]) * candidate[:, t]
+        cells.append(cell)
+    return torch.stack(cells, 1)
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 3), st.integers(1, 9), st.integers(0, 1000))
+def test_cells_and_gradients_are_those_of_the_loop(batch: int, length: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    forget = torch.rand(batch, length, CELLS, dtype=torch.float64, requires_grad=True)
+    candidate = torch.randn(batch, length, CELLS, dtype=torch.float64, requires_grad=True)
+    arriving = torch.randn_like(candidate)
+    cells, expected = Recurrence.apply(forget, candidate), written_out(forget, candidate)
+    torch.testing.assert_close(cells, expected, atol=1e-12, rtol=1e-12)
+    ours = torch.autograd.grad(cells, (forget, candidate), arriving)
+    theirs = torch.autograd.grad(expected, (forget, candidate), arriving)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-12, rtol=1e-12)
+
+
+def test_the_unit_is_the_papers_equations() -> None:
+    torch.manual_seed(1)
+    unit = Ssru(CELLS).double()
+    x = torch.randn(2, 5, CELLS, dtype=torch.float64)
+    gate = 1 / (1 + torch.exp(-(x @ unit.forget.weight.T + unit.forget.bias)))
+    expected = written_out(gate, x @ unit.candidate.weight.T).clamp(min=0)
+    torch.testing.assert_close(unit.over_prefix(x), expected, atol=1e-12, rtol=1e-12)
+
+
+def test_gates_that_are_open_or_shut_for_long_stay_exact() -> None:
+    """A product of gates over a thousand positions, which a scan in logarithms would have to add up."""
+    shut = torch.ones(1, 1000, 1)
+    shut[0, 0] = 0.0
+    cells = Recurrence.apply(shut, torch.full((1, 1000, 1), 3.0))
+    assert torch.equal(cells, torch.full_like(cells, 3.0))
+    passing = Recurrence.apply(1 - shut, torch.arange(1000.0)[None, :, None])
+    assert torch.equal(passing[0, 1:, 0], torch.arange(1.0, 1000.0))
+
+
+@pytest.mark.parametrize("autocast", [True, False], ids=["bf16 autocast", "bf16 weights"])
+def test_cells_stay_in_fp32(autocast: bool) -> None:
+    torch.manual_seed(1)
+    dtype = torch.float32 if autocast else torch.bfloat16
+    unit, x = Ssru(CELLS).to(dtype), torch.randn(2, 5, CELLS, dtype=dtype)
+    state = RecurrentState(torch.zeros(1, 2, 2, 2, 3, CELLS // 2, dtype=dtype), None)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast), torch.no_grad():
+        together = unit.over_prefix(x)
+        alone = [unit.step(x[:, t : t + 1], state, 0) for t in range(5)]
+    assert state.cell(0).dtype == torch.float32
+    assert together.dtype == dtype
+    torch.testing.assert_close(torch.cat(alone, 1), together, atol=0.01, rtol=0.01)  # bf16 products
+
+
+def test_every_parameter_learns_under_autocast() -> None:
+    torch.manual_seed(1)
+    unit = Ssru(CELLS)
+    x = torch.randn(2, 5, CELLS, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        unit.over_prefix(x).sum().backward()
+    for leaf in (x, *unit.parameters()):
+        assert leaf.grad.abs().sum() > 0
