@@ -1,8 +1,9 @@
-"""The aligner against Dyer et al.'s equations in plain loops."""
+"""The aligner against Dyer et al.'s equations in plain loops, and the lexicon by plain sorting."""
 
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -274,14 +275,10 @@ def aligned(aligner: Aligner, sources: list[list[int]], targets: list[list[int]]
 sentences = st.lists(st.integers(0, SIZE - 1), min_size=0, max_size=5)
 
 
-def table_of(probabilities: dict[tuple[int, int], float]) -> TranslationTable:
+def table_of(probabilities: dict[tuple[int, int], float], size: int = SIZE) -> TranslationTable:
     keys = sorted(probabilities)
-    return TranslationTable(
-        np.array([source for source, _ in keys]),
-        np.array([target for _, target in keys]),
-        np.array([probabilities[key] for key in keys]),
-        SIZE,
-    )
+    sources, targets = (np.array([key[side] for key in keys]) for side in (0, 1))
+    return TranslationTable(sources, targets, np.array([probabilities[key] for key in keys]), size)
 
 
 def slow(aligner: Aligner, source: list[int], target: list[int]) -> list[int]:
@@ -329,3 +326,53 @@ def test_of_equal_words_the_diagonal_decides() -> None:
 def test_a_pair_without_a_source_is_nulls() -> None:
     found = aligned(Aligner(table_of({(1, 3): 1.0}), 1.0, []), [[], [1]], [[3, 3], []])
     assert [row.tolist() for row in found] == [[NULL, NULL], []]
+
+
+# ---------------------------------------------------------------- the lexicon
+
+
+WORDS = 12
+EOS = 3
+
+
+# no mass (6, 7) and NULL (WORDS) are not stored
+ENTRIES = {(5, 10): 0.2, (5, 9): 0.2, (5, 8): 0.6, (6, 4): 0.999, (6, 7): 1e-12, (WORDS, 11): 1.0}
+TABLE = table_of(ENTRIES, WORDS)
+
+
+def test_no_candidates_at_all_is_refused() -> None:
+    with pytest.raises(ValueError, match="k must be 1 or more"):
+        Lexicon.build(TABLE, max_k=10).select([5], k=0)
+
+
+def test_a_lexicon_survives_its_file_and_the_file_is_always_the_same(tmp_path: Path) -> None:
+    lexicon = Lexicon.build(TABLE, max_k=10)
+    assert lexicon.entries == 4
+    for name in ("one.npz", "two.npz"):
+        lexicon.save(tmp_path / name)
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+    loaded = Lexicon.load(tmp_path / "one.npz")
+    assert loaded.select([5, 6], k=2).tolist() == lexicon.select([5, 6], k=2).tolist()
+    assert loaded.probabilities.tolist() == pytest.approx([0.6, 0.2, 0.2, 0.999])
+
+
+@given(
+    entries=st.dictionaries(
+        st.tuples(st.integers(4, WORDS), st.integers(4, WORDS - 1)),
+        st.sampled_from([0.0, 1e-12, 0.1, 0.25, 0.5, 1.0]),
+        min_size=1,
+    ),
+    source=st.lists(st.integers(4, WORDS - 1)),
+    max_k=st.integers(1, 6),
+    k=st.integers(1, 8),
+)
+def test_selection_is_that_of_plain_sorting(
+    entries: dict[tuple[int, int], float], source: list[int], max_k: int, k: int
+) -> None:
+    expected = {EOS}
+    for word in source:
+        row = [(-p, target) for (s, target), p in entries.items() if s == word and p > 1e-9]
+        expected |= {target for _, target in sorted(row)[: min(k, max_k)]}
+    selected = Lexicon.build(table_of(entries, WORDS), max_k).select(source, k)
+    assert selected.tolist() == sorted(expected)
+    assert selected.dtype == np.int64
