@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import math
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import step_files
 from step_context import Context
 
 from creamtea.contract.step import StepResult
-from creamtea.errors import StepError, StepUnavailable
+from creamtea.errors import StepError
 from creamtea.steps.texts import ALIGN, ENCODE, SHORTLIST
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_lines
@@ -104,10 +103,3 @@ def test_a_table_without_the_texts_subwords_is_refused(context: Context) -> None
     give_table(context, own_table(context)[:30])
     with pytest.raises(StepError, match=r"lex\.tsv has a row for only .* of the training text"):
         run(context, {"aligner": "table", "table": "lex.tsv"})
-
-
-def test_eflomal_that_is_not_installed(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(sys, "executable", str(context.output / "python"))
-    with pytest.raises(StepUnavailable, match="pip install eflomal"):
-        run(context, {"aligner": "eflomal"})
