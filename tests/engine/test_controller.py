@@ -131,9 +131,12 @@ def test_a_cancel_by_another_process_stops_the_running_step(study_on_both: ToySt
     study.add("long", "sleep")
     study.add("later", before=["long"])
 
+    others: list[threading.Thread] = []
+
     def react(event: EngineEvent) -> None:
-        if isinstance(event, StepProgressed):
-            cancel(study.database, study.id)
+        if isinstance(event, StepProgressed) and not others:  # while the controller goes on
+            others.append(threading.Thread(target=cancel, args=(study.database, study.id)))
+            others[0].start()
 
     assert isinstance(study.run(react=react)[-1], StepStopped)
     assert study.states() == {"long": "cancelled", "later": "cancelled"}

@@ -71,6 +71,7 @@ def test_priority_then_place_in_the_study(study: ToyStudy, hand: ByHand) -> None
 
 
 def test_a_step_is_claimed_where_it_fits_or_never_can(study: ToyStudy, hand: ByHand) -> None:
+    study.add("alone", exclusive=True)
     study.add("large", resources={"cpus": 4})
     study.add("small", resources={"cpus": 1})
     study.add("huge", resources={"cpus": 64})
@@ -79,7 +80,7 @@ def test_a_step_is_claimed_where_it_fits_or_never_can(study: ToyStudy, hand: ByH
     three_left = Capacity({"node": MACHINE}, [(["node"], Need.of(Resources(cpus=1, gpus=1.0)))])
     assert [hand.claimed(three_left).name for _ in range(3)] == ["small", "huge", "memory"]
     assert hand.claim(three_left) is None
-    assert hand.claimed().name == "large"
+    assert [hand.claimed().name for _ in range(2)] == ["large", "alone"]
 
 
 def test_a_late_result_and_a_late_failure_are_thrown_away(study: ToyStudy, hand: ByHand) -> None:
