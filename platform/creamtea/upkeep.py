@@ -25,6 +25,7 @@ from sqlalchemy.orm import Session
 from creamtea.contract.step import halves
 from creamtea.errors import InfrastructureError, InputError
 from creamtea.orders.rows import LIVE, lock_steps
+from creamtea.steps.catalogue import is_of_this_version
 from creamtea.store.areas import AREAS, Entry, Kept, entries, remove
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -220,6 +221,7 @@ class Fault:
     places: tuple[str, ...]  # where it belongs, for people
     studies: tuple[str, ...]  # studies with this output; none for a file beside sources
     submission: int | None  # the newest one with this output
+    outdated: bool  # made by a version of creamtea whose steps this one cannot run
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,7 @@ class _Object:
     size: int
     places: set[str]
     studies: dict[int, str]  # names by the number of the submission
+    outdated: bool = False
 
 
 def check_store(
@@ -261,8 +264,9 @@ def check_store(
             what = "missing" if read is None else "damaged"
             places, studies = tuple(sorted(needed.places)), tuple(sorted(set(needed.studies.values())))
             last = max(needed.studies, default=None)
-            faults.append(Fault(store.object_path(digest), what, places, studies, last))
-            if last is not None:
+            fault = Fault(store.object_path(digest), what, places, studies, last, needed.outdated)
+            faults.append(fault)
+            if last is not None and not needed.outdated:
                 name = needed.studies[last]
                 to_retry[last] = shlex.quote(name) if newest[name] == last else str(last)
     retries = tuple(
@@ -279,6 +283,8 @@ def _objects(session: Session) -> dict[str, _Object]:
             StepFile.digest,
             StepFile.size,
             StepFile.name,
+            StepRow.kind,
+            StepRow.version,
             StudyStep.node,
             StudyRow.name.label("study"),
             StudyRow.id.label("submission"),
@@ -294,6 +300,7 @@ def _objects(session: Session) -> dict[str, _Object]:
         needed.places.add(
             f"{row.node} of study {row.study}: {row.name}" if row.study else f"of no study: {row.name}"
         )
+        needed.outdated |= not is_of_this_version(row.kind, row.version)
         if row.study:
             needed.studies[row.submission] = row.study
     media = select(CampaignMedia.digest, CampaignMedia.size, Campaign.name).join(
@@ -313,6 +320,10 @@ def remedies(checked: StoreCheck) -> list[str]:
     if checked.retries:
         commands = ", ".join(f"`creamtea retry {name}`" for name in checked.retries)
         lines.append(f"{'Then make' if lines else 'Make'} them again: {commands}.")
+    if any(fault.outdated for fault in checked.faults):
+        lines.append(
+            "Put what another version of creamtea made back from a backup, or run the study's file again."
+        )
     if any(not fault.studies for fault in checked.faults):
         lines.append("Put the others back from a backup.")
     return lines

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from fake_steps import LINES
 from limits import COMMAND
+from sqlalchemy import update
 
 from creamtea.cli.upkeep import in_units
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.tables import StepRow
 
 INLINE = ("--executor", "inline", "--quiet")
 BACKUP = Path(__file__).parents[2] / "docs" / "how-to" / "backup.md"
@@ -126,6 +128,17 @@ def test_damaged_and_missing_files_are_named_with_a_remedy_that_works(creamtea, 
     damaged.unlink()
     creamtea("retry", "tiny", *INLINE)
     assert creamtea("db", "check").returncode == 0
+
+
+def test_files_that_another_version_made_are_not_to_be_retried(creamtea, study: Path) -> None:
+    creamtea("run", study, *INLINE)
+    with creamtea.database() as database, database.transaction() as session:
+        session.execute(update(StepRow).values(version=0))
+    next(path for path in (creamtea.home / "artefacts" / "objects").rglob("*") if path.is_file()).unlink()
+    said = creamtea("db", "check").stdout.splitlines()[-1]
+    assert "run the study's file again" in said
+    assert "creamtea retry" not in said
+    assert "another version of creamtea" in creamtea.refused("retry", "tiny", *INLINE)
 
 
 def test_all_files_of_earlier_submissions_too_are_made_again_as_the_check_says(

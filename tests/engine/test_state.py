@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from by_hand import MACHINE, ByHand
@@ -19,7 +20,7 @@ from creamtea.errors import InputError
 from creamtea.orders.submission import cancel, requeue
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.artefacts import StoredFile
-from creamtea.store.tables import SegmentScore, StepRow, StudyStep
+from creamtea.store.tables import SegmentScore, StepFile, StepRow, StudyStep
 
 FAILED = state.Failure(None, [])
 
@@ -210,6 +211,20 @@ def test_a_study_with_two_places_of_one_step_has_nothing_to_retry_once_it_has_su
     with pytest.raises(InputError, match="steps of toys have succeeded"):
         requeue(study.database, study.store, study.id)
     assert study.state() == "succeeded"
+
+
+def test_a_retry_loses_no_result_that_this_version_cannot_make_again(study: ToyStudy, hand: ByHand) -> None:
+    study.submit("old", "new")
+    for _ in range(2):
+        assert hand.finish(hand.claimed())
+    hand.settle()
+    with study.database.transaction() as session:
+        session.execute(update(StepRow).where(StepRow.key == study.keys["old"]).values(version=0))
+        lost = select(StepFile.digest).where(StepFile.step_key == study.keys["old"])
+        Path(study.store.object_path(session.scalars(lost).one())).unlink()
+    with pytest.raises(InputError, match="old was planned by another version of creamtea"):
+        requeue(study.database, study.store, study.id)
+    assert (study.state(), study.states()) == ("succeeded", {"old": "succeeded", "new": "succeeded"})
 
 
 def test_cancel_stops_what_no_other_study_needs(study: ToyStudy, hand: ByHand) -> None:

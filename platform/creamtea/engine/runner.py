@@ -254,7 +254,7 @@ def _kind(task: StepTask) -> StepKind[Any]:
         raise StepError(
             f"the worker runs another creamtea: the study was planned with version {task.version} of "
             f"{task.kind} steps, and the worker's creamtea {creamtea.__version__} {here}; "
-            "install the same creamtea everywhere"
+            "install the same creamtea everywhere, or, after an upgrade, run the study's file again"
         )
     return kind
 

@@ -24,6 +24,7 @@ from creamtea.document.mistakes import StudyWarning
 from creamtea.errors import InputError
 from creamtea.methods.plugins import not_here
 from creamtea.orders.rows import FRESH, LIVE, UNFINISHED, add_events, keys_of, lock_steps, make_wait
+from creamtea.steps.catalogue import is_of_this_version
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import batches
@@ -197,7 +198,8 @@ def requeue(
     """Queue a study that has ended again.
 
     Its failed and cancelled steps are retried, and those whose files the artefact store has lost; all of them
-    only with `make_anew`. InputError for a study that has not ended, or all of whose steps have succeeded.
+    only with `make_anew`. InputError, and nothing is changed, for a study that has not ended, all of whose
+    steps have succeeded, or one of whose steps this version cannot run.
     """
     with database.session() as session:
         keys = session.scalars(keys_of(study_id).distinct()).all()  # two places may share a step
@@ -219,7 +221,26 @@ def requeue(
                 f"all {len(keys)} steps of {study.name} have succeeded: there is nothing to retry; "
                 f"`creamtea report {study.name}` shows their results"
             )
+        _check_versions(session, study_id, [key for key in keys if key not in reused])
         return Submission(study_id, study.name, frozenset(keys), reused)
+
+
+def _check_versions(session: Session, study_id: int, keys: Sequence[str]) -> None:
+    """Raise InputError if a step is not of this version: it would fail, and its earlier results be gone."""
+    for batch in batches(keys):
+        planned = (
+            select(StudyStep.node, StepRow.kind, StepRow.version)
+            .join(StepRow, StepRow.key == StudyStep.step_key)
+            .where(StudyStep.study_id == study_id, StepRow.key.in_(batch))
+            .order_by(StudyStep.position)
+        )
+        for node, kind, version in session.execute(planned):
+            if not is_of_this_version(kind, version):
+                raise InputError(
+                    f"{node} was planned by another version of creamtea, whose {kind} steps this one cannot "
+                    "run. The study stays as it is: run its file again, which makes a new submission "
+                    "(`creamtea run`)"
+                )
 
 
 def _without_files(

@@ -43,6 +43,12 @@ def _kinds() -> Iterator[StepKind[Any]]:
 STEP_KINDS: dict[str, StepKind[Any]] = {kind.name: kind for kind in _kinds()}
 
 
+def is_of_this_version(kind: str, version: int) -> bool:
+    """Return whether this creamtea can run steps of this kind and version."""
+    known = STEP_KINDS.get(kind)
+    return known is not None and known.version == version
+
+
 # ---------------------------------------------------------------- docs/steps.md
 
 INTRODUCTION = """\
