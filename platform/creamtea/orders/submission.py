@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from graphlib import TopologicalSorter
@@ -25,10 +25,13 @@ from creamtea.errors import InputError
 from creamtea.methods.plugins import not_here
 from creamtea.orders.rows import FRESH, LIVE, UNFINISHED, add_events, keys_of, lock_steps, make_wait
 from creamtea.steps.catalogue import is_of_this_version
+from creamtea.steps.systems import OUTPUTS
+from creamtea.steps.texts import CORPUS, TEST_SET
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import batches
 from creamtea.store.tables import Base, StepFile, StepInput, StepRow, StudyRow, StudyStep
+from creamtea.study.data_files import UnreadableFile, scan
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import Plan, PlannedStep, plan
 from creamtea.study.spec import Study
@@ -192,6 +195,9 @@ def _unfinished(session: Session, plan: Plan, config_hash: str) -> StudyRow | No
     return newest if same else None
 
 
+READ_TEXT = (CORPUS.name, TEST_SET.name, OUTPUTS.name)  # kinds of steps that read text files of the user
+
+
 def requeue(
     database: Database, store: ArtefactStore, study_id: int, *, make_anew: bool = False
 ) -> Submission:
@@ -199,11 +205,13 @@ def requeue(
 
     Its failed and cancelled steps are retried, and those whose files the artefact store has lost; all of them
     only with `make_anew`. InputError, and nothing is changed, for a study that has not ended, all of whose
-    steps have succeeded, or one of whose steps this version cannot run.
+    steps have succeeded, or one of whose succeeded steps could not be made again: by this version, or from
+    the user's files.
     """
     with database.session() as session:
         keys = session.scalars(keys_of(study_id).distinct()).all()  # two places may share a step
     incomplete = _without_files(database, store, keys, all_may_be_gone=make_anew)
+    _check_user_files(database, incomplete)
     with database.transaction() as session:
         lock_steps(session)
         study = session.get_one(StudyRow, study_id)
@@ -241,6 +249,36 @@ def _check_versions(session: Session, study_id: int, keys: Sequence[str]) -> Non
                     "run. The study stays as it is: run its file again, which makes a new submission "
                     "(`creamtea run`)"
                 )
+
+
+def _check_user_files(database: Database, keys: Collection[str]) -> None:
+    """Raise InputError if one of these steps would not find the text that it read before, and so fail.
+
+    A file whose folder is not on this machine may be there for the workers.
+    """
+    read_text = select(StepRow.params, StepRow.locations).where(StepRow.kind.in_(READ_TEXT))
+    with database.session() as session:
+        steps = [
+            row
+            for batch in batches(sorted(keys))
+            for row in session.execute(read_text.where(StepRow.key.in_(batch)))
+        ]
+    for params, locations in steps:
+        digests = params.get("digests") or {}
+        for path, place in ((path, Path(locations[path])) for path in digests):
+            if place.parent.is_dir() and _digest(place) != digests[path]:
+                raise InputError(
+                    f"{path} is not as it was when the study was planned, and what was read of it is gone "
+                    "from the store. The study's results stay as they are: put the file back as it was, or "
+                    "run the study's file again, which makes a new submission (`creamtea run`)"
+                )
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return scan(path).digest
+    except UnreadableFile:
+        return None
 
 
 def _without_files(
