@@ -50,7 +50,7 @@ def marks(page: Any) -> dict[str, list[str]]:
 
 
 def test_items_by_keyboard_only(rate) -> None:
-    items = [(f"source {number}", FOUR) for number in range(3)]
+    items = [(f"source {number}", FOUR) for number in range(4)]
     rater = rate(items, slow_clock=True)
     page = rater.page
     page.keyboard.press("d")
@@ -64,13 +64,14 @@ def test_items_by_keyboard_only(rate) -> None:
         ("4 Enter 3 . 2 Enter ArrowRight Enter End PageDown Enter", [15, 11, 0, 20]),
         ("Tab Tab 6 Shift+Digit4 5 Shift+Digit2 2 Shift+Digit3 1 Control+Enter", [25, 5, 0, 20]),
         ("Tab Tab Home Enter End Enter ArrowLeft Enter 2 PageUp ArrowUp Enter", [0, 25, 25, 11]),
+        ("Enter 4 Enter 3 Enter 2 Enter 1 Enter", [0, 15, 10, 5]),  # what is left out comes at the end
     ]
     for number, (keys, steps) in enumerate(ways):
-        item_on(page, number + 1, 3)
+        item_on(page, number + 1, 4)
         texts = shown_texts(page)
         wait_for_scores(page, ["–"] * 4)
         press_keys(page, keys)
-        item_or_end(page, number + 2, 3)
+        item_or_end(page, number + 2, 4)
         assert rater.stored(items[number][0]) == dict(zip(texts, steps, strict=True))
 
 
