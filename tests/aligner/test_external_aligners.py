@@ -123,6 +123,13 @@ def test_a_table_without_the_texts_subwords_is_refused(context: Context) -> None
         run(context, {"aligner": "table", "table": "lex.tsv"})
 
 
+def test_eflomal_that_is_not_installed(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "executable", str(context.output / "python"))
+    with pytest.raises(StepUnavailable, match="pip install eflomal"):
+        run(context, {"aligner": "eflomal"})
+
+
 # ---------------------------------------------------------------- tables of other aligners
 
 
@@ -339,13 +346,6 @@ def test_it_runs_with_the_steps_threads_and_without_passwords(install, monkeypat
         "assert os.environ['OMP_NUM_THREADS'] == '3' and not 'CREAMTEA_DATABASE_URL' in os.environ" + DIAGONAL
     )
     align_with_eflomal([Shard.of(SOURCES, TARGETS)], 20, 3, lambda: None)
-
-
-def test_without_eflomal_the_step_is_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    with pytest.raises(StepUnavailable, match=r"eflomal-align is not installed here; .*pip install eflomal"):
-        align_with_eflomal([Shard.of(SOURCES, TARGETS)], 20, 1, lambda: None)
 
 
 def test_it_is_also_found_beside_the_interpreter(install, monkeypatch, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
