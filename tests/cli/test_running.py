@@ -38,7 +38,8 @@ def test_run_prints_the_report_and_reuses_everything_the_second_time(creamtea, s
     warnings = [(warning["kind"], warning["place"]) for warning in facts["warnings"]]
     assert warnings == [("same-outputs", "test")]
     # in a terminal the last lines are the answer and the next command
-    done = creamtea("run", study, *INLINE, FORCE_COLOR="1")  # which makes a terminal of any output
+    other = ("--set", "variants.scones.objective.alpha=0.3")  # some steps run again, so that they are shown
+    done = creamtea("run", study, *INLINE, *other, FORCE_COLOR="1")  # which makes a terminal of any output
     before, after = done.stdout.split("What came out")[1:]
     assert "softmax-greedy has the highest score" in after
     assert len(after) < len(before)
