@@ -136,7 +136,7 @@ def test_a_worker_with_another_creamtea_refuses_the_step(task: MakeTask, changes
     outcome = execute(task(**changes))
     assert outcome.error_kind == "deterministic"
     assert outcome.error.startswith("the worker runs another creamtea: the study was planned with version")
-    assert outcome.error.endswith("install the same creamtea everywhere")
+    assert outcome.error.endswith("run the study's file again")
 
 
 def test_a_missing_input_file_is_the_stores_failure(task: MakeTask) -> None:
