@@ -28,10 +28,10 @@ WORSE, SAME, BETTER = range(3)  # steps of a preference
 
 
 class OnScale(Protocol):
-    """What protocols share whose answer is a value of the scale.
+    """A protocol in which raters answer with a value of the scale.
 
-    `scales` names further ones with the same values, which a campaign may ask for beside the score. An answer
-    is then `{"score": step, "scales": {name: step}}`.
+    A campaign may ask for values on further `scales` beside the score. An answer is then
+    `{"score": step, "scales": {name: step}}`.
     """
 
     takes_scales = True

@@ -439,7 +439,8 @@ def on_scale(ratings: Ratings, given: Sequence[Payload | None], name: str) -> Ra
 
     `given`: what `payloads` returns of the ratings.
     """
-    step = np.array([payload["scales"][name] for payload in given if payload is not None], dtype=np.int64)
+    # every answer has a value on each scale: one without it is an error, and must not move the others up
+    step = np.array([(payload or {})["scales"][name] for payload in given], dtype=np.int64)
     return replace(ratings, step=step, value=_in_points(ratings.campaign.protocol.scale, step))
 
 

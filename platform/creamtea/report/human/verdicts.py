@@ -278,8 +278,8 @@ def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: st
             differences = scores[:, pair.system] - scores[:, pair.baseline]
             tallies = {"wins": differences > 0, "ties": differences == 0, "losses": differences < 0}
             cells |= {name: count(int(rated.sum())) for name, rated in tallies.items()}
-        if relative and pair.tests is not None:
-            cells["p_sign"] = p_value(sign_p, "no item was won or lost")
+            if pair.tests is not None:
+                cells["p_sign"] = p_value(sign_p, "no item was won or lost")
         cells["verdict"] = verdict_cell(judged, pair.verdict)
         rows.append(Row(judged.systems[pair.system], cells, f"against {judged.systems[pair.baseline]}"))
     return table(key, title, about, "system", columns, rows)

@@ -430,10 +430,12 @@ class Form:
             options = list(self.protocol().selections)
         elif _kind(declared) == "literal":
             options = list(_literals(declared.field.annotation))
-        elif key == "protocol.scales":
-            options, common["accept_new_options"] = list(start or ()), True
+        elif not setting.choices and (literals := _literals(declared.field.annotation)):
+            options = list(literals)
+        elif not setting.choices and _schema(declared).get("items", {}).get("type") == "string":
+            options, common["accept_new_options"] = list(start or ()), True  # names of the organiser's own
         elif not setting.choices:
-            options = list(_literals(declared.field.annotation)) or [1, 2, 3, 4]
+            options = [1, 2, 3, 4]
 
         def label(option: Any) -> str:
             return names.get(option, str(option))
