@@ -210,7 +210,11 @@ def measures_page() -> str:
     lines += table(("kind", "column", "better", "meaning"), _metrics())
     recall = (RECALL_WORDS, RECALL_IDIOM, RECALL_MACRO, RECALL_SENTENCE, SELECTED)
     sections: list[tuple[str, str, Iterable[Column]]] = [
-        ("Recall and selected size", "Of a vocabulary selection; for a full one recall is 100.", recall),
+        (
+            "Recall and selected size",
+            "Of a vocabulary selection; recall is 100 if the vocabulary is full.",
+            recall,
+        ),
         ("Outputs", "Of every system.", (LENGTH, EMPTY)),
         ("Latency", "Of the systems that `latency` times.", (*LATENCY, SPEED)),
         ("Trainings", "Below *Provenance*.", training_columns(get_args(SelectBy))),

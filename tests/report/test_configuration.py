@@ -85,7 +85,7 @@ def test_a_later_run_of_the_same_name_says_what_changed(build: Build, database: 
     assert all(path.startswith(("variants.scones", "systems.softmax-greedy")) for path in found)
     (_, notes, _) = build().section("configuration").blocks
     assert isinstance(notes, Notes)
-    assert "is that of the earlier run" in notes.paragraphs[0]
+    assert "the same as in the earlier run" in notes.paragraphs[0]
     with database.session() as session:  # a bundle has no other submissions
         assert not changed(report_of(session, find_study(session, "teatime"), alone=True))
 

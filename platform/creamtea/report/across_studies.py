@@ -59,22 +59,22 @@ NOTHING_IN_COMMON = (
 DIGITS = 12  # shown of a SHA-256
 SEGMENTS = "segments.jsonl"  # a test set's text
 TESTS = (
-    "In brackets are 95 % intervals of the difference, by the paired bootstrap (1,000 samples); p is that of "
-    "the bootstrap and of approximate randomisation (10,000 trials), with Holm's correction over the systems "
-    f"of a column. A star: both are below 0.05{SEEDS_ALLOW}; {WITH_SEEDS}."
+    "In brackets: 95 % intervals of the difference, by the paired bootstrap (1,000 samples). p: the same "
+    "bootstrap / approximate randomisation (10,000 trials), with Holm's correction over a column's systems. "
+    f"*: both are below 0.05{SEEDS_ALLOW}; {WITH_SEEDS}."
 )
 
 
 @dataclass(frozen=True)
-class OfStudy:
-    """A study, and its name for the test set."""
+class StudyTestSet:
+    """A study and the name that it gives to a common test set."""
 
     number: int
     name: str  # as rows show it: with its number if two studies share a name
     test_set: str
 
 
-def common_test_sets(session: Session, studies: Sequence[StudyRow]) -> dict[str, list[OfStudy]]:
+def common_test_sets(session: Session, studies: Sequence[StudyRow]) -> dict[str, list[StudyTestSet]]:
     """Return the test sets that all of these studies have, by the key of the first study's step.
 
     They have the same text, whatever its name, its path, and the version that prepared it. If a study has two
@@ -88,23 +88,23 @@ def common_test_sets(session: Session, studies: Sequence[StudyRow]) -> dict[str,
     keys = [node.key for of_study in nodes for node in of_study]
     wanted = select(StepFile).where(StepFile.name == SEGMENTS, StepFile.step_key.in_(keys))
     texts = {file.step_key: file.digest for file in session.scalars(wanted)}
-    by_text: dict[str, dict[int, OfStudy]] = {}  # by digest, then by study
+    by_text: dict[str, dict[int, StudyTestSet]] = {}  # by digest, then by study
     first: dict[str, str] = {}  # keys
     for study, of_study in zip(studies, nodes, strict=True):
         shown = study.name if names.count(study.name) == 1 else f"{study.name} #{study.id}"
         for node in of_study:
             text = texts.get(node.key, node.key)
             first.setdefault(text, node.key)
-            named = OfStudy(study.id, shown, str(node.labels["test_set"]))
+            named = StudyTestSet(study.id, shown, str(node.labels["test_set"]))
             by_text.setdefault(text, {}).setdefault(study.id, named)
     return {first[text]: list(own.values()) for text, own in by_text.items() if len(own) == len(studies)}
 
 
 @dataclass(frozen=True)
-class Tested:
-    """The inputs of the test of a system's score: `params` of a step of kind `compare`, and step keys.
+class TestInputs:
+    """What a test of a system's score reads: `params` of a step of kind `compare`, and step keys.
 
-    The keys are of the steps whose outputs, or segment scores, are compared.
+    The keys name the steps whose outputs or segment scores are compared.
     """
 
     params: dict[str, Any]
@@ -125,8 +125,8 @@ class Compared:
 
     table: Table
     test_set: str  # the key of its step
-    tested: dict[tuple[str, str], Tested]  # by row and column
-    incomplete: frozenset[tuple[str, str]]  # places of scores without the outputs of all seeds, not tested
+    tested: dict[tuple[str, str], TestInputs]  # by row and column
+    incomplete: frozenset[tuple[str, str]]  # not tested: the outputs of a seed are missing
     low: frozenset[str]  # rows whose BLEU is near zero
 
     def comparisons(self, baseline: str) -> dict[tuple[str, str], CompareRequest]:
@@ -147,7 +147,7 @@ class Compared:
     def against(self, baseline: str, results: Mapping[tuple[str, str], Mapping[str, Any]]) -> Table:
         """Return the table with differences from this row. `results`: the results of the comparisons.
 
-        Holm's correction is over the rows of a column. What could not be tested says why.
+        Holm's correction is over the rows of a column. Differences that could not be tested say why.
         """
         deltas: dict[tuple[str, str], Delta] = {}
         for column in dict.fromkeys(column for _, column in results):
@@ -186,11 +186,11 @@ def _delta(result: Mapping[str, Any]) -> Delta:
     return tested_delta(MetricValue(**{name: result[name] for name in ROW}))
 
 
-def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]) -> Compared:
+def compared_systems(session: Session, test_set: str, studies: Sequence[StudyTestSet]) -> Compared:
     """Build the table of all systems on the test set of this key.
 
-    Values are in one column if they mean the same: the signature of a metric's scores of systems, or else the
-    column's note, says it. Raises InputError for a study that this version cannot read.
+    Studies share a column if its values mean the same: the signatures of the systems' scores are equal, or
+    else the column's notes. Raises InputError for a study that this version cannot read.
     """
     results = {
         study: StudyResults(session, study.number, spec_of(session.get_one(StudyRow, study.number)))
@@ -208,7 +208,7 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
             signatures = {*first.signature.split(AND), *column.signature.split(AND)} - {""}
             shown[column.key, *meaning] = replace(first, signature=AND.join(sorted(signatures)))
     rows: list[Row] = []
-    tested: dict[tuple[str, str], Tested] = {}
+    tested: dict[tuple[str, str], TestInputs] = {}
     incomplete: set[tuple[str, str]] = set()
     low: set[str] = set()
     references: set[str] = set()
@@ -230,8 +230,9 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
             column = next(column for column in table.columns if column.key == metric.name())
             for system, name in names.items():
                 place = name, shown[meanings[study][column.key]].key
-                if (found := _tested(results[study], study.test_set, system, metric)) is not None:
-                    tested[place] = found
+                inputs = _test_inputs(results[study], study.test_set, system, metric)
+                if inputs is not None:
+                    tested[place] = inputs
                 elif name not in references and results[study].outputs(system, study.test_set):
                     incomplete.add(place)
     table = Table("compared", "", "study: system", tuple(shown.values()), tuple(rows), ABOUT)
@@ -239,7 +240,7 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]
 
 
 def _meanings(results: StudyResults, test_set: str, table: Table) -> dict[str, tuple[str, ...]]:
-    """Return by key what a column's values mean: studies in which it is equal share the column."""
+    """Return the meaning of each column's values by its key; studies share columns with equal meanings."""
     systems = [name for name, system in results.spec.systems.items() if system.reference is None]
     signatures = {
         metric.name(): signatures_of(results, test_set, metric, systems)
@@ -250,11 +251,11 @@ def _meanings(results: StudyResults, test_set: str, table: Table) -> dict[str, t
     }
 
 
-def compared_specs(session: Session, studies: Sequence[OfStudy]) -> Table | None:
+def compared_specs(session: Session, studies: Sequence[StudyTestSet]) -> Table | None:
     """Build a table of the settings in which the studies differ; None if they do not.
 
-    It also has what no setting says: files that the studies read under one path and that have other contents,
-    and the versions of creamtea that ran the studies.
+    It also has differences that no setting shows: files with the same path but different contents, and the
+    versions of creamtea that ran the studies.
     """
     read = [files_read(session, study.number) for study in studies]
     paths = sorted(set(read[0]).intersection(*read))
@@ -276,7 +277,7 @@ def files_read(session: Session, study: int) -> dict[str, str]:
     return digests
 
 
-def shared_title(studies: Sequence[OfStudy]) -> str:
+def shared_title(studies: Sequence[StudyTestSet]) -> str:
     """Return what the studies call their common test set."""
     return " / ".join(dict.fromkeys(study.test_set for study in studies))
 
@@ -340,8 +341,8 @@ def comparison_report(
     )
 
 
-def _tested(results: StudyResults, test_set: str, system: str, metric: Metric) -> Tested | None:
-    """Return what to test a system's score with; None for a reference, or if a seed's outputs are missing.
+def _test_inputs(results: StudyResults, test_set: str, system: str, metric: Metric) -> TestInputs | None:
+    """Return the inputs of a score's test; None for a reference, or if a seed's outputs are missing.
 
     All studies are tested in the same way, whatever their own `significance` says.
     """
@@ -357,4 +358,4 @@ def _tested(results: StudyResults, test_set: str, system: str, metric: Metric) -
         metric=metric.of_step(), significance=Significance(), languages=results.spec.languages
     )
     scores = scores_by_model(results, system, test_set, metric)
-    return Tested(params.to_json(), tuple(step.node.key for step in steps), scores)
+    return TestInputs(params.to_json(), tuple(step.node.key for step in steps), scores)

@@ -66,7 +66,7 @@ def missed_idioms(results: StudyResults, test_set: str) -> tuple[Table, ...]:
 
 
 def idiom_table(listed: IdiomList, metrics: Mapping[str, MetricValue | None]) -> tuple[Table, ...]:
-    """Build a table of idioms, those with the most subwords first. `metrics`: by the title of their column.
+    """Build a table of idioms, the most subwords first. `metrics`: by the title of their column.
 
     Returns no table if no idiom is listed.
     """
@@ -100,7 +100,7 @@ def idiom_table(listed: IdiomList, metrics: Mapping[str, MetricValue | None]) ->
             )
             for (source, target), subwords in ordered
         ),
-        f"{listed.about} ▁ begins a word. Of several seeds the first. With such subwords: {counts}.",
+        f"{listed.about} ▁ begins a word. Of several seeds, the first is shown. Idioms concerned: {counts}.",
         folded=True,
     )
     return (table,)
@@ -109,24 +109,23 @@ def idiom_table(listed: IdiomList, metrics: Mapping[str, MetricValue | None]) ->
 def _subwords_cell(subwords: list[str], shown: int, count: int) -> Cell:
     if subwords or shown == count:
         return Cell("ok", words=", ".join(subwords) or "none")
-    return Cell("absent", f"not among the {shown} that were listed, those with the most subwords", words="—")
+    return Cell("absent", f"not among the {shown} listed idioms, which have the most subwords", words="—")
 
 
 BASELINES, SETTINGS = "baselines", "settings"  # the keys of tables of differences end in these
-MANY_ROWS = 9  # from which on a page folds a table
+MANY_ROWS = 9  # a page folds tables with at least so many rows
 Groups = Mapping[str, Sequence[Measured]]  # the seeds of a variant or system
 Rows = Sequence[tuple[RowSetting, Row]]  # the rows of a table
 
 NOT_COMPARED = (
-    "No row of this analysis is compared with another: it was made by an earlier version of creamtea, which "
-    "kept no statistics of its sentences. Run the study again to compare them; models and translations are "
-    "used again."
+    "No rows of this analysis are compared: an earlier version of creamtea made it, which kept no statistics "
+    "of single sentences. Run the study again to compare rows; models and translations are reused."
 )
 ABOUT = (
     "In tables of differences, each value has its difference below it: paired over sentences, with a 95 % "
     "interval. p: paired bootstrap ({samples} resamples), two-sided, after Holm's correction over the rows "
-    "of a column; * marks where it is below 0.05{allow}. What is measured over some sentences only (those "
-    "with a proved best, say) is over each row's own.{seeds}"
+    "of a column; * marks where it is below 0.05{allow}. If only some sentences have a measure (say, those "
+    "with a proved best), each row covers its own.{seeds}"
 )
 
 
@@ -225,8 +224,8 @@ def _column(
     """Return the differences in a column, corrected together; None for rows without the measure."""
     has_measure = [not set(pair.setting.parts) & measure.undefined.keys() for pair in compared]
     deltas, low = [], []
-    for pair, is_there in zip(compared, has_measure, strict=True):
-        if is_there:
+    for pair, measured in zip(compared, has_measure, strict=True):
+        if measured:
             subject = "/".join(filter(None, (measure.column.key, measure.subject(pair.setting))))
             delta = read_delta(pair.step, subject)
             metric = pair.step.find("delta", subject)
@@ -240,7 +239,7 @@ def _column(
             near_zero = all(value is not None and value < NEAR_ZERO for value in values)
             low.append(near_zero and measure.column.key == BLEU.key)
     corrected = iter(correct(deltas, low))
-    return [next(corrected) if is_there else None for is_there in has_measure]
+    return [next(corrected) if measured else None for measured in has_measure]
 
 
 def _models(results: StudyResults, name: str, spec: Analysis, group: str) -> list[str]:
@@ -264,7 +263,7 @@ class AnalysisResults:
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
     notes: tuple[Notes, ...] = ()
-    segments: int | None = None  # that are analysed, or that the smallest scored bucket has
+    segments: int | None = None  # analysed, or in the smallest scored bucket
 
 
 def build_analysis(results: StudyResults, name: str, spec: Analysis) -> AnalysisResults:
@@ -272,7 +271,7 @@ def build_analysis(results: StudyResults, name: str, spec: Analysis) -> Analysis
     groups: dict[str, list[Measured]] = {}  # the seeds of a variant or system
     for measured in results.of(spec.step.name, analysis=name):
         groups.setdefault(str(measured.node.labels[spec.rows]), []).append(measured)
-    given = idioms_of(results, spec.test_set).needs
+    available = idioms_of(results, spec.test_set).needs
     scored_by = {  # the metrics that the steps score with, by kind: {"bleu": "BLEU (lower-cased)"}
         value["kind"]: METRICS.kinds[value["kind"]].model_validate(value).describe()
         for seeds in groups.values()
@@ -280,18 +279,18 @@ def build_analysis(results: StudyResults, name: str, spec: Analysis) -> Analysis
         for value in step.node.params.values()
         if isinstance(value, dict) and value.get("kind") in METRICS.kinds
     }
-    buckets = _found_buckets(groups)
+    buckets = _measured_buckets(groups)
     layouts, rows, tables = list[TableLayout](), list[Rows](), list[Table]()
     for declared in spec.tables:
         measures = tuple(replace(m, column=_column_of(m.column, scored_by)) for m in declared.measures)
         layout = replace(declared, measures=measures)
-        # measured buckets, as soon as there are some, else the declared settings
+        # the measured buckets; the declared settings until there are any
         settings = (buckets if layout.buckets else []) or layout.settings(spec)
         own = [
             (setting, Row(group, {m.column.key: _cell(m, setting, seeds) for m in measures}, setting.words))
             for group, seeds in groups.items()
             for setting in settings
-            if setting.needs in given
+            if setting.needs in available
         ]
         layouts.append(layout)
         rows.append(own)
@@ -411,7 +410,7 @@ def _counted(metric: MetricValue, counts: Counts) -> MetricValue | None:
 # ---------------------------------------------------------------- buckets and figures
 
 
-def _found_buckets(groups: Groups) -> list[RowSetting]:
+def _measured_buckets(groups: Groups) -> list[RowSetting]:
     """Return every bucket that a step has measured, in order; `words` include its number of segments."""
     buckets = {
         metric.subject: metric.detail["bucket"]
@@ -531,7 +530,7 @@ def _over_points(plot: PointPlot, points: Points, groups: Groups, styles: vega.S
                 parts[group] = name, group.removeprefix(name)
                 for point in series_of_step.get(series, ()):
                     cell = Cell("ok", value=point.y)
-                    if plot.counted:  # a share of as many cases as the label says
+                    if plot.counted:  # y is a share, and the label the number of cases
                         of = int(point.label)
                         low, high = wilson_interval(round(point.y * of), of)
                         cell = replace(cell, low=low, high=high)
@@ -554,7 +553,7 @@ def _curves(
     own_styles = {group: styles[group] for group in groups}
     layer = curve_layers(own_styles, plot.x, plot.y, label, marks, plot.logarithmic)
     encoding = layer[0]["encoding"]
-    # words in the place of a tick's number, where it has some
+    # ticks that have a word show it instead of their number
     named = {x: word for x, word in ticks.items() if any(drawn["x"] == x for drawn in marks)}
     if named:
         words = "".join(f"datum.value == {place:g} ? {json.dumps(word)} : " for place, word in named.items())
@@ -566,12 +565,12 @@ def _curves(
             encoding[axis]["scale"] = {"domain": [0, column.scale]}
         encoding["x"]["axis"] = {"format": ",.0f", "grid": False}
         ends = [{"x": share * plot.x.scale, "y": share * plot.y.scale} for share in (0.0, 1.0)]
-        of_equals = {
+        diagonal_layer = {
             "data": {"values": ends},
             "mark": {"type": "line", "strokeDash": [4, 4], "color": vega.GREY},
             "encoding": {"x": encoding["x"], "y": encoding["y"]},
         }
-        layer.insert(0, of_equals)
+        layer.insert(0, diagonal_layer)
     return vega.figure(text.key_of(plot.title), plot.title, marks, layer, missing)
 
 

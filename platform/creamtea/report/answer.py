@@ -97,10 +97,10 @@ class _Quality:
         ]
 
     def _delta(self, row: Row, other: Row) -> Delta | None:
-        """Return the tested difference of two systems: from a baseline that of the table, else of all pairs.
+        """Return the tested difference of two systems: the table's if one is the baseline, else the pair's.
 
-        All pairs are tested with more resamples and corrected together, so that the same difference may have
-        another interval there, or no mark.
+        The test of all pairs has more resamples and its own correction: the same difference may have another
+        interval there, or no mark.
         """
         candidates = [self.pairs.get((row.name, other.name))]
         if self.metric is not None:
@@ -114,13 +114,13 @@ class _Quality:
         return next((delta for delta in candidates if delta is not None and delta.value is not None), None)
 
     def quality(self, column: Column) -> Iterator[str]:
-        """Name the best system, and the systems that the tests tell apart from it or do not."""
+        """Name the best system, and say which others the tests tell apart from it."""
         if not self.scored:
             states = {row.cells[column.key].state for row in self.table.rows if row.name in self.competing}
             yield f"No system has a {column.title} score{' yet' * bool(states & {'pending', 'running'})}."
             return
         best, *rest = self.scored
-        shown, untold = _score(best, column), rest
+        shown, to_compare = _score(best, column), rest
         has = f"has the {'lowest' if column.better == 'lower' else 'highest'} score:"
         baseline = next((row for row in self.scored if row.name == best.against), None)
         if not rest:
@@ -132,8 +132,8 @@ class _Quality:
             tested = "" if delta is None else f"; {_tested(delta, column)}{against}"
             yield f"{best.name} {has} {shown}{tested}."
             if rest == [baseline] and delta is not None and not delta.note:
-                untold = []  # this sentence has said it of the only other system
-        yield from self._others(best, untold, column)
+                to_compare = []  # this sentence has compared it with the only other system
+        yield from self._others(best, to_compare, column)
         if baseline is not None:
             better = [row.name for row in rest if self._state(row, baseline, column) == "better"]
             best_is_better = self._state(best, baseline, column) == "better"
@@ -278,7 +278,7 @@ class _Answer(_Quality):
 
 
 def _listed(names: Sequence[str], others: int = 0, last: str = ", ") -> str:
-    """List names, the first of many. `others`: how many there are; `last`: what joins the last name."""
+    """List names, cut short if many. `others`: "all others" if so many; `last`: joins the last name."""
     if len(names) == others > 2:
         return "all others"
     if len(names) > LISTED:

@@ -198,7 +198,7 @@ def _notes(spec: Study, results: StudyResults) -> Iterator[str]:
         what = "human references" if len(human) > 1 else "a human reference"
         yield (
             f"{', '.join(human)}: {what}. Metrics score such a text against the other references only, so "
-            "that its values cannot be set beside a system's, and it is not compared; people can rate it."
+            "its values are not comparable with a system's, and no test compares it; people can rate it."
         )
     for name, test_set in spec.test_sets.items():
         unused = [metric.describe() for metric in spec.metrics if metric not in spec.metrics_on(name)]
@@ -273,14 +273,14 @@ def _failures_section(nodes: Iterable[Node]) -> Section:
 
     Steps that could not run because of these come last, in one entry: their cells name the causes.
     """
-    alike: dict[tuple[str, str], list[Node]] = {}
+    by_cause: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
         if node.state in ("failed", "cancelled"):
             cause = (UPSTREAM, "") if node.error_kind == "upstream" else state_of(node)
-            alike.setdefault(cause, []).append(node)
+            by_cause.setdefault(cause, []).append(node)
     entries = []
-    for state, reason in sorted(alike, key=lambda cause: cause[0] == UPSTREAM):
-        failed = alike[state, reason]
+    for state, reason in sorted(by_cause, key=lambda cause: cause[0] == UPSTREAM):
+        failed = by_cause[state, reason]
         kinds = ", ".join(dict.fromkeys(node.kind for node in failed))
         attempts = max(node.attempts for node in failed)
         name = f"{kinds}: {state}" + (f" after {attempts} attempts" if attempts > 1 else "")
@@ -303,7 +303,7 @@ def _provenance_section(row: StudyRow, results: StudyResults, tables: Sequence[S
         if column.signature
     }
     hardware = _hardware(results)
-    # of the steps, which earlier runs may have run
+    # the versions that ran the steps, perhaps in an earlier run of a study
     plugins = {
         f"{name} {version}"
         for node in results.nodes

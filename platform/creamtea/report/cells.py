@@ -1,4 +1,4 @@
-"""A study's results: its steps with what they measured, scores, and differences as cells of tables.
+"""A study's results: its steps with their metrics; scores and differences as table cells.
 
 Differences of one metric on one test set are corrected together; where variants have several seeds, they
 also cover the choice of seeds.
@@ -70,7 +70,7 @@ class Measured:
 
     @cached_property
     def _by_place(self) -> dict[tuple[str, str], MetricValue]:
-        """The metrics by name and subject; of two in one place the first."""
+        """The metrics by name and subject; the first of two with the same."""
         return {(metric.name, metric.subject): metric for metric in reversed(self.metrics)}
 
 
@@ -85,7 +85,7 @@ class StudyResults:
         self._by_kind: dict[str, list[Measured]] = {}
         for node in self.nodes:
             self._by_kind.setdefault(node.kind, []).append(Measured(node, metrics.get(node.key, [])))
-        # by kind and names of labels, the nodes by these labels' values
+        # (kind, *names of labels) -> values of these labels -> nodes
         self._indices: dict[tuple[str, ...], dict[tuple[object, ...], list[Measured]]] = {}
 
     def of(self, kind: str, **labels: object) -> list[Measured]:
@@ -117,7 +117,7 @@ class Idioms:
 
     count: int | None  # occurrences; None until the test set is prepared
     distinct: int | None  # None until a recall has been measured
-    by_words: bool  # recall is measured from the idioms' own words, too (not in version 0.1.0)
+    by_words: bool  # recall is also measured from the idioms' own words (not in version 0.1.0)
 
     @property
     def repeated(self) -> bool:
@@ -128,12 +128,12 @@ class Idioms:
     def needs(self) -> set[str]:
         """The values of `RowSetting.needs` that the test set satisfies."""
         available = {"idioms": True, "words": self.by_words}
-        available |= {f"repeated {name}": self.repeated and given for name, given in available.items()}
-        return {"", *(name for name, given in available.items() if given and self.count != 0)}
+        available |= {f"repeated {name}": self.repeated and has for name, has in available.items()}
+        return {"", *(name for name, has in available.items() if has and self.count != 0)}
 
 
 def idioms_of(results: StudyResults, test_set: str) -> Idioms:
-    """Count a test set's idioms, as its steps report them; details of recall have the distinct ones."""
+    """Count a test set's idioms as its steps report them; steps of recall count distinct idioms."""
     count = known_count(results.of("test_set", test_set=test_set), "idioms")
     measured = [
         *results.of("recall", test_set=test_set),
@@ -242,7 +242,9 @@ def _join(gaps: Sequence[tuple[str, str, str]], named: bool) -> str:
         seeds.setdefault(note, []).append(seed)
     if not named:
         return "; ".join(seeds)
-    return "; ".join(f"seed{'s' * (len(of) > 1)} {', '.join(of)}: {note}" for note, of in seeds.items())
+    return "; ".join(
+        f"seed{'s' * (len(names) > 1)} {', '.join(names)}: {note}" for note, names in seeds.items()
+    )
 
 
 def read_delta(measured: Measured | None, subject: str | None = None) -> Delta:
@@ -278,16 +280,16 @@ def tested_delta(row: MetricValue) -> Delta:
     )
 
 
-# states of comparisons that another run of the study makes
+# states of comparisons that a later run of the study can still make
 COMING = ("pending", "running", "failed", "cancelled")
 
 
 def correct(deltas: Sequence[Delta], low: Sequence[bool] | None = None) -> list[Delta]:
-    """Apply Holm's correction over the comparisons of one metric on one test set, to each test by itself.
+    """Apply Holm's correction over the comparisons of one metric on one test set, for each test separately.
 
-    A difference is significant if both tests say so: neither can be chosen after seeing the other. If it has
-    a p with seeds, that must say so, too: the tests are over segments alone. `low`: whether BLEU of both
-    systems is near zero; such a difference loses its mark.
+    A difference is significant if both tests agree, so that nobody can choose a test afterwards. A p with
+    seeds must also agree, because the tests cover segments alone. `low`: whether BLEU of both systems is near
+    zero; such a difference is not marked.
     """
 
     def corrected(p_values: Iterable[float | None]) -> list[float | None]:
@@ -314,10 +316,10 @@ def correct(deltas: Sequence[Delta], low: Sequence[bool] | None = None) -> list[
 
 Scores = Mapping[str, float]
 
-# what a reader has to know, in notes on differences
+# phrases in the notes that explain differences
 WITH_SEEDS = (
-    "where either system has several seeds, the interval and the p “with seeds” cover the choice of segments "
-    "and of seeds; of a system with one seed and one with several, no difference is marked"
+    "if either system has several seeds, the interval and the p “with seeds” cover the choice of segments "
+    "and of seeds; a difference between a system with one seed and one with several is never marked"
 )
 SEEDS_ALLOW = ", and so is p “with seeds”"
 
@@ -344,8 +346,8 @@ def scores_by_model(results: StudyResults, system: str, test_set: str, metric: M
 def model_of(results: StudyResults, variant: str, seed: int) -> str:
     """Return a digest of the training that made a variant's model, or the model that it was fine-tuned from.
 
-    An NVS head does not count unless it trains the encoder: its gradient reaches no other weight, so variants
-    with and without it translate with the same model of each seed.
+    A detached NVS head does not count: its gradient reaches no other weight, so variants with and without it
+    have the same translation model for each seed.
     """
     trained = results.of("train", variant=results.spec.root_of(variant), seed=seed)[0].node
     params = dict(trained.params)
@@ -359,7 +361,7 @@ def with_seeds(delta: Delta, system: Scores | None, baseline: Scores | None) -> 
     """Add the interval and p over segments and seeds to a difference, if either side has several seeds.
 
     If a score is missing, or one side has a single seed, a note keeps the difference from being marked. An
-    ensemble's difference stays as it is: how much ensembles of other seeds would differ is not known.
+    ensemble's difference stays unchanged: the variation of ensembles over other seeds is unknown.
     """
     if delta.value is None or ENSEMBLE in (*(system or ()), *(baseline or ())):
         return delta
@@ -371,7 +373,7 @@ def with_seeds(delta: Delta, system: Scores | None, baseline: Scores | None) -> 
     return delta if spread is None else delta.with_seeds(spread)
 
 
-# BLEU that translations of other sentences of the same text reach
+# the BLEU of references that are paired with wrong sentences of the same text
 NEAR_ZERO = 2.0
 MUCH_IN_COMMON = 30.0  # chrF; untrained models reach less than 20
 NO_MARK = "not marked: BLEU of both systems is near zero, so which one is better means nothing"
@@ -407,7 +409,7 @@ def differences(results: StudyResults, test_set: str, metric: Metric) -> dict[Pa
 def all_differences(results: StudyResults, test_set: str, metric: Metric) -> dict[Pair, Delta]:
     """Return the differences of every two systems, in both directions, corrected over all pairs.
 
-    Empty until they are tested, and for two systems alone, whose one pair `differences` has.
+    Empty until the pairs are tested, and with only two systems: `differences` has their one pair.
     """
     steps = results.of("pairs", test_set=test_set, metric=metric.name())
     if not steps or steps[0].node.state != "succeeded":

@@ -20,7 +20,7 @@ from creamtea.study.spec import ImportedModel, ShippedModel, Study
 
 
 def describe_variant(study: Study, name: str) -> str:
-    """Name objective, architecture if the variants differ in it, and adaptation of a variant."""
+    """Name a variant's objective, its architecture if the variants differ in it, and its adaptation."""
     spec = study.variants[name]
     words = [spec.objective.describe()]
     if len({other.architecture.describe() for other in study.variants.values()}) > 1:
@@ -96,7 +96,7 @@ NOT_COMPARED = ("name", "description")  # keys of a study that change no result
 _MISSING = object()
 
 
-# Settings by which raters are paid, or that say who the organiser is. A study may hold its campaigns.
+# campaign settings that pay raters or identify the organiser; a study may contain its campaigns
 SECRET_SETTINGS = ("completion_code", "failing_code", "completion_url", "contact")
 
 
@@ -118,11 +118,11 @@ def configuration_section(
     if before is not None:
         earlier = f"number {before.id}"
         changes = spec_table({earlier: before.spec, "this run": row.spec}, f"Changed since {earlier}")
-        same = Notes("changes", (f"The configuration is that of the earlier run, {earlier}.",))
+        same = Notes("changes", (f"The configuration is the same as in the earlier run, {earlier}.",))
         blocks.append(changes or same)
     settings, _ = without_secrets(spec.model_dump(mode="json", exclude_defaults=True), "(not shown)")
     written = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=100)
-    entry = Entry("The study as run, without what is a default", (), (Passage("YAML", written),))
+    entry = Entry("The study as run, without defaults", (), (Passage("YAML", written),))
     blocks.append(Texts("yaml", "", "", (entry,)))
     return Section("configuration", "Configuration", tuple(blocks), folded=True)
 
@@ -144,19 +144,19 @@ def imported_models(results: StudyResults) -> tuple[Fact, ...]:
 
 
 def without_secrets(value: Any, instead: str = "", place: str = "") -> tuple[Any, list[str]]:
-    """Return settings with `instead` for the secret ones of campaigns, and the places of these."""
+    """Replace the secret settings of campaigns by `instead`; return the settings and the secrets' places."""
     if not isinstance(value, dict):
         return value, []
-    kept, given = {}, []
+    public, secrets = {}, []
     for name, part in value.items():
         inner = f"{place}.{name}".lstrip(".")
         if name in SECRET_SETTINGS and not isinstance(part, dict):  # a system may be called "contact"
-            kept[name] = instead if part else part
-            given += [inner] if part else []
+            public[name] = instead if part else part
+            secrets += [inner] if part else []
         else:
-            kept[name], others = without_secrets(part, instead, inner)
-            given += others
-    return kept, given
+            public[name], others = without_secrets(part, instead, inner)
+            secrets += others
+    return public, secrets
 
 
 def spec_table(specs: Mapping[str, Mapping[str, Any]], title: str) -> Table | None:
@@ -174,7 +174,7 @@ def spec_table(specs: Mapping[str, Mapping[str, Any]], title: str) -> Table | No
 
 
 def differing(values: Sequence[Any], path: str) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the places in which nested dictionaries differ; what one of them lacks is one place."""
+    """Yield the paths at which nested dictionaries differ; a subtree that one of them lacks is one path."""
     if all(isinstance(value, dict) for value in values):
         for key in dict.fromkeys(key for value in values for key in value):
             inner = [value.get(key, _MISSING) for value in values]
@@ -187,14 +187,16 @@ def _shown(value: Any) -> str:
     if value is _MISSING:
         return "–"
     if isinstance(value, dict | list) and value:
-        flow = yaml.safe_dump(_chosen(value), default_flow_style=True, sort_keys=False, allow_unicode=True)
+        flow = yaml.safe_dump(
+            _without_none(value), default_flow_style=True, sort_keys=False, allow_unicode=True
+        )
         return text.one_line(flow, 200)
     shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.one_line(shown, 200) or '""'
 
 
-def _chosen(value: Any) -> Any:
-    """Leave out what a nested setting does not set."""
+def _without_none(value: Any) -> Any:
+    """Remove the keys of a nested setting that are None."""
     if isinstance(value, dict):
-        return {key: _chosen(part) for key, part in value.items() if part is not None}
-    return list(map(_chosen, value)) if isinstance(value, list) else value
+        return {key: _without_none(part) for key, part in value.items() if part is not None}
+    return list(map(_without_none, value)) if isinstance(value, list) else value

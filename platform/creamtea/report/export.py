@@ -23,7 +23,7 @@ from creamtea.report.vega import vega_lite
 
 
 def to_values(value: Any) -> Any:
-    """Convert a document or a part of it to JSON values; a block names its type, moments are in ISO 8601."""
+    """Convert a document or a part of it to JSON values; a block names its type, times are in ISO 8601."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         named = {field.name: to_values(getattr(value, field.name)) for field in dataclasses.fields(value)}
         if isinstance(value, Figure):
@@ -46,7 +46,7 @@ class Format(StrEnum):
     PNG = "png"
 
 
-MAX_STEM = 120  # bytes of a file's name before its ending; file systems have room for 255 of a name
+MAX_STEM = 120  # bytes of a file's name before its ending; file systems allow 255 bytes per name
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def files_of(block: Table | Figure, stem: str) -> dict[str, ExportFile]:
 
 
 def export(report: Document, folder: Path, formats: Sequence[str] = tuple(Format)) -> list[Path]:
-    """Write every table and figure into a new folder. InputError as `new_folder`."""
+    """Write every table and figure into a new folder. Raises the InputErrors of `new_folder`."""
     written: list[Path] = []
     with new_folder(folder, "--export"):
         for name, file in _files(report, formats):
@@ -111,8 +111,8 @@ def file_stem(path: str) -> str:
 def table_csv(table: Table) -> str:
     """Write a table as CSV at full precision: shares from 0 to 1, whatever the table's unit.
 
-    A column KEY of the table becomes the columns KEY, KEY_low, KEY_high, KEY_words … for all that its cells
-    hold. If the table has a column KEY_words of its own, the second is KEY__words.
+    A column KEY of the table becomes the columns KEY, KEY_low, KEY_high, KEY_words …, as far as its cells
+    have such values. If the table also has a column named KEY_words, the cells' words become KEY__words.
     """
     keys = {column.key for column in table.columns}
 
@@ -130,14 +130,14 @@ def table_csv(table: Table) -> str:
         for row_values, cell in zip(values, cells, strict=True):
             row_values |= {field(column, suffix): value for suffix, value in cell.items()}
     # a field without a value in any row is omitted, except the columns of the table themselves
-    kept = {"name", *keys}
-    kept |= {
+    used = {"name", *keys}
+    used |= {
         name
         for row in values
         for name, value in row.items()
         if value is not False and value not in (None, "")
     }
-    return _csv([name for name in fields if name in kept], values)
+    return _csv([name for name in fields if name in used], values)
 
 
 def _cell_values(cell: Cell) -> dict[str, Any]:
@@ -201,13 +201,13 @@ _ESCAPES = {
     "|": r"\textbar{}",
     '"': r"\char34{}",  # \textquotedbl is an error without T1 fonts
     "`": r"\textasciigrave{}",
-    "[": "{[}",  # after a line's end LaTeX would read it as a length
+    "[": "{[}",  # LaTeX would read it as a length after the end of a line
     "]": "{]}",
     "*": "{*}",  # likewise
     "…": r"\dots{}",
     # not in the fonts of pdfLaTeX
     "−": "$-$",
-    "▁": r"\_",  # as SentencePiece writes blanks
+    "▁": r"\_",  # SentencePiece's blank
     "±": r"$\pm$",
     "×": r"$\times$",
     "≤": r"$\leq$",
@@ -228,7 +228,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]+")
 
 
 def to_latex(table: Table) -> str:
-    """Write values with intervals and differences below them in small type, notes below the table."""
+    """Write a table with intervals and differences in small type below the values, and notes at its end."""
     notes = text.Footnotes()
     lines = [
         r"% needs \usepackage{booktabs}",

@@ -1,7 +1,7 @@
 """Figures of a study: ranking, quality against latency, recall against size, learning curves.
 
-All systems or runs are in the data of a figure (`creamtea.report.vega`); `analyses` draws the analyses,
-`sweeps` scores over a parameter.
+A figure's data have all systems or runs (`creamtea.report.vega`). `analyses` draws the analyses, and `sweeps`
+the scores over a parameter.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def recall_curves(results: StudyResults) -> tuple[Curve, ...]:
     """Return the recall sweeps, each once.
 
     A sweep does not depend on a system's own k or threshold: all lexicon systems over a corpus and its
-    subwords share one curve, and so do all NVS systems of a variant, seed and context. Sentences that share
-    the selection of a batch have one more.
+    subwords share one curve, and so do all NVS systems of a variant, seed and context. If whole batches share
+    a selection, each has a second curve.
     """
     curves: dict[tuple[str, str, str], Curve] = {}
     for step in results.of("recall"):
@@ -44,10 +44,10 @@ def recall_curves(results: StudyResults) -> tuple[Curve, ...]:
             continue
         test_set, group = str(step.node.labels["test_set"]), _recall_group(results.spec, step.node)
         recorded = results.points.get(step.node.key, {})
-        found = [(series, group, recorded[series]) for series in RECALL if recorded.get(series)]
+        curves_here = [(series, group, recorded[series]) for series in RECALL if recorded.get(series)]
         if (batch := results.spec.recall.batch) and (points := recorded.get("recall_batch")):
-            found.append(("recall_sentence", f"{group}, batches of {batch}", points))
-        for series, name, points in found:
+            curves_here.append(("recall_sentence", f"{group}, batches of {batch}", points))
+        for series, name, points in curves_here:
             curves.setdefault((series, name, test_set), Curve(series, name, test_set, tuple(points)))
     return tuple(curves.values())
 
@@ -64,9 +64,9 @@ def _recall_group(spec: Study, node: Node) -> str:
 
 
 def _lexicon(spec: Study, system: System) -> str:
-    """Name what a system's lexicon is aligned on: "news/bpe", "idioms/bpe of news", "news/model opus-mt".
+    """Name the text of a system's lexicon: "news/bpe", "idioms/bpe of news", "news/model opus-mt".
 
-    The subwords are those of the first variant in a chain of adaptations, or of an imported model.
+    The subwords come from the first variant in a chain of adaptations, or from an imported model.
     """
     corpus = spec.alignment_corpus(system)
     if (model := system.model or spec.imported_by(system.variant)) is not None:
@@ -84,7 +84,7 @@ LEARNING_TITLES = {
     "dev_perplexity": "development perplexity",
     "learning_rate": "learning rate",
 }
-OBJECTIVE_LOSSES = ("dev_loss", "train_loss")  # their scale differs between objectives
+OBJECTIVE_LOSSES = ("dev_loss", "train_loss")  # series whose scale differs between objectives
 RECALL_SCOPES = {"idiom_words": "idiom", "idiom": "idiom in context", "sentence": "sentence"}
 
 
@@ -164,8 +164,8 @@ def quality_choice(systems: SystemsOn, timed: SystemsOn) -> Choice:
 def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column) -> Figure:
     """Draw one point per system with 95 % intervals: score over median latency.
 
-    If batches are timed, x is sentences per second. Latency may be measured on another test set: the axis
-    names it.
+    If batches are timed, x is sentences per second. The axis names the test set that was timed, which may be
+    another.
     """
     clock = speed_of(timed.table) or P50
     latency = {row.name: row.cells[clock.key] for row in timed.table.rows}
@@ -341,13 +341,13 @@ def learning_figures(
     points: Mapping[str, Mapping[str, Sequence[CurvePoint]]],
     ended: Mapping[str, str] | None = None,
 ) -> Choice:
-    """Draw the learning curves; losses once per objective, as their scales differ.
+    """Draw the learning curves; losses once per objective, because their scales differ.
 
-    `points`: by training and series. `ended`: how the runs without a model ended.
+    `points`: by training and series. `ended`: by run without a model, how it ended.
     """
     runs: Runs = {}
     objectives: dict[str, Runs] = {}
-    parts: dict[str, tuple[str, str]] = {}  # a run has the style of its variant; seeds differ in their marks
+    parts: dict[str, tuple[str, str]] = {}  # a run has its variant's colour; seeds differ in their marks
     for node in trainings:
         name, variant = run_name(node.labels), str(node.labels["variant"])
         parts[name] = variant, str(node.labels["seed"])
@@ -375,7 +375,7 @@ def learning_curves(
 ) -> Figure:
     """Draw one line per training over its updates; `series` as in `LEARNING_TITLES`.
 
-    `objective`: the objective of these runs, if others have a figure of their own; `ended`: as in
+    `objective`: the objective of these runs, if other objectives have figures of their own; `ended`: as in
     `learning_figures`.
     """
     waiting = [run for run, recorded in runs.items() if series not in recorded]

@@ -40,13 +40,13 @@ NO_MODEL = "its outputs are given: no model of this study translates"
 
 @dataclass(frozen=True)
 class Timed:
-    """What was timed; before it has run, what the study asks for, of which a small test set may have less."""
+    """What the latency step timed, or until then what the study asks for (a test set may be smaller)."""
 
     batch_size: int  # [sentences]
     sentences: int
     repetitions: int
     threads: int
-    capture_seconds: float  # all systems together; 0 without a GPU
+    capture_seconds: float  # of CUDA graphs, all systems together; 0 without a GPU
 
     @property
     def unit(self) -> str:
@@ -116,8 +116,8 @@ def latency_table(results: StudyResults) -> Table | None:
     ]
     about = (
         f"Of {timed.unit}: means over repetitions with their 95 % t intervals (on the scale of "
-        "logarithms). A disturbance of the machine moves a mean, and hardly the median of the systems' "
-        "table; the interval of a mean knows only the disturbances that its repetitions have met."
+        "logarithms). A disturbance of the machine moves a mean, but hardly the median in the systems' "
+        "table; the interval of a mean covers only the disturbances that its repetitions have met."
     )
     return Table("latency", "Latency", "system", LATENCY_MEANS, tuple(rows), about, folded=True)
 
@@ -163,8 +163,8 @@ def latency_cells(results: StudyResults, columns: Sequence[Column]) -> dict[tupl
 def _percent(own: MetricValue, baseline: MetricValue, position: int) -> Percent:
     """Return a system's time as a percentage of the baseline's, paired over repetitions.
 
-    `position`: the baseline's among the systems. Version 1 of the step stored no pairs: then the ratio of
-    both medians, without an interval.
+    `position`: the baseline's index among the timed systems. For version 1 of the step, which stored no
+    pairs, return the ratio of both medians, without an interval.
     """
     if own.subject == baseline.subject:
         return Percent(100.0)
@@ -192,6 +192,6 @@ def _positive(mean: _Mean) -> _Mean:
 
 
 def latency_baselines(spec: Study) -> list[str]:
-    """Return the systems whose latency is 100 %: those that the study names, or its baseline."""
+    """Return the systems whose latency is 100 %: the study's latency baselines, or else its baseline."""
     named = spec.latency.baselines if spec.latency else []
     return named or [spec.baseline]

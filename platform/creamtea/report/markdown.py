@@ -37,7 +37,7 @@ def to_markdown(report: Document) -> str:
 
 
 def sections_to_markdown(sections: Sequence[Section]) -> str:
-    """Write sections of a page that has a heading already, and the notes of their cells at the end."""
+    """Write sections for a page that already has a heading, and the notes of their cells at the end."""
     return _Printer().sections(sections)
 
 
@@ -140,7 +140,7 @@ def _bold(title: str) -> str:
 
 
 def plain(words: str) -> str:
-    """Escape Markdown's own characters and join lines: text for the middle of a line."""
+    """Escape Markdown's characters and join lines: text for the middle of a line."""
     line = words.replace("\n", " ")
     return "".join(f"\\{character}" if character in "\\`*_|<>[]#&~" else character for character in line)
 

@@ -26,15 +26,15 @@ def _times(value: float | None, factor: float) -> float | None:
 
 SEEDS_MISSING = "not marked: the score of a seed is missing, and with it the interval over seeds"
 ONE_SEED = (
-    "not marked: one side has a single seed, the other several, and how much other seeds of the first would "
-    "differ is not known"
+    "not marked: one side has a single seed and the other several, so the first side's variation over seeds "
+    "is unknown"
 )
 UNMARKED = (SEEDS_MISSING, ONE_SEED)  # differences with these notes are never marked
 
 
 @dataclass(frozen=True)
 class PValue:
-    """The two-sided p-value of one test; None where the test has none."""
+    """The two-sided p-value of one test; None if the test gives none."""
 
     value: float | None = None
     corrected: float | None = None  # Holm's, over the comparisons of a test set and metric
@@ -65,7 +65,7 @@ class Delta:
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """The interval that covers most: over segments and seeds, where it is known."""
+        """The interval over segments and seeds if it is known, else over segments alone."""
         known = self.seeds_low is not None
         return (self.seeds_low, self.seeds_high) if known else (self.low, self.high)
 
@@ -76,7 +76,7 @@ class Delta:
         return low is not None and high is not None and (low > 0 or high < 0)
 
     def scaled(self, factor: float) -> Delta:
-        """Return the difference in another unit; by −1, that of the other system from this one."""
+        """Return the difference times `factor`; a factor of −1 swaps the two systems."""
         ends = (self.low, self.high, self.seeds_low, self.seeds_high)
         low, high, seeds_low, seeds_high = (_times(end, factor) for end in ends)
         if factor < 0:
@@ -97,7 +97,7 @@ class Delta:
 
 @dataclass(frozen=True)
 class Percent:
-    """A time as a percentage of a baseline's: both are measured in turn, repetition by repetition."""
+    """A time as a percentage of a baseline's time, measured in alternating repetitions."""
 
     value: float
     low: float | None = None  # 95 %; none for the baseline itself
@@ -115,18 +115,18 @@ class Cell:
     state: str
     note: str = ""
     value: float | None = None  # mean over seeds
-    low: float | None = None  # 95 % interval; of several seeds the mean of their bounds
+    low: float | None = None  # 95 % interval; with several seeds, the mean of their bounds
     high: float | None = None
     deviation: float | None = None  # sample standard deviation over seeds
-    seeds: int = 0  # that have a value
-    percents: dict[str, Percent] = field(default_factory=dict)  # by baseline of the latency, in order
+    seeds: int = 0  # number of seeds with a value
+    percents: dict[str, Percent] = field(default_factory=dict)  # by latency baseline, in order
     delta: Delta | None = None
     words: str = ""  # shown in place of the number: a verdict, a p-value, a range of ranks
     by_definition: bool = False  # the same whatever the system does, so never marked as best
 
     @property
     def spread(self) -> Spread | None:
-        """The error over seeds of the mean; None of a single seed."""
+        """The mean's error over seeds; None if only one seed has a value."""
         return None if self.deviation is None else spread_of_mean(self.deviation, self.seeds)
 
     def scaled(self, factor: float) -> Cell:
@@ -154,7 +154,7 @@ class ColumnGroup:
     """Columns that a reader shows and hides together."""
 
     title: str
-    one_of: str  # of groups that share this word, one is shown at a time; "" if it shares none
+    one_of: str  # groups with the same word are shown one at a time; "" for none
     shown: bool  # initially
 
 
@@ -188,7 +188,7 @@ class Figure:
     key: str
     title: str
     spec: Spec  # without its title and its data
-    rows: tuple[dict[str, Any], ...]  # its data, a row per point; empty where there is nothing to draw
+    rows: tuple[dict[str, Any], ...]  # its data, a row per point; empty if there is nothing to draw
     missing: tuple[str, ...] = ()  # what is not drawn, and why: "scones (pending)"
     about: str = ""
     choice: tuple[str, ...] = ()  # the options that show it, if it belongs to a choice
@@ -196,13 +196,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Choice:
-    """Figures of which a page shows one at a time, or those with the same `choice` beside each other."""
+    """Figures that a page shows one at a time; figures with the same `choice` stand side by side."""
 
     key: str
     title: str
     names: tuple[str, ...]  # what a reader chooses: ("Metric",)
     figures: tuple[Figure, ...]  # their `choice` has a value for each name
-    absent: str  # why there are none
+    absent: str  # why there are no figures
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Passage:
 
     @property
     def has_lines(self) -> bool:
-        """Whether its lines are to be shown as they are: those of a message."""
+        """Whether a printer keeps the line breaks: in messages, not in text of a language."""
         return not self.language and "\n" in self.text.strip()
 
 
@@ -278,7 +278,7 @@ class Section:
     blocks: tuple[Block, ...]
     about: str = ""
     facts: tuple[str, ...] = ()  # beside the heading: "2,000 segments"
-    test_set: str = ""  # the test set that all of it is about
+    test_set: str = ""  # if all blocks are about one test set
     folded: bool = False
 
     def only(self, test_set: str) -> Section | None:
@@ -287,8 +287,8 @@ class Section:
             return None
         blocks = (block.only(test_set) if isinstance(block, Section) else block for block in self.blocks)
         kept = tuple(block for block in blocks if block is not None)
-        before, after = (any(isinstance(block, Section) for block in each) for each in (self.blocks, kept))
-        return None if before and not after else replace(self, blocks=kept)
+        had, has = (any(isinstance(block, Section) for block in blocks) for blocks in (self.blocks, kept))
+        return None if had and not has else replace(self, blocks=kept)
 
 
 Block = Section | Table | Figure | Choice | Texts | Notes | Warnings | Facts
@@ -375,7 +375,7 @@ def _walk(blocks: tuple[Block, ...] | tuple[Section, ...], above: str) -> Iterat
 
 
 def _headings(blocks: Iterable[Block], above: str, level: int) -> Iterator[Heading]:
-    """Yield the headings. Those of an untitled section are the headings of its blocks."""
+    """Yield the headings; an untitled section is replaced by the headings of its blocks."""
     for block in blocks:
         if not isinstance(block, Section | Choice) or level > CONTENTS_LEVELS:
             continue
@@ -387,7 +387,7 @@ def _headings(blocks: Iterable[Block], above: str, level: int) -> Iterator[Headi
 
 
 def column_meanings(columns: Iterable[Column]) -> tuple[Facts, ...]:
-    """Explain columns by title: their signatures, or what they measure. Empty if no column says it."""
+    """Explain columns by their signatures or notes, under their titles. Empty if no column has either."""
     explained: dict[tuple[str, bool], dict[str, None]] = {}  # two tables may use one title
     for column in columns:
         if words := column.signature or column.note:

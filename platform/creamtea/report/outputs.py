@@ -44,9 +44,9 @@ class Translations:
     """The steps with a study's outputs on one test set; systems and metrics in the study's order."""
 
     test_set: str  # step key
-    against: dict[str, str]  # what each system is compared with; no baselines
-    decodes: dict[str, str]  # system: step key, of its first seed
-    scores: dict[str, dict[str, str]]  # metric: system: step key, of the same seed
+    against: dict[str, str]  # system -> the system that it is compared with; without baselines
+    decodes: dict[str, str]  # system -> key of the step with its first seed
+    scores: dict[str, dict[str, str]]  # metric -> system -> key of the step with the same seed
     columns: dict[str, Column]  # by metric
     source_language: str
     target_language: str
@@ -55,12 +55,12 @@ class Translations:
 
 @dataclass(frozen=True)
 class Line:
-    """A text of a segment. `own`: it is a system's output; `text` is None if the system has none."""
+    """A text of a segment. `own`: a system wrote it; `text` is None if the system has no output."""
 
     name: str
     text: str | None
     language: str
-    # pieces of the text, marked where it differs or has an idiom; empty if nothing can be marked
+    # pieces of the text; a difference or an idiom is marked. Empty if nothing can be marked
     pieces: Sequence[Piece] = ()
     score: str = ""
     own: bool = False
@@ -76,20 +76,20 @@ class Outputs:
 
 
 def translations(session: Session, study: int, table: Table, test_set: str) -> Translations | None:
-    """Find the outputs on a test set; `table` is that of its systems. None if there are no outputs yet."""
+    """Find the outputs on a test set; `table` shows its systems. None if there are no outputs yet."""
     spec = find_study(session, study).spec
     nodes = [node for node in study_nodes(session, study) if node.state == "succeeded"]
-    here = [node for node in nodes if node.labels.get("test_set") == test_set]
+    on_test_set = [node for node in nodes if node.labels.get("test_set") == test_set]
     decodes: dict[str, tuple[Any, str]] = {}  # seed (None for given outputs) and step key
     scores: dict[str, dict[str, str]] = {}
-    for node in here:
+    for node in on_test_set:
         if node.kind in OUTPUTS:
             decodes.setdefault(node.labels["system"], (node.labels.get("seed"), node.key))
-    for node in here:
+    for node in on_test_set:
         seed, _ = decodes.get(node.labels.get("system", ""), ("none", ""))
         if node.kind == "score" and seed == node.labels.get("seed"):
             scores.setdefault(node.labels["metric"], {})[node.labels["system"]] = node.key
-    prepared = [node.key for node in here if node.kind == "test_set"]
+    prepared = [node.key for node in on_test_set if node.kind == "test_set"]
     if not decodes or not prepared:
         return None
     return Translations(
@@ -107,8 +107,8 @@ def translations(session: Session, study: int, table: Table, test_set: str) -> T
 def drawn_outputs(database: Database, report: Document, chosen: Sequence[int] = ()) -> list[Outputs]:
     """Return segments of each test set with every system's output, differences from the baseline marked.
 
-    Shows the segments with the `chosen` numbers, else DRAWN of them, always the same. Raises InputError for a
-    number that no segment has.
+    The segments are those with the `chosen` numbers, else DRAWN random ones, always the same. Raises
+    InputError for a number that no segment has.
     """
     with database.session() as session:
         return [
@@ -143,8 +143,8 @@ def _drawn(session: Session, name: str, outputs: Translations, chosen: Sequence[
         for row in side_by_side(session, query).rows
     )
     how = "chosen" if chosen else "all" if len(drawn) == total else f"drawn with seed {SEED}"
-    about = f"{len(segments):,} of {counted(total, 'segment')}, {how}. Marked: what differs from {baseline}"
-    scored = "" if metric is None else f"; beside it: {outputs.columns[metric].title} of the segment"
+    about = f"{len(segments):,} of {counted(total, 'segment')}, {how}. Differences from {baseline} are marked"
+    scored = "" if metric is None else f"; {outputs.columns[metric].title} of the segment stands beside"
     return Outputs(name, f"{about}{scored}.", segments)
 
 
@@ -161,8 +161,8 @@ def lines(
 ) -> list[Line]:
     """Return source, reference and outputs of a segment.
 
-    `against`: the system from which differences are marked, None for the reference. `scored`: the systems of
-    the row's scores.
+    `against`: the system to mark differences from; None for the reference. `scored`: the systems of the row's
+    scores.
     """
     source, target = outputs.source_language, outputs.target_language
     values = dict(zip(scored, row.scores, strict=True))
@@ -185,7 +185,7 @@ def lines(
                 system,
                 text,
                 target,
-                # nothing can be marked in an empty text, in the base itself, or without it
+                # an empty text and the base have no differences to mark, and no text has any without a base
                 []
                 if text is None or base is None or system == against or not text.strip()
                 else differences(text, base),
@@ -207,7 +207,7 @@ def _idioms(text: str, spans: Sequence[tuple[int, int]]) -> list[Piece]:
 
 
 def _spans(idioms: Sequence[dict[str, Any]], side: str) -> list[tuple[int, int]]:
-    """Return the stretches of the idioms on one side, sorted, overlaps joined."""
+    """Return the spans of the idioms on one side, sorted, with overlapping ones joined."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted((int(idiom[side][0]), int(idiom[side][1])) for idiom in idioms if idiom[side]):
         if joined and start <= joined[-1][1]:
@@ -220,10 +220,10 @@ def _spans(idioms: Sequence[dict[str, Any]], side: str) -> list[tuple[int, int]]
 NGRAMS = "ngrams"
 MAX_NGRAMS = 6  # in either direction
 ABOUT_NGRAMS = (
-    f"Words and phrases of up to {LONGEST} words (characters, where a script has no blanks) that one of two "
+    f"Words and phrases of up to {LONGEST} words (characters, if a script has no blanks) that one of two "
     "systems has in significantly more segments than the other: exact sign test over segments (McNemar "
-    "1947), p after Holm's correction over those that could be significant (Tarone 1990). The strongest in "
-    "either direction, of the first seed; systems without any are not listed."
+    "1947), p after Holm's correction over the n-grams that could be significant (Tarone 1990). The "
+    "strongest in either direction, by the outputs of the first seed; systems without any are not listed."
 )
 
 
@@ -266,22 +266,22 @@ def _ngrams_on(session: Session, results: StudyResults, test_set: str) -> Sectio
         ours, theirs = outputs_of(system), outputs_of(baseline)
         if not ours or [index for index, _ in ours] != [index for index, _ in theirs]:
             continue  # one of them has not translated every segment
-        found = characteristic_ngrams([own for _, own in ours], [own for _, own in theirs])
-        if found:
-            tables.append(_ngrams_table(system, baseline, found))
+        ngrams = characteristic_ngrams([words for _, words in ours], [words for _, words in theirs])
+        if ngrams:
+            tables.append(_ngrams_table(system, baseline, ngrams))
     several = len(spec.test_sets) > 1
     return Section(test_set, test_set if several else "", tuple(tables), test_set=test_set)
 
 
-def _ngrams_table(system: str, baseline: str, found: Sequence[CharacteristicNGram]) -> Table:
+def _ngrams_table(system: str, baseline: str, ngrams: Sequence[CharacteristicNGram]) -> Table:
     columns = (
         Column("ours", system, 0, note="segments"),
         Column("theirs", baseline, 0, note="segments"),
         Column("p", "p", 3, note="sign test, after Holm"),
     )
     strongest = [
-        *[ngram for ngram in found if ngram.more][:MAX_NGRAMS],
-        *[ngram for ngram in found if not ngram.more][:MAX_NGRAMS],
+        *[ngram for ngram in ngrams if ngram.more][:MAX_NGRAMS],
+        *[ngram for ngram in ngrams if not ngram.more][:MAX_NGRAMS],
     ]
     rows = tuple(
         Row(
@@ -295,7 +295,7 @@ def _ngrams_table(system: str, baseline: str, found: Sequence[CharacteristicNGra
         )
         for ngram in strongest
     )
-    left_out = len(found) - len(rows)
+    left_out = len(ngrams) - len(rows)
     about = "Numbers of segments that have the n-gram."
     about += f" {left_out:,} more n-grams are significant." if left_out else ""
     return Table(system, f"{system} against {baseline}", "n-gram", columns, rows, about, folded=True)

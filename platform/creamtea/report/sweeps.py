@@ -18,7 +18,7 @@ from creamtea.report.model import Cell, Choice, Figure
 from creamtea.study.spec import Study
 
 Path = tuple[str, ...]
-_WORDS = re.compile("([-+=])")  # between the words of a name
+_SEPARATORS = re.compile("([-+=])")  # between the words of a name
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class Sweep:
 
 
 def sweeps(study: Study) -> tuple[Sweep, ...]:
-    """Return each number of a system that takes several values while all else stays the same."""
+    """Return each numeric setting that takes several values in otherwise equal systems."""
     settings = {name: _settings(study, name) for name, system in study.systems.items() if system.runs}
     numbers = {name: dict(_numbers(setting)) for name, setting in settings.items()}
     found = []
     for path in dict.fromkeys(path for numbers_of_system in numbers.values() for path in numbers_of_system):
-        alike: dict[str, list[tuple[float, str]]] = {}
+        by_rest: dict[str, list[tuple[float, str]]] = {}
         for name, setting in settings.items():
             value = numbers[name].get(path)
             if value is not None:
-                alike.setdefault(_without(setting, path), []).append((value, name))
-        varied = [members for members in alike.values() if len({value for value, _ in members}) > 1]
+                by_rest.setdefault(_without(setting, path), []).append((value, name))
+        varied = [members for members in by_rest.values() if len({value for value, _ in members}) > 1]
         names = [in_common([name for _, name in members]) for members in varied]
         groups = []
         for name, members in zip(names, map(sorted, varied), strict=True):
@@ -61,8 +61,8 @@ def sweeps(study: Study) -> tuple[Sweep, ...]:
 
 def _settings(study: Study, name: str) -> dict[str, Any]:
     """Return all settings that an output may depend on, with names of variants resolved."""
-    about_others = {"batch_size", "test_sets", "baseline", "more_baselines"}
-    system = study.systems[name].model_dump(mode="json", exclude=about_others)
+    no_effect = {"batch_size", "test_sets", "baseline", "more_baselines"}
+    system = study.systems[name].model_dump(mode="json", exclude=no_effect)
     chosen = study.systems[name].variant
     return {**system, "variant": _variant(study, chosen) if chosen else None}
 
@@ -75,7 +75,7 @@ def _variant(study: Study, name: str) -> dict[str, Any]:
     return {
         **variant.model_dump(mode="json", exclude={"seeds"}),
         "start_from": start,
-        # sampled corpora have numbers, too: the temperature
+        # a sampled corpus also has a number: the temperature
         "corpus": corpus.model_dump(mode="json") if corpus.sampled else variant.corpus,
     }
 
@@ -90,7 +90,7 @@ def _numbers(value: Any, path: Path = ()) -> Iterator[tuple[Path, float]]:
 
 
 def _without(setting: dict[str, Any], path: Path) -> str:
-    """Return the rest of a setting as a string, to compare."""
+    """Return a setting without the value at `path`, as a string to compare."""
     rest = json.loads(json.dumps(setting, sort_keys=True))
     inner = rest
     for key in path[:-1]:
@@ -100,8 +100,8 @@ def _without(setting: dict[str, Any], path: Path) -> str:
 
 
 def in_common(names: list[str]) -> str:
-    """Return the words that all names begin and end with: "nvs+positive_weight=…"; all names if none."""
-    words = [_WORDS.split(name) for name in names]
+    """Return the words that all names begin and end with: "nvs+beam=…". List the names if there are none."""
+    words = [_SEPARATORS.split(name) for name in names]
     start = _shared(words)
     end = _shared([name[len(start) :][::-1] for name in words])[::-1]
     return f"{''.join(start)}…{''.join(end)}" if start or end else ", ".join(names)
@@ -114,7 +114,7 @@ def _shared(sequences: list[list[str]]) -> list[str]:
 
 
 OF_A_CORPUS = "variant.corpus."
-LOGARITHMIC_FROM = 30.0  # the largest value over the smallest, both above 0
+LOGARITHMIC_FROM = 30.0  # ratio of the largest to the smallest value, both above 0
 Member = tuple[float, str, Cell]  # number, name of the system or variant, cell
 
 
@@ -125,7 +125,7 @@ def sweep_choice(
     sweeps: Sequence[Sweep],
     variants: Mapping[str, str],
 ) -> Choice | None:
-    """Draw a figure for each parameter and each column of the systems' table or measure of an analysis.
+    """Draw each column of the systems' table and measure of the analyses over each parameter.
 
     None if no systems differ in one number only. `variants`: by system.
     """
@@ -156,9 +156,9 @@ def score_over_parameter(
 ) -> Figure | None:
     """Draw a column of a test set's table over a number, one curve per group of systems.
 
-    None without a point. Systems that differ in a number of their corpus (the temperature of a sampled one)
-    have a test set each: a system that does not translate this one is drawn by the only test set that it
-    translates.
+    None without a point. If systems differ in a number of their corpora (the sampling temperature), each has
+    a test set of its own: a system that does not translate this test set is drawn with the score of the only
+    test set that it translates.
     """
     cells = {row.name: row.cells[column.key] for row in systems.table.rows}
     place = systems.test_set
@@ -179,24 +179,24 @@ def analysis_over_parameter(
     """Draw a column of an analysis over a number in which systems differ by their variants.
 
     One curve for each group of systems and setting of the analysis ("beam 4", "exact"). None without a point.
-    All analyses of a kind count as one, since variants that differ in their corpus are analysed on a test set
-    each. A variant that is analysed several times is not drawn.
+    All analyses of a kind count as one, since variants with different corpora are analysed on different test
+    sets. A variant that is analysed several times is not drawn.
     """
-    alike = [analysis for analysis in analyses if analysis.spec.kind == kind]
+    of_kind = [analysis for analysis in analyses if analysis.spec.kind == kind]
     measured: dict[tuple[str, str], list[Cell]] = {}  # by variant or system, and setting
-    for row in (row for analysis in alike for row in analysis.tables[0].rows):
+    for row in (row for analysis in of_kind for row in analysis.tables[0].rows):
         measured.setdefault((row.name, row.setting), []).append(row.cells[key])
     cells = {
         place: cells_of_curve[0] for place, cells_of_curve in measured.items() if len(cells_of_curve) == 1
     }
     if not cells:
         return None
-    # by what is analysed: once, even if several systems decode with it
+    # curve by its variants or systems: a variant is drawn once, even if several systems decode with it
     members: dict[tuple[str, ...], tuple[str, list[Member]]] = {}
     for group in sweep.groups:
         for setting in dict.fromkeys(setting for _, setting in cells):
             named = [
-                (value, system if alike[0].spec.rows == "system" else variants.get(system, system))
+                (value, system if of_kind[0].spec.rows == "system" else variants.get(system, system))
                 for value, system in group.systems
             ]
             cells_of_curve = [
@@ -206,13 +206,13 @@ def analysis_over_parameter(
             if len(set(names)) == len(names) and any(cell.state != "absent" for *_, cell in cells_of_curve):
                 curve = ", ".join(filter(None, [in_common(list(names)), setting]))
                 members.setdefault((*names, setting), (curve, cells_of_curve))
-    often = Counter(curve for curve, _ in members.values())
+    uses = Counter(curve for curve, _ in members.values())
     curves = [
-        (curve if often[curve] == 1 else ", ".join(filter(None, names)), cells_of_curve)
+        (curve if uses[curve] == 1 else ", ".join(filter(None, names)), cells_of_curve)
         for names, (curve, cells_of_curve) in members.items()
     ]
-    column = next(column for column in alike[0].tables[0].columns if column.key == key)
-    title = alike[0].spec.title
+    column = next(column for column in of_kind[0].tables[0].columns if column.key == key)
+    title = of_kind[0].spec.title
     words = f"{title}: {column.title}"
     return _over(sweep, curves, column, title.lower(), f"{kind}-{key}", words)
 

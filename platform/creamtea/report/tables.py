@@ -34,13 +34,13 @@ from creamtea.report.model import Cell, Delta, Row, Table
 from creamtea.stats.wmt import cluster_numbers
 from creamtea.study.spec import Study
 
-# of outputs without references
+# for outputs without references
 AGREEMENT = (
     Column("agreement", "agreement", 1, note="chrF2 with each other system's outputs, both directions"),
-    Column("length_others", "length to others", 3, note="characters over the mean of the other systems'"),
-    Column("length_source", "length to source", 3, note="characters over those of the source"),
+    Column("length_others", "length to others", 3, note="characters, divided by the other systems' mean"),
+    Column("length_source", "length to source", 3, note="characters, divided by the source's"),
 )
-_RECALL = "share of the unique reference subwords{} that the selected vocabulary holds; 100 for a full one"
+_RECALL = "share of the unique reference subwords{} that the selected vocabulary holds; 100 if it is full"
 
 
 def _recall_column(key: str, title: str, note: str) -> Column:
@@ -75,22 +75,22 @@ DEVELOPMENT: dict[SelectBy, Column] = {
     "levenshtein": Column("dev_levenshtein", "dev Levenshtein distance", 2, "lower", note=_OF_DEVELOPMENT),
 }
 _DEV_LOSS = (
-    "mean per target subword (softmax, SCONES: nats), of an NVS head that is trained alone per sentence; "
-    "lower is better within one objective"
+    "mean per target subword (in nats for softmax and SCONES), or per sentence if an NVS head is trained "
+    "alone; lower is better within one objective"
 )
 
 
 def training_columns(select_by: Iterable[SelectBy]) -> tuple[Column, ...]:
     """Return the columns of trainings whose models are selected by these metrics.
 
-    BLEU is left out if no training uses it: it says nothing about single words.
+    BLEU has a column only if a training uses it: it says nothing about single words.
     """
     return (
-        Column("updates", "updates", 0, note="changes of the weights until the training ended"),
+        Column("updates", "updates", 0, note="updates of the weights until the training ended"),
         Column("dev_loss", "dev loss", 3, note=_DEV_LOSS),
         *dict.fromkeys(DEVELOPMENT[chosen] for chosen in select_by),
-        Column("seconds", "seconds", 0, note="of updates, over all attempts; validations not included"),
-        Column("tokens_per_second", "tokens/s", 0, note="target subwords per such second"),
+        Column("seconds", "seconds", 0, note="spent on updates, over all attempts; without validations"),
+        Column("tokens_per_second", "tokens/s", 0, note="target subwords per second spent on updates"),
         Column("parameters", "parameters", 0, note="weights of the model"),
         Column("left_out", "left out", 0, note="training pairs with too many subwords on a side"),
     )
@@ -98,9 +98,7 @@ def training_columns(select_by: Iterable[SelectBy]) -> tuple[Column, ...]:
 
 PAIRS = (
     Column("train_read", "training pairs read", 0),
-    Column(
-        "train_kept", "training pairs kept", 0, note="with those that repetition adds or that are made up"
-    ),
+    Column("train_kept", "training pairs kept", 0, note="including repeated and made-up pairs"),
     Column("train_added", "added by repetition", 0),
     Column("train_made_up", "made up", 0),
     Column("dev_read", "development pairs read", 0),
@@ -153,7 +151,7 @@ def systems_table(results: StudyResults, test_set: str, campaigns: Sequence[Huma
 def ranked(table: Table, references: Collection[str] = ()) -> Table:
     """Sort the rows by the table's first column, the best first.
 
-    Human `references`, whose scores cannot be set beside a system's, and rows without a value come last.
+    Rows without a value come last; before them, human `references`, whose scores are not comparable.
     """
     first = table.columns[0]
     sign = 1 if first.better == "lower" else -1
@@ -199,17 +197,17 @@ def pairs_table(systems: Table, tested: Mapping[Pair, Delta]) -> Table:
         for row, cluster in zip(rows, numbers, strict=True)
     )
     about = (
-        f"Each row's {metric.title} less each column's, tested as in the table above; Holm's correction is "
-        f"over all {len(tested) // 2} pairs, so that a mark there may be none here. Wins: systems that the "
-        "row is significantly better than. A cluster ends where every system above is significantly better "
-        "than every one below."
+        f"Each row's {metric.title} minus each column's, tested as in the table above. Holm's correction is "
+        f"over all {len(tested) // 2} pairs, so a difference marked above may be unmarked here. Wins: "
+        "systems that the row is significantly better than. A cluster ends where every system above is "
+        "significantly better than every one below."
     )
     title = f"All pairs of systems by {metric.title}"
     return Table("pairs", title, "system", columns, shown, about, folded=True)
 
 
 def agreement_table(results: StudyResults, systems: Table, test_set: str) -> Table | None:
-    """Build the table of what every two systems' outputs have in common; None with references."""
+    """Build the table of agreement between every two systems' outputs; None with references."""
     step = next(iter(results.of("agreement", test_set=test_set)), None)
     if step is None:
         return None
@@ -298,8 +296,8 @@ def _columns(results: StudyResults, test_set: str, campaigns: Sequence[HumanColu
         columns.append(metric.column(signature=AND.join(signatures)))
     columns += [column for campaign in campaigns for column in campaign.columns]
     scored = spec.test_sets[test_set].has_references
-    here = [spec.systems[system] for system in spec.systems_on(test_set)]
-    if scored and any(system.runs and system.selection.kind != "full" for system in here):
+    systems = [spec.systems[system] for system in spec.systems_on(test_set)]
+    if scored and any(system.runs and system.selection.kind != "full" for system in systems):
         columns += [RECALL_WORDS] if idioms.by_words else []
         columns += [RECALL_IDIOM] if idioms.count != 0 else []
         columns += [RECALL_MACRO] if idioms.repeated else []
@@ -313,13 +311,13 @@ def _columns(results: StudyResults, test_set: str, campaigns: Sequence[HumanColu
 def signatures_of(
     results: StudyResults, test_set: str, metric: Metric, systems: Collection[str]
 ) -> list[str]:
-    """Return the signatures of these systems' scores. A human reference has another number of references."""
-    found = {
+    """Return the signatures of these systems' scores. A human reference has one reference fewer."""
+    signatures = {
         str(score.detail.get("signature", ""))
         for measured in results.of("score", test_set=test_set, metric=metric.name())
         if measured.node.labels["system"] in systems and (score := measured.find(metric.row())) is not None
     }
-    return sorted(found - {""})
+    return sorted(signatures - {""})
 
 
 def _length_metric(spec: Study) -> Metric | None:
@@ -407,9 +405,9 @@ def _training_cell(run: Measured, name: str) -> Cell:
 def corpora_table(results: StudyResults) -> Table:
     """Build the table of pairs that were read, kept, and dropped by each filter."""
     measured = results.of("corpus")
-    given = {(row.name, row.subject) for step in measured for row in step.metrics}
-    seldom = ("train_added", "train_made_up")
-    pairs = [column for column in PAIRS if column.key not in seldom or ("pairs", column.key) in given]
+    counts = {(row.name, row.subject) for step in measured for row in step.metrics}
+    optional = ("train_added", "train_made_up")
+    pairs = [column for column in PAIRS if column.key not in optional or ("pairs", column.key) in counts]
     filters = dict.fromkeys(row.subject for step in measured for row in step.metrics if row.name == "dropped")
     dropped = [Column(f"dropped_{name}", f"dropped: {name.replace('_', ' ')}", 0) for name in filters]
     rows = [

@@ -40,7 +40,7 @@ WIDTH = 180
 
 
 class PrintingConsole(Console):
-    """A console that shows control characters of texts instead of sending them to the terminal."""
+    """A console that shows control characters in texts instead of sending them to the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -58,10 +58,10 @@ def make_console() -> PrintingConsole:
 
 
 def render(report: Document, console: Console, folded: bool = True) -> None:
-    """Print every block, or without `folded` those that a page shows unasked.
+    """Print every block; without `folded`, skip the blocks that a page folds.
 
-    Wide tables are split where the console is narrow. Text of the study (names, messages) is never read
-    as rich's markup.
+    On a narrow console, wide tables are split. Text of the study (names, messages) is never read as rich's
+    markup.
     """
     printer = _Printer(console, folded)
     printer.head(report)
@@ -72,7 +72,7 @@ def render(report: Document, console: Console, folded: bool = True) -> None:
 
 
 def render_answer(report: Document, console: Console) -> None:
-    """Print what came out once more, where a long report has scrolled it away."""
+    """Print the answer again, since a long report has scrolled it away."""
     printer = _Printer(console)
     for section in report.sections:
         if section.key == "answer":
@@ -182,7 +182,7 @@ Columns = Sequence[tuple[Text, Sequence[Text]]]  # heading, cells
 
 
 def print_table(table: Table, console: Console, notes: text.Footnotes) -> None:
-    """Print one grid with the rows' names at its left, or several below each other on a narrow console."""
+    """Print one grid with the rows' names at its left; on a narrow console, several below each other."""
     columns = [
         (_heading(column), [_cell(row.cells[column.key], column, notes) for row in table.rows])
         for column in table.columns
@@ -229,7 +229,7 @@ def _cell(cell: Cell, column: Column, notes: text.Footnotes) -> Text:
 
 
 def _fitting(columns: Columns, console: Console, name_width: int) -> list[Columns]:
-    """Divide the columns into few groups that fit beside the rows' names, about equally wide."""
+    """Divide the columns into as few groups as fit beside the rows' names, about equally wide."""
     widths = [2 + max(_width(cell, console) for cell in (heading, *cells)) for heading, cells in columns]
     space = console.width - name_width - 3  # the box's edges, and the padding before the names
     fewest = len(_breaks(widths, space))
@@ -240,7 +240,7 @@ def _fitting(columns: Columns, console: Console, name_width: int) -> list[Column
 
 
 def _breaks(widths: Sequence[int], space: int) -> list[int]:
-    """Return where groups begin; a group is filled while there is space for one more column."""
+    """Return the index of each group's first column; a group takes columns until the next does not fit."""
     starts, used = [0], 0
     for index, width in enumerate(widths):
         if used and used + width > space:

@@ -12,7 +12,7 @@ from creamtea.contract.step import Column
 from creamtea.report.model import Cell, Choice, Delta, Entry, Fact, Figure, Percent, Row, Table
 from creamtea.wording import counted, with_minus
 
-STATE_WORDS = {  # of cells without a value
+STATE_WORDS = {  # the states of cells without a value
     "pending": "pending",
     "running": "running",
     "failed": "failed",
@@ -30,12 +30,12 @@ _PERCENT = Column("percent", "percent", 0)
 
 
 def number(value: float, column: Column) -> str:
-    """Format a value in the column's scale and digits, with thousands apart: "34.2", "1,204", "98.5"."""
+    """Format a value in the column's scale and digits, with thousands separated: "34.2", "1,204"."""
     return with_minus(f"{value * column.scale:,.{column.digits}f}")
 
 
 def value(cell: Cell, column: Column) -> str:
-    """Format the number alone, or the words in its place, or what became of it: "unavailable"."""
+    """Return the number alone, or the words in its place, or the state of a missing one: "unavailable"."""
     if cell.words:
         return cell.words
     return STATE_WORDS[cell.state] if cell.value is None else number(cell.value, column)
@@ -49,11 +49,10 @@ def interval(low: float | None, high: float | None, column: Column) -> str:
 
 
 def difference(delta: Delta, column: Column) -> list[str]:
-    """Format a difference as lines: value, interval, p-values, and the same with seeds.
+    """Format a difference as lines: value, interval, p-values, and the same with seeds; or a state.
 
-    As "+1.2*", "[0.4, 2.0]", "p=0.003/0.002" (the tests in their order, "–" for one without a p-value), "with
-    seeds", "[−0.1, 2.5]" and "p=0.061"; or the state of the comparison. A p-value is rounded down: never
-    "0.050" for one below 0.05.
+    The lines are "+1.2*", "[0.4, 2.0]", "p=0.003/0.002" (one p-value per test, "–" if it has none), "with
+    seeds", "[−0.1, 2.5]" and "p=0.061". P-values are rounded down: a value below 0.05 never shows as "0.050".
     """
     if delta.value is None:
         return [f"Δ {STATE_WORDS[delta.state]}"]
@@ -85,7 +84,7 @@ def p_value(p: float) -> str:
     if p < 0.001:
         return "<0.001"
     last_digit = "0.001" if p < 0.1 else "0.01"
-    # from the digits that Python prints, since 0.29 * 100 is less than 29
+    # round the digits that Python prints: as a float, 0.29 * 100 is less than 29
     return str(Decimal(str(p)).quantize(Decimal(last_digit), ROUND_DOWN))
 
 
@@ -108,7 +107,7 @@ class ShownCell:
     details: tuple[str, ...]  # deviation, interval, percentages
     change: tuple[str, ...]  # difference from the baseline, its interval, p-values
     change_note: str
-    change_state: str  # "better" or "worse" where it is significant, else what became of the comparison
+    change_state: str  # as `change_state` returns it
 
     def lines(self, notes: Footnotes) -> list[str]:
         """Return value, details and difference; the marks of their notes follow value and difference."""
@@ -136,7 +135,7 @@ def shown(cell: Cell, column: Column) -> ShownCell:
 
 
 def change_state(delta: Delta, column: Column) -> str:
-    """Return "better" or "worse" if significant, else the state of a missing comparison or ""."""
+    """Return "better" or "worse" if significant, the state of a comparison without a value, or ""."""
     if delta.value is None:
         return delta.state
     if not delta.significant or not column.better:
@@ -155,14 +154,14 @@ def row_name(row: Row) -> str:
 
 
 def best(table: Table, column: Column) -> float | None:
-    """Return the best value of a column; None if rows differ in their settings or no value stands out.
+    """Return the best value of a column; None if rows differ in their settings or all values look equal.
 
-    Only numbers that look different count, and only values that a system achieved itself.
+    Values that hold by definition do not count.
     """
     cells = [row.cells[column.key] for row in table.rows]
     values = [cell.value for cell in cells if cell.value is not None and not cell.by_definition]
-    alike = len({number(value, column) for value in values}) < 2
-    if not column.better or alike or any(row.setting for row in table.rows):
+    look_equal = len({number(value, column) for value in values}) < 2
+    if not column.better or look_equal or any(row.setting for row in table.rows):
         return None
     return max(values) if column.better == "higher" else min(values)
 
@@ -197,7 +196,7 @@ def fact(stated: Fact) -> str:
 
 
 def not_drawn(name: str, state: str) -> str:
-    """Say why a figure lacks a system: "scones-greedy (pending)"."""
+    """Name a system that a figure lacks, and why: "scones-greedy (pending)"."""
     return f"{name} ({'not measured' if state == 'absent' else STATE_WORDS[state]})"
 
 
@@ -211,14 +210,14 @@ def figure(figure: Figure) -> str:
     layers = figure.spec.get("layer", [])
     axes = [layers[0]["encoding"].get(axis, {}) for axis in ("x", "y")] if layers else []
     fields = [axis["field"] for axis in axes if "field" in axis]
-    # rows of what is missing have no place
+    # rows of missing systems have no coordinates
     count = sum(all(row.get(field) is not None for field in fields) for row in figure.rows)
     points = counted(count, "point") if count else "nothing to draw"
     return f"{figure.title} ({'; '.join(filter(None, [points, missing(figure), figure.about]))})"
 
 
 def options(choice: Choice) -> dict[str, list[str]]:
-    """Return the options of a choice, by the name of what is chosen."""
+    """Return the options of a choice by its names: {"Metric": ["BLEU", "chrF"]}."""
     return {
         name: list(dict.fromkeys(figure.choice[place] for figure in choice.figures))
         for place, name in enumerate(choice.names)
@@ -228,7 +227,7 @@ def options(choice: Choice) -> dict[str, list[str]]:
 def code_parts(words: str) -> list[tuple[str, bool]]:
     """Split a text with `code` in it into parts, and say which are code."""
     parts = words.split("`")
-    if len(parts) % 2 == 0:  # a mark without its other half
+    if len(parts) % 2 == 0:  # an unpaired mark
         return [(words, False)]
     return [(part, bool(number % 2)) for number, part in enumerate(parts) if part]
 

@@ -1,7 +1,7 @@
 """Build the figures of a report from parts of Vega-Lite specifications (plain dictionaries).
 
-Every figure holds its data, one row per point. A system that cannot be drawn has a null there and is named in
-`missing` with its state. `styles` gives each system its colour and its mark, the same in every figure of a
+Every figure holds its data, one row per point. A system that cannot be drawn has a null value, and `missing`
+names it with its state. `styles` gives each system its colour and its mark, the same in every figure of a
 report. The width follows the container.
 
 Labels of points do not overlap. Vega-Lite places a text at a fixed offset from its point, so `lifts` computes
@@ -55,10 +55,10 @@ def lifts(
 ) -> list[float] | None:
     """Return the vertical offset of each label in pixels, downwards positive. None if a label finds no place.
 
-    `xs` and `ys`: all that the figure draws, with intervals and curves, since they make its axes.
+    `xs` and `ys`: everything that the figure draws, with intervals and curves: the axes cover it.
 
-    A label stands right of a point in the left half and left of one in the right half. The offset is the
-    first of LIFTS at which it touches neither another point nor a label placed before it.
+    A label stands to the right of a point in the left half, and to the left of a point in the right half. The
+    offset is the first of LIFTS at which it touches no other point and no label placed before it.
     """
     measure = math.log if logarithmic else float
     across = _units([measure(point.x) for point in points], [measure(x) for x in xs], WIDTH)
@@ -68,11 +68,11 @@ def lifts(
     offsets = []
     for x, y, point in zip(across, up, points, strict=True):
         words = lines(point.text)
-        length, deep = LETTER * max(map(len, words), default=0), LINE * len(words)
+        length, height = LETTER * max(map(len, words), default=0), LINE * len(words)
         start = x + GAP if x <= WIDTH / 2 else x - GAP - length
         taken = [*placed, *(box for place, box in marks.items() if place != (x, y))]
         for lift in LIFTS:
-            box = Box(start, start + length, lift - y - deep / 2, lift - y + deep / 2)
+            box = Box(start, start + length, lift - y - height / 2, lift - y + height / 2)
             if not any(map(box.touches, taken)):
                 break
         else:
@@ -104,8 +104,8 @@ def _units(values: Sequence[float], drawn: Sequence[float], size: float) -> list
 
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-# chosen so that the closest two are as far apart as eight can be, seen with any colour vision, and all stand
-# out on light and on dark pages (tests/report/test_figures.py); those that do so best come first
+# chosen so that the closest two of the eight are as far apart as possible, seen with any colour vision, and
+# all stand out on light and on dark pages (tests/report/test_figures.py); the most distinct ones come first
 PALETTE = ("#008899", "#dd4433", "#9900ee", "#ee9900", "#aa88ff", "#00ccaa", "#444488", "#991100")
 SHAPES = (
     *("circle", "square", "triangle-up", "diamond", "cross"),
@@ -128,7 +128,7 @@ Styles = Mapping[str, Style]
 
 
 def styles(names: Iterable[str]) -> dict[str, Style]:
-    """Give each name a colour and a mark by its place. A colour that comes again has the next mark."""
+    """Give each name a colour and a mark by its position. A repeated colour has the next mark."""
     count = len(PALETTE)
     return {
         name: Style(PALETTE[place % count], SHAPES[(place + place // count) % count])
@@ -151,7 +151,7 @@ def styles_of(spec: Study) -> dict[str, Style]:
 def styles_of_parts(names: Styles, parts: Mapping[str, tuple[str, str]]) -> dict[str, Style]:
     """Return the styles of several curves per name: the name's colour, other marks and dashes.
 
-    `parts`: by curve its name, and the part that tells curves of one name apart.
+    `parts`: curve -> its name, and the part that tells apart the curves of one name.
     """
     order = list(dict.fromkeys(part for _, part in parts.values()))
     styles_by_curve = {}
@@ -257,7 +257,7 @@ def figure(
         "layer": layer,
         "config": {
             "legend": {"orient": "bottom", "columns": columns, "labelLimit": 0, "title": None},
-            "axis": {"labelFlush": False},  # else the first and the last label stand beside their places
+            "axis": {"labelFlush": False},  # else the first and the last label move away from their ticks
             "axisX": {"labelSeparation": 2 * GAP},  # else neighbours touch: "110,000120,000"
         },
     }
@@ -299,7 +299,7 @@ def tooltip(*fields: tuple[str, str, str]) -> list[Spec]:
 
 
 def with_bounds(cell: Cell, column: Column, field: str = "value") -> dict[str, float | None]:
-    """Return a cell's value with its bounds for a row of data, in the scale that the column shows."""
+    """Return a cell's value with its bounds for a row of data, scaled as the column shows them."""
     shown = cell.scaled(column.scale)
     return {field: shown.value, "low": shown.low, "high": shown.high}
 
@@ -337,8 +337,8 @@ def points(encoding: Spec, size: int) -> Spec:
 # ---------------------------------------------------------------- SVG and PNG
 
 
-# Vega-Lite is drawn without a browser. vl-convert holds Vega itself and neither asks a network nor runs
-# anything of the page's reader. Inside a page, only shapes and text are kept.
+# vl-convert draws Vega-Lite without a browser. It includes Vega, asks no network, and runs no code from the
+# figures' texts. Inside a page, only shapes and text are kept.
 
 
 EXPORT_WIDTH = 520  # pixels of a figure in a file of its own

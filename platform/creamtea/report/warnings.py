@@ -31,8 +31,8 @@ from creamtea.study.warnings import (
 from creamtea.study.warnings import MIN_WORDS as MIN_SUBWORDS
 from creamtea.wording import counted
 
-EMPTY_OUTPUTS = 0.01  # share of outputs from which on a system is warned of
-MIN_LENGTH, MAX_LENGTH = 0.9, 1.1  # of the references'
+EMPTY_OUTPUTS = 0.01  # a larger share of empty outputs gives a warning
+MIN_LENGTH, MAX_LENGTH = 0.9, 1.1  # times the references' length
 STILL_IMPROVING = 0.01  # relative gain of the last validation over the best before
 
 
@@ -65,7 +65,7 @@ def _together(warnings: Iterable[StudyWarning]) -> Iterator[StudyWarning]:
 
 
 def _seen_in_training(results: StudyResults) -> Iterator[StudyWarning]:
-    """Warn of test and development text in the training text, as the step counted: files may be gone."""
+    """Warn of test and development text in the training text, by the step's counts: files may be gone."""
     for step in results.of("overlap"):
         corpus = str(step.node.labels.get("corpus"))
         words = isinstance(results.spec.corpora.get(corpus), WordCorpus)
@@ -95,7 +95,7 @@ def _unseen_symbols(results: StudyResults) -> Iterator[StudyWarning]:
 
 
 def _reads_symbols(spec: Study, test_set: str, corpus: str) -> bool:
-    """Return whether a system on a test set has the symbols of this corpus's words as its vocabulary."""
+    """Return whether a system on the test set has the symbols of the corpus's words as its vocabulary."""
     roots = [
         spec.variants[spec.root_of(system.variant)]
         for name in spec.systems_on(test_set)
@@ -156,13 +156,13 @@ def _training(run: Measured, training: Training, adapts: bool, results: StudyRes
             return StudyWarning(
                 "still-improving",
                 "",
-                f"the training ended by {stopped} after {about}, and its last validation was "
+                f"the training stopped at {stopped} after {about}, and its last validation was "
                 + (
                     "the first above 0"
                     if gain == math.inf
                     else f"{100 * gain:.0f} % better than the best before"
                 ),
-                f"Raise {stopped}: training ends by itself when nothing becomes better.",
+                f"Raise {stopped}: training ends by itself when the model no longer improves.",
             )
     return None
 
@@ -170,7 +170,7 @@ def _training(run: Measured, training: Training, adapts: bool, results: StudyRes
 def _early_end(updates: int, training: Training, adapts: bool) -> StudyWarning | None:
     """Warn if patience ended a training before it began to learn.
 
-    Also if the learning rate falls to 0: most of the gain then comes at the end.
+    This includes schedules that let the learning rate fall to 0: most of the gain comes at their end.
     """
     if updates < training.warmup:
         when = f", before the warm-up of {training.warmup:,} had ended"
@@ -210,7 +210,7 @@ def _scores(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning]
         yield StudyWarning(
             "unfit-metric",
             f"{name} on {systems.test_set}",
-            f"BLEU says little of this system: {reason}",
+            f"BLEU says little about this system: {reason}",
             "Write outputs and references in the same way, or choose another tokenizer (`tokenize` of BLEU).",
         )
     low = {name: value for name, value in near_zero(results, systems.test_set).items() if name not in unfit}
@@ -274,7 +274,7 @@ def _lengths(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning
             if cell.value < MIN_LENGTH and not system.variant:
                 remedy = "they may leave something out."
             if cell.value < MIN_LENGTH and system.runs and _prefers_short(system.search):
-                remedy = "by the sum of log-probabilities alone, a search prefers short outputs."
+                remedy = "a search by the sum of log-probabilities alone prefers short outputs."
             yield StudyWarning(
                 "length",
                 f"{row.name} on {systems.test_set}",
@@ -325,7 +325,7 @@ def _same_outputs(session: Session, results: StudyResults, test_set: str) -> Ite
 
 
 def _equal_texts(session: Session, ours: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Compare the texts of as many decodes each, one by one; decodes without outputs are not equal."""
+    """Return whether the decodes have equal texts, one by one; False for a decode without outputs."""
     if len(ours) != len(theirs):
         return False
     one, other = aliased(Hypothesis), aliased(Hypothesis)

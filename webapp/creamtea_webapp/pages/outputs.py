@@ -10,7 +10,7 @@ import streamlit as st
 
 from creamtea.access import rights
 from creamtea.orders.submission import spec_of
-from creamtea.report.across_studies import OfStudy
+from creamtea.report.across_studies import StudyTestSet
 from creamtea.report.cells import StudyResults
 from creamtea.report.model import Table
 from creamtea.report.outputs import Translations, lines, translations
@@ -50,7 +50,7 @@ def section(study: int, table: Table, test_set: str) -> None:
 
 
 @st.fragment
-def several(studies: Sequence[OfStudy]) -> None:
+def several(studies: Sequence[StudyTestSet]) -> None:
     """Show the outputs of several studies; system names begin with the study's name."""
     session.require(rights.READ_STUDIES)
     show_part("heading", TITLE, 2, (), ADDRESS)

@@ -1,6 +1,6 @@
 """A report's blocks as HTML: for a file that needs no server or network, and for the web app's pages.
 
-The file has no script, and its content policy lets none run: whatever a model or a person wrote is text.
+The file has no script, and its content policy lets none run: whatever a model or a person wrote stays text.
 Figures are drawn into it as SVG.
 """
 
@@ -25,7 +25,7 @@ GROUPS = 40  # groups of columns that can be hidden
 FEW_COLUMNS = 4  # columns of a table that stands beside its figure
 WIDTHS = (21, 28, 34, 40, 47, 53, 60, 66, 72, 999)  # rem; a table of class wN has columns from N rem on
 HALF = 34  # rem of a wide page's 72, with a gap
-LETTER, SMALL, BETWEEN, NAME = 0.47, 0.4, 1.1, 9.0  # rem of letters, between columns, of names
+LETTER, SMALL, BETWEEN, NAME = 0.47, 0.4, 1.1, 9.0  # rem: a letter, a small one, a gap, the rows' names
 
 
 def to_html(report: Document, outputs: Sequence[Outputs] = ()) -> str:
@@ -61,13 +61,13 @@ def part(macro: str, /, *values: Any) -> Markup:
 
 @cache
 def block_styles() -> str:
-    """Return the style sheet of the macros of parts.html, without that of tables."""
+    """Return the style sheet of parts.html's macros, without the rules of tables."""
     return (HERE / "blocks.css").read_text(encoding="utf-8")
 
 
 @cache
 def table_styles(most: int = WIDTHS[-1]) -> str:
-    """Return the style sheet of tables. From `most` rem on, none has its cells below each other."""
+    """Return the style sheet of tables. At `most` rem or more, no table stacks its cells."""
     stacked = (HERE / "stacked.css").read_text(encoding="utf-8")
     narrow = [
         f"@container (width < {min(width, most)}rem) {{ .ct .w{width} {{ {stacked} }} }}" for width in WIDTHS
@@ -81,7 +81,7 @@ def table_styles(most: int = WIDTHS[-1]) -> str:
 
 
 def _width(table: Table) -> int:
-    """Return the least of the widths that the table's columns fit into."""
+    """Return the smallest of WIDTHS that the table's columns fit into."""
     needed = NAME
     for column in table.columns:
         cells = (row.cells[column.key] for row in table.rows)
@@ -98,7 +98,7 @@ def _capitalised(heading: str) -> str:
 
 
 def _in_words(table: Table, column: Column) -> bool:
-    """Return whether a column without a group holds texts, which begin at its left."""
+    """Return whether a column without a group holds words, which are aligned left."""
     cells = [row.cells[column.key] for row in table.rows]
     return not column.group and all(cell.words and cell.delta is None for cell in cells)
 
@@ -108,8 +108,8 @@ def side_by_side(
 ) -> list[list[Block]]:
     """Group the blocks that stand beside each other; every other block is a group by itself.
 
-    They are narrow neighbours, two narrow tables of the same systems, and a first figure with its narrow
-    table or with the sentences that open the report.
+    Such blocks are narrow neighbours, two narrow tables with the same rows, and a first figure with its
+    narrow table or with the sentences that open the report.
     """
     groups: list[list[Block]] = []
     match blocks:
@@ -131,7 +131,7 @@ def side_by_side(
 
 
 def _is_beside(table: Table, other: Table) -> bool:
-    """Return whether two tables of the same rows fit into half of a page each."""
+    """Return whether two tables have the same rows and each fits into half a page."""
     rows, of_other = ([row.name for row in one.rows] for one in (table, other))
     return (
         rows == of_other and max(map(_width, (table, other))) <= HALF and not (table.folded or other.folded)
