@@ -110,7 +110,7 @@ def test_links_are_listed_with_what_became_of_them(database: Database) -> None:
     sessions.create_link(database, "rater", rater_id=rater)
     sessions.create_link(database, "reader", lifetime=GONE)
     sessions.exchange(database, sessions.create_link(database, "reader"), lifetime=GONE)
-    found = sessions.listed(database)
+    found = sessions.list_links(database)
     assert [(one.role, one.campaign, one.rater, one.sessions, one.opens) for one in found] == [
         ("reader", None, None, 0, True),
         ("organiser", "c", None, 1, True),
@@ -119,7 +119,7 @@ def test_links_are_listed_with_what_became_of_them(database: Database) -> None:
         ("reader", None, None, 0, False),  # its session is over
     ]
     assert [one.used_at is not None for one in found] == [False, True, False, False, True]
-    assert sessions.listed(database, opening=True) == found[:3]
+    assert sessions.list_links(database, opening=True) == found[:3]
 
 
 def test_a_start_withdraws_the_unused_links_of_earlier_starts(database: Database) -> None:
@@ -147,18 +147,18 @@ def test_a_log_gets_a_link_only_while_no_organiser_can_come_in(database: Databas
 @pytest.mark.parametrize("role", ["reader", "organiser"])
 def test_withdrawing_ends_the_session_and_nobody_elses(database: Database, role: str) -> None:
     mine, theirs = (opened(database, role) for _ in range(2))
-    sessions.revoke(database, sessions.listed(database)[0].id, "test")
+    sessions.revoke(database, sessions.list_links(database)[0].id, "test")
     assert sessions.identify(database, mine.secret) is None
     assert sessions.identify(database, theirs.secret) is not None
-    assert [(one.opens, one.sessions) for one in sessions.listed(database)] == [(False, 0), (True, 1)]
+    assert [(one.opens, one.sessions) for one in sessions.list_links(database)] == [(False, 0), (True, 1)]
 
 
 def test_a_link_is_withdrawn_once_and_for_a_reason_only_where_a_log_keeps_it(database: Database) -> None:
     secret = sessions.create_link(database, "reader")
-    (link,) = sessions.listed(database)
+    (link,) = sessions.list_links(database)
     with pytest.raises(InputError, match="belongs to no campaign, and so no log would keep the reason"):
         sessions.revoke(database, link.id, "test", "left the team")
-    assert sessions.listed(database)[0].opens
+    assert sessions.list_links(database)[0].opens
     sessions.revoke(database, link.id, "test")
     with pytest.raises(sessions.AccessRefused):
         sessions.exchange(database, secret)
@@ -175,7 +175,7 @@ def test_a_campaigns_log_has_the_links_that_were_made_and_withdrawn(database: Da
     used, unused, _ = (sessions.create_link(database, "rater", rater_id=rater) for _ in range(3))
     sessions.create_link(database, "reader")
     session = sessions.exchange(database, used)
-    organisers, *_, lost, _ = sessions.listed(database)
+    organisers, *_, lost, _ = sessions.list_links(database)
     for link in (organisers, lost):
         sessions.revoke(database, link.id, "test", "left")
     assert sessions.revoke_rater(database, rater, reason="lost phone") == 2

@@ -150,17 +150,17 @@ def test_withdrawing_ends_an_organisers_sessions_for_good(database: Database) ->
     mine = make_campaign(database)
     sign_in.add_organiser(database, "c", "test", "dora@example.org")
     opened = sign_in.open_session(database, DORA)
-    (link,) = sessions.listed(database)
+    (link,) = sessions.list_links(database)
     assert (link.sign_in, link.opens, link.sessions) == ("dora@example.org", True, 1)
     sessions.revoke(database, link.id, "test", "left")
     assert organiser_of(database, opened) is None
     with pytest.raises(NotRegistered):
         sign_in.open_session(database, DORA, mine)
-    assert sessions.listed(database, opening=True) == []
+    assert sessions.list_links(database, opening=True) == []
     sign_in.add_organiser(database, "c", "test", "dora@example.org")
     assert organiser_of(database, sign_in.open_session(database, DORA)) == mine
     assert organiser_of(database, opened) is None  # what was ended stays so
-    told = [(one.sign_in, one.opens) for one in sessions.listed(database)]
+    told = [(one.sign_in, one.opens) for one in sessions.list_links(database)]
     assert told == [("dora@example.org", False), ("dora@example.org", True)]
 
 
@@ -174,7 +174,7 @@ def test_the_right_is_over_after_its_time_and_so_are_its_sessions(database: Data
         sign_in.open_session(database, person("ed@example.org"))
     sign_in.add_organiser(database, "over", "test", "ed@example.org")
     assert sign_in.open_session(database, person("ed@example.org")).role == "organiser"
-    told = [(one.sign_in, one.opens) for one in sessions.listed(database)]
+    told = [(one.sign_in, one.opens) for one in sessions.list_links(database)]
     assert told == [("dora@example.org", True), ("ed@example.org", False), ("ed@example.org", True)]
 
 

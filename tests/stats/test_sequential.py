@@ -33,7 +33,7 @@ def crossing(z: Sequence[float]) -> NDArray[np.float64]:
     process, exits = _Process(), []
     for bound in z:
         exits.append(process.exit(bound))
-        process.go_on(bound)
+        process.advance(bound)
     return np.cumsum(exits)
 
 

@@ -84,7 +84,7 @@ def test_a_withdrawn_link_ends_the_session_at_its_next_request(site, role: str) 
     cookie = cookie_of(exchange(site, link))
     assert ask(site, "GET", "/", Cookie=cookie).status == 200
     assert websocket(site, cookie).startswith("HTTP/1.1 101")
-    sessions.revoke(site.database, sessions.listed(site.database)[-1].id, "test")
+    sessions.revoke(site.database, sessions.list_links(site.database)[-1].id, "test")
     for path in ("/", "/_stcore/host-config", "/media/x.png"):
         assert ask(site, "GET", path, Cookie=cookie).status == 401, path
     assert websocket(site, cookie).startswith("HTTP/1.1 401")

@@ -282,7 +282,7 @@ def test_an_organiser_comes_in_to_the_campaign_and_is_out_when_withdrawn(site, p
     assert rights.may(who, rights.MANAGE_RATERS, campaign_id)
     assert not rights.may(who, rights.MANAGE_RATERS, campaign_id + 1)
     assert not rights.may(who, rights.READ_STUDIES)
-    (number,) = [one.id for one in sessions.listed(site.database) if one.sign_in == "dora@example.org"]
+    (number,) = [one.id for one in sessions.list_links(site.database) if one.sign_in == "dora@example.org"]
     sessions.revoke(site.database, number, "test")
     assert browser.identity is None
     assert browser.get(f"{site.url}/", timeout=ANSWER).status_code == 401

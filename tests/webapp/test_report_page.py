@@ -200,7 +200,7 @@ def test_the_address_of_a_section_opens_it_until_the_link_is_withdrawn(site, ope
     expect(page.get_by_role("heading", name="Systems").first).to_be_in_viewport()
     enter(page, "Page (1 to 4)", "2")
     wait_for_segments(page, range(11, 21))  # the page's own runs are over: a later one would end it
-    sessions.revoke(site.database, sessions.listed(site.database)[-1].id, "test")
+    sessions.revoke(site.database, sessions.list_links(site.database)[-1].id, "test")
     downloads: list[Any] = []
     page.on("download", lambda download: downloads.append(download))
     page.get_by_role("button", name="CSV", exact=True).first.click()

@@ -178,7 +178,7 @@ def test_a_link_to_one_report_is_made_once_for_a_double_click_and_withdrawn(
         assert "quagga" in html(visit(who, **query)), "whatever else is asked for, it is the report"
 
     app = visit(study=study)
-    (link,) = [link for link in sessions.listed(database) if link.study_id == study]
+    (link,) = [link for link in sessions.list_links(database) if link.study_id == study]
     app.button(key=f"share-withdraw-{link.id}").click().run()
     assert sessions.identify(database, opened.secret) is None
 
@@ -189,7 +189,7 @@ def test_a_deleted_study_takes_its_links_with_it(database: Database) -> None:
     with database.transaction() as writing:
         writing.delete(writing.get_one(StudyRow, study))
     assert sessions.identify(database, secret) is None
-    assert sessions.listed(database) == []
+    assert sessions.list_links(database) == []
 
 
 # ---------------------------------------------------------------- several studies

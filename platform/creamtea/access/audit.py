@@ -1,6 +1,6 @@
-"""The log of a campaign: who decided what, when and why. Rows are only added.
+"""The log of a campaign: who decided what, when and why. Rows are added, never changed.
 
-A detail never holds a rater's real name or sign-in, because deleting an identity leaves the log as it is.
+A detail never holds a rater's real name or sign-in, because deleting an identity does not change the log.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SIGN_IN_SET = Action("rater's sign-in set")
 SIGNED_IN = Action("rater signed in")
 ORGANISER_SIGNED_IN = Action("organiser signed in")
 
-COMMAND_LINE = "command line"  # the actor of what `creamtea campaign` does
+COMMAND_LINE = "command line"  # the actor when `creamtea campaign` makes the change
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def record(
     reason: str = "",
     detail: dict[str, Any] | None = None,
 ) -> None:
-    """Add a line to a campaign's log, in the transaction of the decision that it records.
+    """Add a line to a campaign's log, in the transaction that makes the decision.
 
     `actor`: COMMAND_LINE, an organiser's session, or a rater's pseudonym. ValueError if it is empty.
     """

@@ -21,7 +21,7 @@ READ_LOG = "read a campaign's log"
 EXPORT_RATINGS = "export a campaign's ratings"
 IMPORT_RATINGS = "import ratings"
 
-# standings: a role, or what its token's scope makes of it
+# standings: a role, narrowed by what its token is restricted to
 NOBODY = "nobody"
 RATER = "rater"
 READER = "reader"
@@ -31,11 +31,11 @@ ORGANISER = "organiser"
 VIEWER = "viewer of one campaign"
 OF_ONE_CAMPAIGN = (ONE_CAMPAIGN, VIEWER)
 
-OWN, ANY = "own", "any"  # OWN: in the campaign, or of the study, of the token
+OWN, ANY = "own", "any"  # OWN: only in the token's campaign or study
 OF_READERS = {READER: ANY, ORGANISER: ANY}
 OF_ORGANISERS = {ONE_CAMPAIGN: OWN, ORGANISER: ANY}
 
-# standings that are not named have no right
+# a standing that an action does not name may not do it
 RIGHTS: dict[str, dict[str, str]] = {
     RATE: {RATER: OWN},
     READ_STUDIES: OF_READERS,
@@ -57,7 +57,7 @@ RIGHTS: dict[str, dict[str, str]] = {
 
 
 def standing(identity: Identity | None) -> str:
-    """Return the column of the table that applies to an identity."""
+    """Return the standing of an identity: the column of the table that applies to it."""
     if identity is None:
         return NOBODY
     if identity.role == "rater":

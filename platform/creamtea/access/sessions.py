@@ -1,7 +1,7 @@
-"""One-time links, the browser sessions that they are exchanged for, and lists of links.
+"""One-time links, the browser sessions that they open, and the list of all links.
 
 A link carries a random 32-byte secret; the database keeps only its SHA-256. The secret is exchanged once, in
-one transaction and by the database's clock, for a browser session whose cookie is another such secret.
+one transaction and by the database's clock, for a browser session with another random secret as its cookie.
 Secrets are found by the index on their digest, so no comparison reveals how much of a guess was right.
 """
 
@@ -29,9 +29,9 @@ SESSION_LIFETIME = timedelta(days=30)
 
 
 class AccessRefused(CreamteaError):
-    """A link or a session that opens nothing: unknown, used, expired or revoked.
+    """A link or session is unknown, used, expired or revoked.
 
-    All secrets get one message, so that the holder of a wrong one learns nothing about it.
+    The message is the same for all of them, so that a guessed secret reveals nothing.
     """
 
     def __init__(self, message: str = "") -> None:
@@ -44,10 +44,10 @@ class AccessRefused(CreamteaError):
 
 @dataclass(frozen=True)
 class Identity:
-    """The person whom a browser session stands for.
+    """The person behind a browser session.
 
-    A rater belongs to one campaign and may only rate in it. An organiser's link may be for one campaign, a
-    reader's for one study's report or to look at one campaign. access/rights.py says what each may do.
+    A rater belongs to one campaign and may only rate in it. An organiser's link may be restricted to one
+    campaign, a reader's to one study's report or one campaign. access/rights.py says what each may do.
     """
 
     session_id: int
@@ -80,10 +80,9 @@ def create_link(
 ) -> str:
     """Store a one-time token for a role and return its secret, which is shown once and kept nowhere.
 
-    `rater_id`: required for a rater, and only for a rater. `campaign_id`: restricts an organiser to this
-    campaign, or a reader to looking at it. `study_id`: restricts a reader to this study's report. Sessions of
-    readers of one campaign or report end with `lifetime` too.
-    Campaigns log their links.
+    `rater_id`: required for a rater, and only for a rater. `campaign_id`: restricts an organiser or a reader
+    to this campaign. `study_id`: restricts a reader to this study's report. A restricted reader's session
+    ends when the link expires. The campaign's log records the link.
 
     ValueError for another combination. InputError for an unknown rater, campaign or study, and for a rater
     whose identity was deleted.
@@ -155,16 +154,16 @@ def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFE
 
     The conditional update is the gate: of two exchanges at the same moment one finds the row unused.
     """
-    with database.session() as session:  # guesses do not wait for the lock of writing, nor hold it
+    with database.session() as session:  # a wrong guess neither takes the write lock nor waits for it
         if session.scalar(select(AccessToken.id).where(AccessToken.digest == digest(secret))) is None:
             raise AccessRefused
     with database.transaction() as session:
         now = database.now(session)
-        taken: AccessToken | None = session.scalar(
+        token: AccessToken | None = session.scalar(
             update(AccessToken)
             .where(
                 AccessToken.digest == digest(secret),
-                # one for participants is not used up, and opens nothing without one (rating/raters.py)
+                # a link for participants stays unused: human/rating/raters.py opens their sessions
                 or_(AccessToken.role != "rater", AccessToken.rater_id.is_not(None)),
                 AccessToken.used_at.is_(None),
                 AccessToken.revoked_at.is_(None),
@@ -173,12 +172,12 @@ def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFE
             .values(used_at=now)
             .returning(AccessToken)
         )
-        if taken is None:
+        if token is None:
             raise AccessRefused
-        # a reader of one report or campaign keeps it until the link expires
-        if taken.role == "reader" and (taken.study_id, taken.campaign_id) != (None, None):
-            lifetime = min(lifetime, taken.expires_at - now)
-        return open_session(session, taken.id, taken.role, taken.rater_id, now, lifetime)
+        # a reader of one report or campaign keeps access until the link expires
+        if token.role == "reader" and (token.study_id, token.campaign_id) != (None, None):
+            lifetime = min(lifetime, token.expires_at - now)
+        return open_session(session, token.id, token.role, token.rater_id, now, lifetime)
 
 
 def open_session(
@@ -204,7 +203,8 @@ def open_for_rater(
 ) -> OpenedSession:
     """Open a browser session for a rater who has signed in, in the caller's transaction.
 
-    Its token is used from the start, so it is no link; withdrawing the rater's links ends the session too.
+    Its token counts as used from the start, so it is not a link. Withdrawing the rater's links ends the
+    session too.
     """
     token = AccessToken(
         role="rater",
@@ -229,7 +229,7 @@ def identify(database: Database, session_secret: str | None) -> Identity | None:
 
 
 def opened_by(database: Database, session_secret: str, link_secret: str) -> bool:
-    """Return True if this session is open and came from this link: a person opens their link again."""
+    """Return True if this session is open and came from this link, which its holder opens again."""
     with database.session() as session:
         row = _open_sessions(session, session_secret).one_or_none()
         return row is not None and row.link_digest == digest(link_secret)
@@ -266,7 +266,7 @@ def _open_sessions(session: Session, session_secret: str) -> Result[Any]:
 
 
 def withdraw_links(session: Session, rater_id: int, now: datetime) -> list[int | None]:
-    """Withdraw every link of a rater that is not withdrawn yet; return the campaign of each."""
+    """Withdraw a rater's links that are not withdrawn yet; return the campaign of each."""
     revoked = session.scalars(
         update(AccessToken)
         .where(AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None))
@@ -283,9 +283,9 @@ def is_withdrawn(session: Session, rater_id: int) -> bool:
 
 
 def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_LINE, reason: str = "") -> int:
-    """Withdraw every link of a rater and the sessions that they opened; return how many links.
+    """Withdraw every link of a rater and the sessions that they opened; return the number of links.
 
-    A sign-in goes too (access/sign_in.py): it would let the rater in again at once.
+    A registered sign-in (access/sign_in.py) is removed too: it would let the rater in again at once.
     """
     with database.transaction() as session:
         signs_in = session.scalars(
@@ -302,34 +302,34 @@ def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_L
         return len(revoked)
 
 
-# ---------------------------------------------------------------- links that were made
+# ---------------------------------------------------------------- the list of links
 #
-# Secrets are not stored, so a link is known by its number.
+# Secrets are not stored, so a link is identified by its number.
 
 
 @dataclass(frozen=True)
 class Link:
     """A link without its secret, or an organiser's right to sign in.
 
-    `rater` is a pseudonym. `sessions` counts the browsers that are signed in by it.
+    `rater` is a pseudonym. `sessions` counts the browsers that it has signed in.
     """
 
     id: int
     role: str  # one of tables.ROLES
     campaign: str | None
-    study: str | None  # the study whose report alone it opens
+    study: str | None  # the only study whose report it opens
     study_id: int | None
     rater: str | None
     created_at: datetime
-    expires_at: datetime  # unused links open nothing after it; sessions have their own end
+    expires_at: datetime  # an unused link stops working then; sessions have their own end
     used_at: datetime | None
     revoked_at: datetime | None
     sessions: int
-    sign_in: str | None  # whom it lets in by OpenID Connect; no secret opens it
-    opens: bool  # whether it, or a session that it opened, lets anyone in
+    sign_in: str | None  # who may sign in with it by OpenID Connect; it has no secret then
+    opens: bool  # whether the link or one of its sessions still lets somebody in
 
 
-def listed(database: Database, *, opening: bool = False) -> list[Link]:
+def list_links(database: Database, *, opening: bool = False) -> list[Link]:
     """Return every link, oldest first; with `opening` only links that still let somebody in."""
     with database.session() as session:
         return [link for link in _links(session) if link.opens or not opening]
@@ -356,15 +356,15 @@ def _links(session: Session) -> Iterator[Link]:
         sessions = 0 if token.revoked_at is not None else count
         unused = token.used_at is None and token.revoked_at is None and token.expires_at > now
         opens = unused or sessions > 0
-        of = {"campaign": campaign, "study": study, "rater": rater, "sign_in": token.subject}
-        yield from_row(Link, token, sessions=sessions, opens=opens, **of)
+        fields = {"campaign": campaign, "study": study, "rater": rater, "sign_in": token.subject}
+        yield from_row(Link, token, sessions=sessions, opens=opens, **fields)
 
 
 def link_at_start(database: Database, *, for_person: bool) -> str | None:
-    """Return the secret of a new organiser's link for a start of `creamtea serve` to print.
+    """Make an organiser's link for `creamtea serve` to print when it starts; return its secret.
 
-    It replaces unused links of earlier starts. Unless a person reads it (`for_person`), no link is made if an
-    organiser has a link or a session already: logs would collect links that nobody needs.
+    The link replaces unused links of earlier starts. If no person reads the output (`for_person` is False)
+    and an organiser already has a link or a session, return None: logs would collect links that nobody needs.
     """
     with database.transaction() as session:
         now = database.now(session)
@@ -379,29 +379,29 @@ def link_at_start(database: Database, *, for_person: bool) -> str | None:
 
 
 def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> None:
-    """Withdraw a link and the sessions that it opened; a campaign's log gets a line.
+    """Withdraw a link and the sessions that it opened, and record that in the campaign's log.
 
-    InputError for an unknown link, one that was withdrawn before, and a reason that no log would keep.
+    InputError for an unknown link, a link withdrawn before, and a reason if the link has no campaign.
     """
     with database.transaction() as session:
-        taken: AccessToken | None = session.scalar(
+        token: AccessToken | None = session.scalar(
             update(AccessToken)
             .where(AccessToken.id == link_id, AccessToken.revoked_at.is_(None))
             .values(revoked_at=database.now(session))
             .returning(AccessToken)
         )
-        if taken is None:
+        if token is None:
             known = session.get(AccessToken, link_id) is not None
             unknown = "is not there: `creamtea links list --all` has them all"
             raise InputError(f"link {link_id} {'was withdrawn before' if known else unknown}")
-        if taken.campaign_id is None and reason:
+        if token.campaign_id is None and reason:
             raise InputError(
                 f"link {link_id} belongs to no campaign, and so no log would keep the reason: leave "
                 f"{option('reason')} out",
                 about="reason",
             )
-        if taken.campaign_id is not None:
-            detail = {"links": 1, "role": taken.role}
+        if token.campaign_id is not None:
+            detail = {"links": 1, "role": token.role}
             audit.record(
-                session, taken.campaign_id, actor, audit.LINKS_WITHDRAWN, taken.rater_id, reason, detail
+                session, token.campaign_id, actor, audit.LINKS_WITHDRAWN, token.rater_id, reason, detail
             )

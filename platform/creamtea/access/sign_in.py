@@ -1,10 +1,10 @@
-"""People who sign in by OpenID Connect instead of by a link: who may, and the session that it opens.
+"""People who sign in by OpenID Connect instead of by a link: who may sign in, and their sessions.
 
-Somebody registers who a rater is at the provider (`Rater.subject`) or who organises a campaign
-(`add_organiser`): a verified e-mail address, or "ISSUER|SUBJECT" if the provider verifies no address. An
-organiser's registration is a token without a secret (`AccessToken.subject`), so it is listed and withdrawn
-like a link. The protocol itself is in the web app (creamtea_webapp/gate/); this module turns a verified
-person into a session.
+An organiser registers the subject under which a rater (`Rater.subject`) or another organiser
+(`add_organiser`) signs in: a verified e-mail address, or "ISSUER|SUBJECT" if the provider verifies no
+address. An organiser's registration is a token without a secret (`AccessToken.subject`), so it is listed and
+withdrawn like a link. The web app speaks the protocol (creamtea_webapp/gate/); this module opens a session
+for a verified person.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from creamtea.store.queries import find_campaign
 from creamtea.store.tables import AccessToken, Campaign, Rater
 
 MAX_SUBJECT = 500  # characters
-ORGANISES = timedelta(days=365)  # then somebody has to say so again
+ORGANISES = timedelta(days=365)  # then the organiser has to be registered again
 
 
 class NotRegistered(CreamteaError):
@@ -53,7 +53,7 @@ class Person:
 
 
 def checked_subject(subject: str) -> str:
-    """Return a sign-in as the database keeps it; InputError if it is not one.
+    """Return a subject in the form that the database keeps; InputError if it is invalid.
 
     An address becomes lower case; ISSUER|SUBJECT stays as it is.
     """
@@ -83,10 +83,10 @@ def _plain(address: str) -> str:
 
 
 def set_subject(database: Database, rater_id: int, actor: str, subject: str) -> None:
-    """Register who a rater is at the provider, replacing an earlier registration.
+    """Register the subject under which a rater signs in, replacing an earlier one.
 
-    InputError for an invalid subject, for one of another rater of the campaign, for an unknown rater, and for
-    one whose identity was deleted.
+    InputError for an invalid subject, a subject that the campaign already has, an unknown rater, and a rater
+    whose identity was deleted.
     """
     subject = checked_subject(subject)
     with database.transaction() as session:
@@ -100,7 +100,7 @@ def set_subject(database: Database, rater_id: int, actor: str, subject: str) -> 
 
 
 def check_free(session: Session, campaign: Campaign, subject: str) -> None:
-    """Raise InputError if a rater or an organiser of the campaign has this subject: nobody is both."""
+    """Raise InputError if a rater or an organiser of the campaign already has this subject."""
     if session.scalar(select(Rater.id).where(Rater.campaign_id == campaign.id, Rater.subject == subject)):
         raise InputError(f"campaign {campaign.name!r} has a rater with this sign-in already")
     here = AccessToken.campaign_id == campaign.id
@@ -126,17 +126,17 @@ def add_organiser(
     """Let somebody organise this campaign, and no other, by signing in.
 
     Withdrawing the token (`sessions.revoke`) ends the sessions, and so does the end of `lifetime`. An expired
-    token is withdrawn to make place for the new one. InputError for an unknown campaign, an invalid subject,
-    and a subject of a rater or an organiser of the campaign.
+    token of the same person is withdrawn first. InputError for an unknown campaign, an invalid subject, and a
+    subject that a rater or an organiser of the campaign already has.
     """
     subject = checked_subject(subject)
     with database.transaction() as session:
         row = find_campaign(session, campaign)
         session.refresh(row, with_for_update={"key_share": True})
         now = database.now(session)
-        over = _held_by(subject) & (AccessToken.expires_at <= now)
+        expired = _held_by(subject) & (AccessToken.expires_at <= now)
         session.execute(
-            update(AccessToken).where(AccessToken.campaign_id == row.id, over).values(revoked_at=now)
+            update(AccessToken).where(AccessToken.campaign_id == row.id, expired).values(revoked_at=now)
         )
         check_free(session, row, subject)
         session.add(
@@ -163,23 +163,23 @@ def open_session(
 ) -> sessions.OpenedSession:
     """Open a browser session for a rater or an organiser with this sign-in.
 
-    Without a campaign it is for the campaign launched last, or if none is launched, the last one. A rater's
-    token is used from the start, so it is no link; withdrawing the rater's links, or the organiser's token,
-    ends the session. NotRegistered if nobody has this sign-in.
+    Without `campaign_id`, choose the person's campaign that was launched last, running ones first.
+    Withdrawing the rater's links or the organiser's token ends the session. NotRegistered if nobody has this
+    sign-in.
     """
     with database.transaction() as session:
         wanted = [] if campaign_id is None else [Campaign.id == campaign_id]
-        asked = select(Rater, Campaign).join(Campaign).where(Rater.subject.in_(person.subjects), *wanted)
+        raters = select(Rater, Campaign).join(Campaign).where(Rater.subject.in_(person.subjects), *wanted)
         now = database.now(session)
         candidates: list[tuple[Rater | AccessToken, Campaign]] = []
-        candidates += [(rater, campaign) for rater, campaign in session.execute(asked)]
-        # after the raters: in one campaign a rater's right, the lesser one, comes first
-        rights = (
+        candidates += [(rater, campaign) for rater, campaign in session.execute(raters)]
+        # organisers after raters: who is both in one campaign signs in with the lesser right
+        organisers = (
             select(AccessToken, Campaign)
             .join(Campaign, Campaign.id == AccessToken.campaign_id)
             .where(_held_by(*person.subjects), AccessToken.expires_at > now, *wanted)
         )
-        candidates += [(token, campaign) for token, campaign in session.execute(rights)]
+        candidates += [(token, campaign) for token, campaign in session.execute(organisers)]
         if not candidates:
             raise NotRegistered
 
@@ -191,8 +191,8 @@ def open_session(
         token_or_rater, campaign = max(candidates, key=recency)
         if isinstance(token_or_rater, AccessToken):
             audit.record(session, campaign.id, "organiser", audit.ORGANISER_SIGNED_IN)
-            left = min(lifetime, token_or_rater.expires_at - now)
-            return sessions.open_session(session, token_or_rater.id, token_or_rater.role, None, now, left)
+            rest = min(lifetime, token_or_rater.expires_at - now)
+            return sessions.open_session(session, token_or_rater.id, token_or_rater.role, None, now, rest)
         rater = token_or_rater
         audit.record(session, campaign.id, rater.pseudonym, audit.SIGNED_IN, rater.id)
         return sessions.open_for_rater(session, rater, now, lifetime)

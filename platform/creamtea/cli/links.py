@@ -29,7 +29,7 @@ def list_links(
     shown: they are not stored.
     """
     with existing_database() as database:
-        listed = sessions.listed(database, opening=not every)
+        listed = sessions.list_links(database, opening=not every)
     if json:
         say(as_json([dataclasses.asdict(link) for link in listed]))
         return

@@ -1,7 +1,6 @@
-"""How far raters agree: all of them, each with the others, and each with oneself.
+"""Agreement of raters: of all of them, of each with the others, and of each with themselves.
 
-All take a matrix (units, raters): a unit is one output (an item of one system), NaN where a rater did not
-rate it.
+A matrix (units, raters) has a row per output (an item of one system), NaN where a rater did not rate it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from creamtea.stats.estimate import ROUNDING, Array, Estimate, MeanEstimate, mean_estimate, rows_of
 from creamtea.wording import counted
 
-MIN_GROUPS_ALPHA = 10  # groups for an interval of α: with fewer it covers less than 90 %
+MIN_GROUPS_ALPHA = 10  # with fewer groups, an interval of α covers less than 90 %
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,8 @@ def krippendorff_alpha(matrix: ArrayLike, groups: ArrayLike | None = None) -> Al
     """Compute α = 1 − D_o/D_e of a matrix (units, raters) by interval distances.
 
     Source: Krippendorff 2011, "Computing Krippendorff's alpha-reliability". D_o is the mean squared
-    difference within units, each unit of m ratings paired with itself m/(m − 1) fold; D_e is that between all
-    pairable ratings.
+    difference within units, where a unit of m ratings counts m/(m − 1) fold; D_e is the mean squared
+    difference between all pairable ratings.
 
     The interval leaves out one group at a time. `groups` (units,) are the items that units belong to, because
     outputs for one source are not independent; the default is single units. It is a jackknife interval of
@@ -68,7 +67,7 @@ def krippendorff_alpha(matrix: ArrayLike, groups: ArrayLike | None = None) -> Al
     if float(np.ptp(table[known])) <= ROUNDING * float(np.abs(table[known]).max()):
         return alpha(reason=f"all {ratings} ratings are equal: no disagreement to expect by chance")
 
-    # what each unit adds to the sums that determine α: (units, 4)
+    # terms of each unit in the sums that determine α: (units, 4)
     filled = np.where(known, table - np.nanmean(table), 0.0)  # centred: keeps the digits of D_e
     many, total, squares = known.sum(axis=1).astype(np.float64), filled.sum(axis=1), (filled**2).sum(axis=1)
     within = 2 * (many * squares - total**2) / (many - 1)
@@ -112,12 +111,12 @@ def intraclass(matrix: ArrayLike) -> Icc:
     """Compute intraclass correlations of a matrix (units, raters), complete or not.
 
     They come from the variance components of units σ_u², raters σ_r² and residuals σ_e² in x = μ + u + r + e.
-    With missing cells the components are Henderson's method 3 (Searle, Casella and McCulloch 1992, ch. 5:
-    sums of squares of units adjusted for raters and of raters adjusted for units, set equal to their
-    expectations). For a complete matrix they equal Shrout and Fleiss's mean squares.
+    With missing cells the components are estimated by Henderson's method 3 (Searle, Casella and McCulloch
+    1992, ch. 5: sums of squares of units adjusted for raters and of raters adjusted for units, set equal to
+    their expectations). For a complete matrix the coefficients equal Shrout and Fleiss's.
 
     Units with one rating are left out. Negative components are kept: a coefficient below 0 means "no
-    agreement". None if raters and units cannot be separated (too few shared units).
+    agreement". The coefficients are None if too few shared units separate raters from units.
     """
     table = as_matrix(matrix)
     table = table[(~np.isnan(table)).sum(axis=1) >= 2]
@@ -180,17 +179,17 @@ def as_matrix(matrix: ArrayLike) -> Array:
     return table
 
 
-# A rater's repeated ratings of one output, treated one way in means, agreement and rater reports.
+# Means, agreement and rater reports all count a rater's repeated ratings of one output as one: their mean.
 #
-# They count as one rating, their mean. Otherwise whoever rates an output twice would have two votes on it,
-# and raters would seem to agree better than they do. WMT's tables have rules of their own (`stats.wmt`).
+# Otherwise a rater who rates an output twice would have two votes on it, and raters would seem to agree
+# better than they do. WMT's tables have rules of their own (`stats.wmt`).
 
 
 def one_rating_each(*keys: ArrayLike, value: ArrayLike) -> tuple[list[NDArray[np.int64]], Array]:
     """Average ratings by the combination of their keys, such as rater and output.
 
     Returns the different combinations of keys (ratings,) in ascending order, and the mean rating of each.
-    ValueError for arrays of other lengths.
+    ValueError for arrays of different lengths.
     """
     columns = np.stack([np.asarray(key, dtype=np.int64) for key in keys], axis=1)
     values = np.asarray(value, dtype=np.float64)
@@ -206,22 +205,22 @@ def one_rating_each(*keys: ArrayLike, value: ArrayLike) -> tuple[list[NDArray[np
 
 # Each rater against the others: severity and leave-one-out correlation; and where raters disagree most.
 #
-# An output is what is scored: the text of one system for an item. A rater's others on an output are all who
-# rated it too, with equal weight.
+# An output is the text of one system for an item. "The others" on an output are all other raters who rated
+# it, with equal weight.
 #
-# Outputs of one item, and items of one document, are not independent: intervals are over what goes together.
+# Outputs of one item, and items of one document, are not independent: intervals are over items or documents.
 
 
-MIN_GROUPS_CORRELATION = 4  # groups for an interval, as for Fisher's, which divides by n − 3
+MIN_GROUPS_CORRELATION = 4  # groups that an interval needs, as Fisher's does: it divides by n − 3
 
 
 @dataclass(frozen=True)
 class RaterAgreement:
     """One rater against the others, on the `outputs` that somebody else rated too.
 
-    `severity` is the mean of (the rater's score − the others' mean), in points: below 0 a severe rater, above
-    0 a mild one, with its t interval. `correlation` is Pearson's r of the two (`_correlation`). `constant`:
-    the rater gave all those outputs the same score, while the others did not.
+    `severity` is the mean of (the rater's score − the others' mean), in points, with its t interval: below 0
+    for a severe rater, above 0 for a mild one. `correlation` is Pearson's r between the two (`_correlation`).
+    `constant`: the rater gave all these outputs the same score, but the others did not.
     """
 
     rater: int
@@ -233,16 +232,13 @@ class RaterAgreement:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far apart the ratings of one output are, in points.
-
-    `deviation` is their sample standard deviation.
-    """
+    """How far apart the ratings of one output are, in points."""
 
     output: int  # row of the matrix
     ratings: int
     lowest: float
     highest: float
-    deviation: float
+    deviation: float  # sample standard deviation
 
 
 def rater_agreement(
@@ -256,11 +252,11 @@ def rater_agreement(
 ) -> list[RaterAgreement]:
     """Compare each of `raters` with the others, from ratings (n,): rater, output, points.
 
-    An output is a row of `items` (outputs,), which names the item that each output belongs to. Deviations are
-    averaged within an item first, because outputs for one source are not independent. Intervals are over
-    `groups` (outputs,), the documents that the items belong to; the default is items. With `counting`, the
-    others are only these raters, so that excluded raters are compared with those who count. ValueError for
-    vectors of other lengths.
+    `output` is an index into `items` (outputs,), which names the item of each output. Deviations are averaged
+    within an item first, because outputs for one source are not independent. Intervals are over `groups`
+    (outputs,), the documents of the outputs, by default over items. With `counting`, only these raters are
+    "the others", so that excluded raters are compared with raters who count. ValueError for vectors of
+    different lengths.
     """
     who, outputs = np.asarray(rater, dtype=np.int64), np.asarray(output, dtype=np.int64)
     owner = np.asarray(items)
@@ -274,18 +270,18 @@ def rater_agreement(
     totals = np.bincount(outputs[counts], points[counts], minlength=len(owner))
     many = np.bincount(outputs[counts], minlength=len(owner))
     agreements = []
-    for each, of_rater in rows_of(who, raters):
-        here, mine, itself = outputs[of_rater], points[of_rater], counts[of_rater]
+    for number, rows in rows_of(who, raters):
+        own_outputs, own, counted_too = outputs[rows], points[rows], counts[rows]
         # a rater's own score is left out
-        theirs = many[here] - itself
-        shared = theirs > 0
-        others = (totals[here] - itself * mine)[shared] / theirs[shared]
-        both = here[shared]
-        agreements.append(_against(each, mine[shared], others, owner[both], together[both]))
+        other_ratings = many[own_outputs] - counted_too
+        shared = other_ratings > 0
+        others = (totals[own_outputs] - counted_too * own)[shared] / other_ratings[shared]
+        both = own_outputs[shared]
+        agreements.append(_compare(number, own[shared], others, owner[both], together[both]))
     return agreements
 
 
-def _against(
+def _compare(
     rater: int, scores: Array, others: Array, items: NDArray[np.generic], groups: NDArray[np.generic]
 ) -> RaterAgreement:
     scale = float(np.abs([*scores, *others]).max()) if len(scores) else 0.0
@@ -312,8 +308,8 @@ def _against(
 def _correlation(x: Array, y: Array, groups: NDArray[np.generic]) -> Estimate:
     """Compute Pearson's r of two vectors (n,) with its 95 % interval.
 
-    If each pair of values is a group of its own, the interval is Fisher's. Otherwise it is the jackknife's,
-    which leaves out a group at a time, of Fisher's z = artanh r, with Student's t of groups − 1 degrees of
+    If each pair of values is a group of its own, the interval is Fisher's. Otherwise it is the jackknife
+    interval of z = artanh r, which leaves out one group at a time, with Student's t of groups − 1 degrees of
     freedom (Efron and Tibshirani 1993, "An Introduction to the Bootstrap", ch. 11).
     """
     pearson = scipy.stats.pearsonr(x, y)
@@ -350,13 +346,13 @@ def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:
     """
     table = as_matrix(matrix)
     rows = np.flatnonzero((~np.isnan(table)).sum(axis=1) > 1)
-    if not len(rows):  # no rater at all: the functions below have nothing to begin with
+    if not len(rows):  # NumPy's minimum needs a rater
         return []
     given = table[rows]
     low, high = np.nanmin(given, axis=1), np.nanmax(given, axis=1)
     deviation = np.nanstd(given, axis=1, ddof=1)
     scale = float(np.abs(given[~np.isnan(given)]).max(initial=0.0))
-    # the same scores, of other raters or higher by as much, have one range and one deviation
+    # rounding must not order outputs whose scores are the same or shifted by a constant
     spread, same = (np.stack([high - low, deviation]) / (ROUNDING * scale or 1.0)).round()
     order = [row for row in np.lexsort((rows, -same, -spread)) if high[row] > low[row]]
     return [

@@ -1,7 +1,7 @@
 """Means, shares and ratios over items, with their standard errors and intervals.
 
-Every statistic of human ratings here is a mean over items (of differences, of residuals, of deviations); this
-is the one place that turns it into an interval.
+Every statistic of human ratings is a mean over items (of differences, of residuals, of deviations). Only this
+module turns such a mean into an interval.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
-# Scores closer than this, relative to the largest, count as equal: 3.4 - 3.2 and 2.4 - 2.2 differ in the
-# last digit.
+# Scores closer than this, relative to the largest, count as equal: 3.4 - 3.2 and 2.4 - 2.2 differ by
+# rounding.
 ROUNDING = 1e-10
 OUTWEIGHED = "one item or document weighs more than all others together: no spread to judge by"
-# of differences of two systems within documents, before there are ratings: 0.33 in the ESA campaign on WMT
-# 2023 English-German (71 documents of 2.9 segments; the median over pairs is 0.29), 0.06 in TED talks of 106
-# segments (MQM)
+# Assumed correlation of two systems' differences within a document, before there are ratings: 0.33 in the ESA
+# campaign on WMT 2023 English-German (71 documents of 2.9 segments; the median over pairs is 0.29), 0.06 in
+# TED talks of 106 segments (MQM).
 USUAL_INTRACLASS = 0.3
-_MIN_EFFECTIVE_ITEMS = 1.5  # items of equal weight with the same information: two of weights 1 and 0.5
+_MIN_EFFECTIVE_ITEMS = 1.5  # effective number of items
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95 % interval; where either is None, `reason` says why."""
+    """A value with its 95 % interval; if either is None, `reason` says why."""
 
     value: float | None = None
     low: float | None = None
@@ -40,10 +40,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MeanEstimate(Estimate):
-    """A weighted mean, its standard error, and the degrees of freedom of its t.
-
-    The mean has the unit of the values. Error and degrees are None if there is no spread to judge by.
-    """
+    """A weighted mean, its standard error and its t's degrees of freedom; None without spread."""
 
     standard_error: float | None = None
     df: float | None = None
@@ -71,14 +68,13 @@ def mean_estimate(
 ) -> MeanEstimate:
     """Estimate the mean of values (n,) with its t interval.
 
-    Without weights it is the textbook's (scipy's `ttest_1samp`). With weights w (n,), all positive,
-    `variance_of_mean` has the formulas. With `clusters` (n,), labels of what belongs together (the documents
-    of segments), the mean stays the same and its spread is that of the clusters' means (`cluster_means`);
-    `cluster` is what reasons call one.
+    Without weights the interval is scipy's `ttest_1samp`. `variance_of_mean` has the formulas for weights
+    w (n,), all positive. With `clusters` (n,), labels of documents, say, the mean is the same, but its spread
+    is estimated from the clusters' means (`cluster_means`); reasons call a cluster `cluster`.
 
-    `scale` is the size of the scores that the values are differences of: a spread below its rounding error
-    counts as none. ValueError for values that are not finite or weights that are not positive: callers leave
-    these out.
+    `scale`: the size of the scores, if the values are differences of scores; a spread below its rounding
+    error counts as none. ValueError for values that are not finite and weights that are not positive: callers
+    leave these out.
     """
     x = np.asarray(values, dtype=np.float64)
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -106,13 +102,12 @@ def mean_estimate(
 
 
 def positive_estimate(estimate: Estimate) -> Estimate:
-    """Compute the interval of something above 0, as a time or a ratio of times, on a logarithmic scale.
+    """Put the interval of a positive value (a time, a ratio of times) on a logarithmic scale.
 
     v ± h becomes [v·exp(−h/v), v·exp(h/v)], since log v has the standard error se/v (delta method). The
-    interval is never below 0, contains v, and hardly differs from v ± h if h is small beside v. In
-    simulations (`tests/stats/test_estimate.py`) it covers the true mean as often as v ± h or more
-    often, especially with skewed values, for which v ± h often ends too low. ValueError for a value that is
-    not above 0.
+    interval stays above 0, contains v, and hardly differs from v ± h if h is small beside v. In simulations
+    (`tests/stats/test_estimate.py`) it covers the true mean at least as often as v ± h, and more often for
+    skewed values, where v ± h often ends too low. ValueError for a value that is not above 0.
     """
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
@@ -125,13 +120,13 @@ def positive_estimate(estimate: Estimate) -> Estimate:
 def cluster_means(values: Array, weights: Array, clusters: ArrayLike) -> tuple[Array, Array, Array]:
     """Return the weighted mean of each cluster (clusters,), its weight, and its relative variance.
 
-    The weighted mean of the clusters' means is that of the values, Σ_g W_g x̄_g / Σ_g W_g = Σwx/Σw, and e_g =
-    W_g(x̄_g − m) is the sum of a cluster's w(x − m). So the variance of clusters' means is the cluster-robust
-    variance of a mean (Liang and Zeger 1986, "Longitudinal data analysis using generalized linear models"),
-    whatever the dependence within a cluster.
+    The weighted mean of the clusters' means equals the mean of the values, Σ_g W_g x̄_g / Σ_g W_g = Σwx/Σw,
+    and e_g = W_g(x̄_g − m) is the sum of a cluster's w(x − m). So the variance of the clusters' means is the
+    cluster-robust variance of the mean (Liang and Zeger 1986, "Longitudinal data analysis using generalized
+    linear models"), whatever the dependence within a cluster.
 
-    Means of long documents vary less: ρ + (1 − ρ)/n, n the effective number of values and ρ = 0.3
-    (`stats.power`). This only corrects for few clusters; another ρ would change little.
+    Means of long documents vary less: by ρ + (1 − ρ)/n, where n is the effective number of values and
+    ρ = `USUAL_INTRACLASS`. This only corrects for few clusters; another ρ would change little.
     """
     _, number = np.unique(clusters, return_inverse=True)
     total = np.bincount(number, weights)
@@ -142,7 +137,7 @@ def cluster_means(values: Array, weights: Array, clusters: ArrayLike) -> tuple[A
 
 
 def outweighed(weights: Array) -> bool:
-    """Return whether one weight (n,) is so large that the others say nothing about the spread."""
+    """Return True if one weight (n,) is so large that the others say nothing about the spread."""
     squares = weights**2
     return float(squares.sum()) ** 2 < _MIN_EFFECTIVE_ITEMS * float((squares**2).sum())
 
@@ -151,13 +146,13 @@ def variance_of_mean(values: Array, weights: Array, spread: Array | None = None)
     """Estimate se² of m = Σwx/Σw for independent values x (n,), and its degrees of freedom.
 
     With weights that sum to 1, Σw²(x − m)² is the linearised variance of a ratio (Cochran 1977, ch. 6), a
-    quadratic form xᵀMx, M = (I − w1ᵀ)D(I − 1wᵀ), D = diag(w²). It is made unbiased for variances of the
-    values in the proportion of `spread` v (n,), by default equal: times Σw²v / tr(MV), V = diag(v), which is
-    n/(n − 1) for equal weights.
+    quadratic form xᵀMx, M = (I − w1ᵀ)D(I − 1wᵀ), D = diag(w²). The factor Σw²v / tr(MV), V = diag(v), makes
+    it unbiased if the values' variances are proportional to `spread` v (n,), by default equal; for equal
+    weights the factor is n/(n − 1).
 
     df = (tr MV)²/tr(MVMV) are Satterthwaite's (as in Bell and McCaffrey 2002, "Bias reduction in standard
-    errors for linear regression with multi-stage samples"): n − 1 for equal weights, 1 for two values
-    whatever their weights.
+    errors for linear regression with multi-stage samples"): n − 1 for equal weights, 1 for two values of any
+    weights.
     """
     w = weights / weights.sum()
     v = np.ones(len(w)) if spread is None else spread
@@ -172,10 +167,10 @@ def variance_of_mean(values: Array, weights: Array, spread: Array | None = None)
 
 
 def without_rounding(values: Array, scale: float) -> Array:
-    """Make values equal that differ by rounding alone: by less than ROUNDING · scale.
+    """Make values equal that differ only by rounding: by less than ROUNDING · scale.
 
-    They become the smallest of them in size; those next to 0 become 0. Signs, NaN and other values do not
-    change.
+    Each gets the smallest absolute value among them; values next to 0 become 0. Signs, NaN and other values
+    do not change.
     """
     flat = values.ravel()
     known = np.flatnonzero(~np.isnan(flat))
@@ -227,8 +222,8 @@ def complete(vectors: Sequence[Array], weights: ArrayLike | None) -> tuple[list[
 
 # Means over cases that come in clusters of unequal size: the occurrences of an idiom, say.
 #
-# Two occurrences of an idiom are hardly two observations, and one idiom may be a third of a test set. What
-# another choice of clusters would give is in the differences between clusters alone.
+# Two occurrences of an idiom are hardly two observations, and one idiom may be a third of a test set. Only
+# the differences between clusters show what other clusters would give.
 
 
 @dataclass(frozen=True)
@@ -243,7 +238,7 @@ class ClusterMean:
 
 
 def effective_clusters(sizes: ArrayLike) -> float:
-    """Return (Σ size)² / Σ size² (Kish 1965): how many clusters of equal size weigh as much together."""
+    """Return the effective number of clusters, (Σ size)² / Σ size² (Kish 1965)."""
     size = np.asarray(sizes, dtype=np.float64)
     return float(size.sum()) ** 2 / float(size @ size)
 
@@ -251,7 +246,7 @@ def effective_clusters(sizes: ArrayLike) -> float:
 def outweighing_share(sizes: ArrayLike) -> float | None:
     """Return the largest cluster's share of all cases if it outweighs the others; None otherwise.
 
-    It does if it has more than a fifth of the cases, and half as many again as the mean cluster.
+    It outweighs them with more than a fifth of the cases and more than 1.5 times the mean cluster's.
     """
     size = np.asarray(sizes, dtype=np.float64)
     share = float(size.max() / size.sum())
@@ -262,8 +257,8 @@ def variance_over_clusters(totals: ArrayLike, sizes: ArrayLike) -> float:
     """Estimate the variance of Σ totals / Σ sizes, linearised over two clusters or more.
 
     It is the variance of a ratio estimate (Cochran 1977, "Sampling Techniques", chapter 6). A large cluster
-    draws the ratio towards its own, so each residual counts by its leverage (CR2: Bell and McCaffrey 2002,
-    "Bias reduction in standard errors for linear regression with multi-stage samples").
+    draws the ratio towards its own, so each residual is adjusted for its leverage (CR2: Bell and McCaffrey
+    2002, "Bias reduction in standard errors for linear regression with multi-stage samples").
     """
     total, size = np.asarray(totals, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     cases = float(size.sum())
@@ -274,12 +269,12 @@ def variance_over_clusters(totals: ArrayLike, sizes: ArrayLike) -> float:
 def cluster_mean(totals: ArrayLike, sizes: ArrayLike, cluster: str = "cluster") -> ClusterMean:
     """Estimate Σ totals / Σ sizes with a 95 % interval over clusters.
 
-    `totals[g]`: the sum over cluster g, such as how many subwords one selection reaches more than another.
-    `sizes[g]`: its cases, > 0. `cluster` is what reasons call a cluster.
+    `totals[g]`: the sum over cluster g, such as the subwords that only one of two selections reaches.
+    `sizes[g]`: its number of cases, > 0. `cluster`: what reasons call a cluster.
 
-    Degrees of freedom are those of the effective number of clusters. In simulations with the clusters of
+    The degrees of freedom are the effective number of clusters − 1. In simulations with the clusters of
     IdiomTranslationDS, one of them a third of the cases, the interval covers 91 to 95 %; with the plain
-    variance and as many degrees of freedom as clusters it covered 82 to 93 %. One cluster alone, and clusters
+    variance and as many degrees of freedom as clusters it covered 82 to 93 %. A single cluster, and clusters
     of equal means, have no interval. ValueError without clusters.
     """
     total, size = np.asarray(totals, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
@@ -303,8 +298,7 @@ def cluster_mean(totals: ArrayLike, sizes: ArrayLike, cluster: str = "cluster") 
 # The interval of a share: k of n, or of cases that come in clusters.
 
 
-_MAX_CASES_PER_CLUSTER = 5.0  # effective cases per cluster if one outweighs the others
-
+_MAX_CASES_PER_CLUSTER = 5.0  # effective cases per effective cluster, if one cluster outweighs the others
 _MIN_EFFECTIVE_CASES = 1e-6  # with fewer, the interval is (0, 1) up to rounding
 
 
@@ -323,11 +317,11 @@ def wilson_interval(count: int, of: int) -> tuple[float, float]:
 
 
 def logit_interval(value: float, half: float) -> tuple[float, float]:
-    """Put the interval v ± h of a mean of shares on the scale of log odds, so that it stays within 0 and 1.
+    """Put the interval v ± h of a mean of shares on the log-odds scale, so that it stays within 0 and 1.
 
     log(v/(1 − v)) has the standard error se/(v(1 − v)) (delta method). In simulations of the mean recall of 5
-    to 68 idioms it covers 95 to 99 %. v ± h covers 90 % of a mean of 0.95, if most idioms have 1. ValueError
-    for a mean of 0 or 1, which has no log odds: all of its shares are alike.
+    to 68 idioms it covers 95 to 99 %; v ± h covers 90 % for a mean of 0.95 if the recall of most idioms is 1.
+    ValueError for a mean of 0 or 1, which has no log odds.
     """
     if not 0 < value < 1:
         raise ValueError(f"a mean of {value} has no log odds")
@@ -338,16 +332,16 @@ def logit_interval(value: float, half: float) -> tuple[float, float]:
 def clustered_interval(counts: ArrayLike, sizes: ArrayLike) -> tuple[float, float]:
     """Return the 95 % interval of a share whose cases come in clusters (the marked errors of a segment).
 
-    Cluster g has counts[g] of sizes[g] cases. The interval is Wilson's with an effective number of cases:
-    that of a simple sample whose share has the variance of this ratio estimate (linearised over clusters).
-    For few clusters it is made smaller by the squared ratio of the normal to Student's quantile (Korn and
-    Graubard 1998, "Confidence intervals for proportions with small expected number of positive counts
-    estimated from survey data"). Clusters of unequal size count as fewer (`effective_clusters`). A share of 0
-    or 1 has no such variance: each effective cluster then counts as one case.
+    In cluster g, counts[g] of sizes[g] cases have the property. The interval is Wilson's with the effective
+    number of cases: a simple sample of this size would have the variance of this ratio estimate (linearised
+    over clusters). For few clusters the number is reduced by the squared ratio of the normal to Student's
+    quantile (Korn and Graubard 1998, "Confidence intervals for proportions with small expected number of
+    positive counts estimated from survey data"). Clusters of unequal size count as fewer
+    (`effective_clusters`). A share of 0 or 1 has no variance: each effective cluster then counts as one case.
 
-    If one cluster outweighs the others, the variance is mostly that cluster's residual, and says little: each
-    effective cluster then counts as five cases at most. In simulations with one idiom a third of the cases,
-    the interval so covers 94 to 100 %; without this rule it covered 63 to 99 %.
+    If one cluster outweighs the others, the variance is mostly its residual and says little: each effective
+    cluster then counts as five cases at most. In simulations with one idiom a third of the cases, the
+    interval covers 94 to 100 %; without this rule it covered 63 to 99 %.
 
     Returns (0, 1) if a single cluster dominates: the sample then says nothing about other clusters.
     ValueError without cases, or if a count exceeds its size.
@@ -361,12 +355,12 @@ def clustered_interval(counts: ArrayLike, sizes: ArrayLike) -> tuple[float, floa
         return 0.0, 1.0
     simple = share * (1 - share)
     variance = variance_over_clusters(count, size)
-    weighty = effective_clusters(size)
-    effective = min(cases, simple / variance) if simple > 0 and variance > 0 else weighty
+    of_clusters = effective_clusters(size)
+    effective = min(cases, simple / variance) if simple > 0 and variance > 0 else of_clusters
     if outweighing_share(size) is not None:
-        effective = min(effective, _MAX_CASES_PER_CLUSTER * weighty)
+        effective = min(effective, _MAX_CASES_PER_CLUSTER * of_clusters)
     normal = float(scipy.special.ndtri(0.975))
-    effective *= (normal / float(scipy.special.stdtrit(weighty - 1, 0.975))) ** 2
+    effective *= (normal / float(scipy.special.stdtrit(of_clusters - 1, 0.975))) ** 2
     if effective < _MIN_EFFECTIVE_CASES:
         return 0.0, 1.0
     scale = 1 + normal**2 / effective
@@ -379,10 +373,10 @@ def clustered_interval(counts: ArrayLike, sizes: ArrayLike) -> tuple[float, floa
 #
 # R = 100 · mean(x_s) / mean(x_b), with two 95 % intervals:
 #
-# - `paired_t`, the paper's: the paired-t interval of mean(x_s − x_b), times 100/mean(x_b). It takes the
+# - `paired_t`, the paper's: the paired-t interval of mean(x_s − x_b), times 100/mean(x_b). It treats the
 #   denominator as known.
-# - `delta`: e_i = x_si − (R/100) · x_bi, half-width 100 · t · sd(e) / (√n · mean(x_b)). The delta method's;
-#   it lets the baseline's mean be an estimate too.
+# - `delta`, the delta method's: half-width 100 · t · sd(e) / (√n · mean(x_b)), e_i = x_si − (R/100) · x_bi.
+#   It treats the baseline's mean as an estimate, too.
 #
 # A ratio depends on the zero of the scale (1–6 renamed to 0–5 gives other percentages): show the raw means
 # beside it.
@@ -390,7 +384,7 @@ def clustered_interval(counts: ArrayLike, sizes: ArrayLike) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class Ratio:
-    """A system's mean in per cent of the baseline's, over the items rated for both, with either interval."""
+    """A system's mean in per cent of the baseline's, over the items rated for both, by both intervals."""
 
     delta: Estimate
     paired_t: Estimate
@@ -404,9 +398,9 @@ def baseline_ratio(
 ) -> Ratio:
     """Estimate the ratio of two systems' item means (n,), NaN where an item has no rating.
 
-    Items missing on either side are left out. `clusters` (n,): the items' documents by number, if items of a
-    document belong together. A baseline whose mean is not above 0 has no ratio, only a reason. ValueError as
-    in `compare_paired`.
+    Items missing on either side are left out. `clusters` (n,): the items' documents by number, if the sample
+    is over documents. A baseline whose mean is not above 0 has no ratio, only a reason. ValueError as in
+    `compare_paired`.
     """
     labels = np.arange(np.size(baseline)) if clusters is None else clusters
     (base, ours, groups), kept_weights = complete(aligned(baseline, system, labels), weights)
@@ -443,9 +437,9 @@ Bounds = tuple[float, float]
 # ---------------------------------------------------------------- training seeds
 
 
-# What another choice of training seeds could change, beside another choice of segments. Two seeds of one
-# recipe differ as two recipes may: a difference that is sure for the trained models at hand need not be one
-# between the ways to train. The bootstrap over segments cannot show that.
+# The part of the uncertainty that comes from training seeds, beside the part from segments. Two seeds of one
+# recipe may differ as much as two recipes do: a difference between the trained models need not be a
+# difference between the recipes. The bootstrap over segments cannot show that.
 
 
 @dataclass(frozen=True)
@@ -462,30 +456,29 @@ class Spread:
 
 
 def spread_of_difference(system: Mapping[str, float], baseline: Mapping[str, float]) -> Spread | None:
-    """Return the spread over seeds of a system's mean score less its baseline's.
+    """Return the spread over seeds of the difference between a system's and its baseline's mean score.
 
-    Both have scores by the model that translated; no scores if no seed could change the outputs. None if
-    neither side has several models, and for `one_against_several`.
+    Each side maps the models that translated to their scores; it is empty if no seed could change the
+    outputs. None if neither side has several models, and for `one_against_several`.
 
-    The spread is that of Welch's t interval. If both translate with the same models (greedy and beam search,
-    say), a lucky seed is lucky for both, and the spread is that of the paired interval. Scores of two seeds
-    also differ because each model errs on segments of its own, which the interval over segments already
-    covers: with few segments `widened` is somewhat too wide.
+    The spread is Welch's. If both translate with the same models (greedy and beam search, say), a lucky seed
+    is lucky for both, and the spread is the paired differences'. Scores of two seeds also differ because each
+    model errs on different segments, which the interval over segments already covers: with few segments
+    `widened` is somewhat too wide.
     """
     parts = _independent(system, baseline)
     if not parts or min(map(len, parts)) < 2:
         return None
     spread = together([spread_of_mean(math.sqrt(variance(part)), len(part)) for part in parts])
-    # with two seeds against more, Welch's t gives up to 12 % false alarms: two may be close by chance
+    # with two seeds against more, Welch's t gives up to 12 % false alarms: the two may be close by chance
     return Spread(spread.square, 1) if min(map(len, parts)) == 2 < max(map(len, parts)) else spread
 
 
 def one_against_several(system: Mapping[str, float], baseline: Mapping[str, float]) -> bool:
-    """Return whether one side has a single model and the other several.
+    """Return True if one side has a single model and the other several.
 
-    How much other seeds of the single model's recipe would differ cannot be known. If they were assumed to
-    differ as those of the other side do, 8 to 55 % of comparisons would be false alarms where they differ
-    five times as much.
+    How much the single model's recipe varies with its seed is then unknown. If it were assumed to vary as
+    much as the other recipe but varied five times as much, 8 to 55 % of comparisons would be false alarms.
     """
     counts = [len(part) for part in _independent(system, baseline)]
     return bool(counts) and min(counts) == 1 < max(counts)
@@ -495,7 +488,8 @@ def _independent(system: Mapping[str, float], baseline: Mapping[str, float]) -> 
     """Return the independent scores that vary with the seeds.
 
     If both sides have the same models, these are the differences by model, else the scores of each side that
-    has models. Sides with only some models in common count as if they had none, which is too wide.
+    has models. Sides that share only some models count as if they shared none, which makes intervals too
+    wide.
     """
     if system.keys() == baseline.keys():
         return [[system[model] - baseline[model] for model in system]] if system else []
@@ -516,20 +510,20 @@ def together(spreads: Sequence[Spread]) -> Spread:
 
 
 def widened(value: float, low: float, high: float, seeds: Spread) -> Bounds:
-    """Widen an interval over segments, low to high, to one over segments and seeds (95 %).
+    """Widen a 95 % interval over segments, low to high, to an interval over segments and seeds.
 
-    Each side is √(d² + half²), d the distance of its limit from the value (Zou and Donner 2008, "Construction
-    of confidence limits about effect measures"). With few seeds it keeps to 95 %, where degrees of freedom
-    for both errors together (Satterthwaite's) fell to 88 % in simulations.
+    Each side is √(d² + half²), where d is the distance of the limit from the value (Zou and Donner 2008,
+    "Construction of confidence limits about effect measures"). With few seeds it keeps to 95 %, where
+    Satterthwaite's degrees of freedom for both errors together fell to 88 % in simulations.
     """
     return value - math.hypot(value - low, seeds.half), value + math.hypot(high - value, seeds.half)
 
 
 def p_with_seeds(value: float, low: float, high: float, seeds: Spread) -> float:
-    """Return the two-sided p-value of no difference that belongs to `widened`.
+    """Return the two-sided p-value of no difference, consistent with the interval of `widened`.
 
-    It is the level α at which the interval of 1 − α would just touch 0. The error over segments is taken to
-    be normal, with low to high its 95 % interval.
+    It is the level α at which the interval of 1 − α would just touch 0. The error over segments is assumed to
+    be normal, with the 95 % interval low to high.
     """
     if not value:
         return 1.0

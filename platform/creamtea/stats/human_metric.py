@@ -1,4 +1,4 @@
-"""Human scores against a metric's: by segment, by system, and by certainty about pairs of systems.
+"""Agreement of a metric with human scores: by segment, by system, and by certainty about pairs of systems.
 
 All functions take two matrices (items, systems) of the same shape, NaN where a system has no score for an
 item; only cells with both scores count. Higher must be better in both: pass an error metric (TER) with its
@@ -25,10 +25,10 @@ NO_SHARED_ITEM = "no two systems share an item with all scores"
 def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, by_item: bool) -> Estimate:
     """Compute Kendall's τ-b or Pearson's r over segments, in [-1, 1].
 
-    Over all cells at once, it also rewards a metric that recognises hard items. With `by_item` it is computed
-    over the systems of an item and averaged over items, which rewards only the order of the systems on an
-    item (Deutsch et al. 2023, "Ties matter"). Items where one side gives all systems the same score have no
-    correlation.
+    Over all cells at once, the correlation also rewards a metric that recognises hard items. With `by_item`
+    it is computed over the systems of each item and averaged over items, which rewards only the order of the
+    systems on an item (Deutsch et al. 2023, "Ties matter"). Items where one side gives all systems the same
+    score have no correlation.
     """
     ours, theirs = _both(human, metric)
     known = ~np.isnan(ours)
@@ -76,10 +76,10 @@ def soft_pairwise_accuracy(
 
     Source: Thompson et al. 2024, "Improving statistical significance in human evaluation of automatic metrics
     via soft pairwise accuracy". p is one-sided for "the first of the pair is better": the share of random
-    sign patterns of the items' differences whose sum is above the observed one, equal sums counted half.
+    sign patterns of the items' differences whose sum is above the observed sum; equal sums count half.
     (Thompson et al. count them whole; half makes p(a, b) = 1 − p(b, a), so that the order of the systems
-    changes nothing.) Each pair uses the items that have all four scores. People and metric see the same
-    patterns, so that a metric equal to people scores 1.
+    does not matter.) Each pair uses the items that have all four scores. Both sides get the same patterns, so
+    that a metric equal to the human scores has an accuracy of 1.
     """
     differences, known, usable = _usable_pairs(human, metric)
     if not usable.any():
@@ -94,8 +94,8 @@ def _one_sided(differences: Array, permutations: int, seed: int) -> Array:
     observed = differences.sum(axis=0)
     tie = ROUNDING * np.abs(differences).sum(axis=0)
     share = np.zeros(len(observed))
-    for turned in swaps(len(differences), permutations, seed):
-        drawn = observed - 2 * (turned @ differences)
+    for flipped in swaps(len(differences), permutations, seed):
+        drawn = observed - 2 * (flipped @ differences)
         above, equal = drawn > observed + tie, np.abs(drawn - observed) <= tie
         share += above.sum(axis=0) + equal.sum(axis=0) / 2
     return share / permutations
@@ -104,10 +104,10 @@ def _one_sided(differences: Array, permutations: int, seed: int) -> Array:
 def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
     """Compute acc*_eq with tie calibration, grouped by item.
 
-    Source: Deutsch et al. 2023, "Ties matter"; used by WMT since 2023. For the pairs of systems of an item,
-    it is the share that people and metric put in the same order, or both call equal; then the mean over
-    items. The metric calls a pair equal if the scores differ by at most a threshold: the threshold with the
-    highest accuracy on these same scores.
+    Source: Deutsch et al. 2023, "Ties matter"; used by WMT since 2023. An item's accuracy is the share of
+    pairs of systems that people and metric put in the same order or both call equal; the result is the mean
+    over items. The metric calls a pair equal if the scores differ by at most a threshold: the threshold with
+    the highest accuracy on these same scores.
     """
     ours, theirs = _both(human, metric)
     h, m = _pair_signs(ours), _pair_differences(theirs)
@@ -120,7 +120,7 @@ def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
     tied, ordered = weight * (people == 0), weight * ((people != 0) & (people == np.sign(m[known])))
     order = np.argsort(size, kind="stable")
     size, tied, ordered = size[order], np.cumsum(tied[order]), ordered[order]
-    accuracy = tied + ordered.sum() - np.cumsum(ordered)  # the pairs so far called equal
+    accuracy = tied + ordered.sum() - np.cumsum(ordered)  # if the metric calls all pairs so far equal
     last = np.append(size[1:] > size[:-1], True)  # a threshold includes all pairs of its size
     accuracies = accuracy[last]
     if size[0] > 0.0:  # otherwise a threshold of 0 calls some pairs equal
@@ -129,7 +129,7 @@ def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
 
 
 def _both(human: ArrayLike, metric: ArrayLike) -> tuple[Array, Array]:
-    """Return both matrices, NaN where either is."""
+    """Return both matrices, NaN in both where either is NaN."""
     ours, theirs = np.asarray(human, dtype=np.float64), np.asarray(metric, dtype=np.float64)
     if ours.shape != theirs.shape or ours.ndim != 2 or np.isinf(ours).any() or np.isinf(theirs).any():
         raise ValueError(
@@ -142,9 +142,9 @@ def _both(human: ArrayLike, metric: ArrayLike) -> tuple[Array, Array]:
 def _usable_pairs(
     human: ArrayLike, metric: ArrayLike
 ) -> tuple[tuple[Array, Array], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the differences of pairs of systems, which are known, and which pairs have any.
+    """Return the differences of pairs of systems, which of them are known, and which pairs have one.
 
-    Differences are by people and by the metric, (items, pairs) each; known (items, pairs); pairs (pairs,).
+    Shapes: differences by people and by the metric (items, pairs) each; known (items, pairs); pairs (pairs,).
     """
     ours, theirs = _both(human, metric)
     differences = _pair_differences(ours), _pair_differences(theirs)

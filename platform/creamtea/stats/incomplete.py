@@ -1,56 +1,56 @@
-"""Systems rated on pages of which each shows some of them: means, differences, ranks.
+"""Means, differences and ranks of systems if each page shows only some of them.
 
-A page (one rater's work on a segment, say) says how the systems on it compare; how hard its segment is and
-how severe its rater cancel out. With a page of 3 of 30 systems two given ones seldom meet, but each
-difference follows from chains of pages. The model is a score y_ps = page + τ_s + error, by least squares over
-the pairs of scores within pages,
+A page (one rater's work on a segment, say) compares the systems on it; the difficulty of its segment and the
+severity of its rater cancel out. If a page shows 3 of 30 systems, two systems seldom meet, but each
+difference follows from chains of pages. The model of a score is y_ps = page + τ_s + error, fitted by least
+squares over the pairs of scores within pages,
 
     min Σ_p Σ_{a<b on p} w_p/(m_p π_ab) · (y_pa − y_pb − τ_a − e_a + τ_b + e_b)²
 
-with m_p scores on page p, its weight w_p, the probability π_ab that the design gave a page this pair, and e
-an additive effect (a rater's severity, where a page has scores of several). Without weights and effects that
-is ordinary least squares with an effect for each page: the intra-block estimate of incomplete blocks (Yates
-1936). With inverse probabilities each pair counts as if all pairs had been shown equally often.
+where page p has m_p scores and the weight w_p, π_ab is the probability that the design gave a page this pair,
+and e is an additive effect (a rater's severity, if a page has scores of several raters). Without weights and
+effects this is ordinary least squares with an effect for each page: the intra-block estimate of incomplete
+blocks (Yates 1936). With inverse probabilities each pair counts as if all pairs had been shown equally often.
 
-In a balanced design all π are equal. In an adaptive one they follow from earlier pages, and documents come in
-random order: the expected difference within a page is that of its systems whatever was shown before, and any
-weights that follow from earlier pages leave the equations unbiased. √π in place of π then makes their terms
-equally variable (`stats.sequential.weights_at_the_end`).
+In a balanced design all π are equal. In an adaptive design they depend on earlier pages, and documents come
+in random order: the expected difference within a page does not depend on what was shown before, so weights
+that depend on earlier pages leave the equations unbiased. √π instead of π then makes their terms equally
+variable (`stats.sequential.weights_at_the_end`).
 
-The error of a difference is by clusters: documents, whose pages go together. Each cluster's score is adjusted
-for its leverage (CR2: Bell and McCaffrey 2002). Raters are a sample, too: what each thinks of each system
-adds to the error of documents (Cameron, Gelbach and Miller 2011: raters' clusters, less those of raters
-within documents). A single pair says too little about that: with few raters it misses much, and cut at 0 it
-adds something where raters agree. So the variance of raters' views is taken to be the same for all systems,
-and is estimated from all pairs by least squares: the design says what a variance of 1 adds to each pair. It
-is at least 0. Its part of the error has the degrees of freedom of raters, as in `stats.paired`, and the
-critical value is Cochran and Cox's.
+The error of a difference is estimated over clusters: documents with all their pages. Each cluster's score is
+adjusted for its leverage (CR2: Bell and McCaffrey 2002). Raters are a second sample: each rater's view of
+each system adds to the error over documents (Cameron, Gelbach and Miller 2011: the variance over clusters by
+rater, less the variance over clusters by rater and document). A single pair says too little about that part:
+with few raters it misses much, and cut at 0 it adds something even if raters agree. So the variance of
+raters' views is assumed to be the same for all systems and is estimated from all pairs by least squares,
+because the design determines what a variance of 1 adds to each pair. It is at least 0. This part of the error
+has the raters' degrees of freedom, as in `stats.paired`, and the critical value is Cochran and Cox's.
 
 If all scores vary equally, a squared error is estimated by V = Σ_c λ_c·χ²₁ over clusters c, Σ_c λ_c = 1. Some
 clusters weigh much and most little, so V is seldom far below 1. Student's t with the degrees of freedom of
 V's variance (Satterthwaite's) then has too heavy tails at the level that all pairs require. McCaffrey and
 Bell (2006, "Improved hypothesis testing for coefficients in generalized estimating equations with small
-samples of clusters", Stat. Med. 25) take a saddlepoint of the tail. Here t has the degrees of freedom ν that
+samples of clusters", Stat. Med. 25) use a saddlepoint of the tail. Here t has the degrees of freedom ν that
 give it this tail at the normal critical value x. The tail is (Craig 1991)
 
     P(|z|/√V > x) = 2/π ∫_0^{π/2} E exp(−x²V/(2 sin²φ)) dφ,   E exp(−x²V/2) = Π_c (1 + λ_c·x²)^(−1/2)
 
-and ν solves E exp(−x²V/2) = (1 + x²/ν)^(−ν/2). For x → 0 that ν is Satterthwaite's.
+and ν solves E exp(−x²V/2) = (1 + x²/ν)^(−ν/2). For x → 0 this ν is Satterthwaite's.
 
-Over all pairs of systems the family-wise error is 5 %: the two-sided level of one difference is the one at
-which the largest of normal statistics with these correlations errs in 5 % of draws (a generalised Tukey test;
-Hothorn, Bretz and Westfall 2008). Correlations that few clusters tell of many systems lie in too few
-dimensions, and their largest statistic is too small; so that of independent errors counts where it is larger.
-From these simultaneous intervals follow ranks: a system's runs from one
-more than the systems that are better than it, to all less those that it is better than; with 95 % probability
-all ranks lie in their intervals at once (Mohamad, van Zwet, Solari and Goeman 2021). A cluster ends where
-every system so far is better than every one below.
+The family-wise error over all pairs of systems is 5 %: the two-sided level of one difference is chosen so
+that the largest of normal statistics with these correlations exceeds its bound in 5 % of draws (a generalised
+Tukey test; Hothorn, Bretz and Westfall 2008). If correlations of many systems are estimated from few
+clusters, they span too few dimensions, and their largest statistic is too small; the one of independent
+errors is used if it is larger. Ranks follow from these simultaneous intervals: a system's best rank is one
+more than the number of systems that are better, its worst the number of systems that it does not beat. With
+95 % probability all ranks lie in their intervals at once (Mohamad, van Zwet, Solari and Goeman 2021). A
+cluster ends where every system so far is better than every one below.
 
-Whoever looks several times at results errs more often. An adaptive design is looked at after the parts t
-of its documents in `LOOKS`, and look l may err with probability 5 % · (t_l³ − t_{l−1}³)
-(the power family of error spending: Kim and DeMets 1987). These sum to 5 %, so by Boole's
-inequality all intervals and ranks of all looks are right at once with 95 % probability, however they depend
-on each other and on what was shown because of them (measured by bench/some_systems.py).
+Looking at results several times makes errors more frequent. An adaptive design is looked at after the shares
+t of its documents in `LOOKS`, and look l may err with probability 5 % · (t_l³ − t_{l−1}³) (the power family
+of error spending: Kim and DeMets 1987). These sum to 5 %, so by Boole's inequality all intervals and ranks of
+all looks are right at once with 95 % probability, however the looks depend on each other and on the pages
+shown because of them (measured by bench/some_systems.py).
 """
 
 from __future__ import annotations
@@ -72,42 +72,40 @@ from creamtea.stats.wmt import cluster_numbers
 
 Integers = NDArray[np.int64]
 DRAWS = 10_000
-LOOKS = (0.4, 0.6, 0.8, 1.0)  # at an adaptive design: after these parts of its documents
-_ALL = 1 - 1e-9  # of what is known of some difference: above, it hangs on one cluster
-_STEPS = 30  # of halving, for p-values
-_AT_ONCE = 20_000  # pairs
+LOOKS = (0.4, 0.6, 0.8, 1.0)  # shares of an adaptive design's documents after which it is looked at
+_ALL = 1 - 1e-9  # of the information on a difference: above, the difference depends on one cluster
+_STEPS = 30  # of bisection
+_AT_ONCE = 20_000  # pairs in memory at once
 
 
 @dataclass(frozen=True)
 class SystemEstimates:
-    """Systems in their order; of pairs (systems, systems) the first less the second, in points.
+    """Estimates of systems (systems,) and of differences, first − second (systems, systems), in points.
 
-    `low` and `high` are the 95 % interval of a system's distance from the mean of all systems, put at its
-    mean. `error` is a difference's standard error, `half` is the half-width of a difference's simultaneous 95
-    % interval and `p_value` the family-wise p-value. Where `reason` says why nothing is known of the spread,
-    these are NaN and ranks open.
+    `low` and `high` are the 95 % interval of a system's distance from the mean of all systems, centred on the
+    system's mean. If `reason` says why the spread is unknown, intervals and p-values are NaN, and ranks open.
     """
 
     mean: Array
     low: Array
     high: Array
-    error: Array
-    half: Array
-    p_value: Array
+    error: Array  # standard error of a difference
+    half: Array  # half-width of a difference's simultaneous 95 % interval
+    p_value: Array  # of a difference, family-wise
     rank_low: Integers
     rank_high: Integers
     cluster: Integers
-    scores: Integers  # (systems,): on pages with others
+    scores: Integers  # (systems,): on pages that show several systems
     pages: int
     shared: Integers  # (systems, systems): pages that show both
     clusters: int
-    raters: int  # that are a sample; 0: intervals are about these raters
+    raters: int  # in the sample of raters; 0: intervals are about these raters only
     reason: str | None = None
 
     @property
     def difference(self) -> Array:
-        found: Array = self.mean[:, None] - self.mean[None, :]
-        return found
+        differences: Array = self.mean[:, None] - self.mean[None, :]
+        return differences
 
 
 def estimate_systems(
@@ -124,14 +122,14 @@ def estimate_systems(
     alpha: float = SIGNIFICANT,
     seed: int = SEED,
 ) -> SystemEstimates:
-    """Estimate `systems` numbered from 0 from scores by columns, (scores,) each.
+    """Estimate systems, numbered from 0, from columns of scores, (scores,) each.
 
-    `cluster`: labels of what goes together, made of whole pages (default: pages); `rater`: labels of raters
-    as a sample, where each page is one rater's; `effect`: labels of an additive effect within pages;
-    `weight`: of the page. `chance` (scores, systems): of a score's system being drawn with each other one.
-    `alpha`: how often intervals and ranks may err; p-values are adjusted, so that those below 5 % reject.
-    ValueError for arrays of different lengths, scores or weights that cannot be, and systems that no chain of
-    pages connects.
+    `cluster`: labels of clusters, made of whole pages (default: pages). `rater`: labels of raters as a
+    sample, if each page has one rater. `effect`: labels of an additive effect within pages. `weight`: the
+    page's weight. `chance` (scores, systems): the probability that the design shows a score's system together
+    with each other system. `alpha`: how often intervals and ranks may err; p-values are scaled so that values
+    below 5 % reject. ValueError for arrays of different lengths, invalid scores or weights, and systems that
+    no chain of pages connects.
     """
     y, of_system = np.asarray(value, dtype=np.float64), np.asarray(system, dtype=np.int64)
     on_page = numbered(page)
@@ -148,7 +146,7 @@ def estimate_systems(
     width = 1 + max(int(column.max(initial=-1)) for column in columns)
 
     def design(rows: Integers) -> Array:
-        """Return the design (rows, parameters) of some pairs: the first score's row less the second's."""
+        """Return the design matrix (rows, parameters) of pairs: the first score's row less the second's."""
         x, number = np.zeros((len(rows), width)), np.arange(len(rows))
         for column in columns:
             x[number, column[first[rows]]] += 1.0
@@ -180,11 +178,12 @@ def estimate_systems(
         if raters > 1:
             by_rater, rater_views, rater_reaches, _ = parts(of_rater)
             each = numbered(of_cluster * raters + of_rater)
-            nested = each.max() == of_cluster.max()  # each cluster is one rater's
+            nested = each.max() == of_cluster.max()  # each cluster has one rater
             both, both_views = (variance, views) if nested else parts(each)[:2]
-            of_views = _of_pairs(rater_views) - _of_pairs(both_views)  # added by views of variance 1
-            x, more = (part[:systems, :systems] for part in (of_views, _of_pairs(by_rater) - _of_pairs(both)))
-            variance_of_views = max(0.0, float((x * more).sum()) / max(float((x * x).sum()), 1e-300))
+            of_views = _of_pairs(rater_views) - _of_pairs(both_views)  # added if views have variance 1
+            observed = (_of_pairs(by_rater) - _of_pairs(both))[:systems, :systems]
+            x = of_views[:systems, :systems]
+            variance_of_views = max(0.0, float((x * observed).sum()) / max(float((x * x).sum()), 1e-300))
             added = np.maximum(0.0, variance_of_views * of_views)
         else:
             raters = 0
@@ -230,8 +229,8 @@ def estimate_systems(
 
     def critical(alpha: Array | float) -> Array:
         t = -scipy.special.stdtrit(np.stack([raters_df, df]), np.asarray(alpha) / 2)
-        found: Array = share * t[0] + (1 - share) * t[1]
-        return found
+        value: Array = share * t[0] + (1 - share) * t[1]
+        return value
 
     level = 2 * float(scipy.special.ndtr(-normal_value))
     halves = (critical(level) * error)[:n, :n]
@@ -256,10 +255,9 @@ def estimate_systems(
 
 
 def last_look(finished: int, planned: int) -> tuple[int, float] | None:
-    """Return the last look at an adaptive design of `planned` documents, of which some are `finished`.
+    """Return the last look at an adaptive design once `finished` of `planned` documents are rated.
 
-    It is how many documents the look is over, and with what probability it may err. None before the first
-    look.
+    A look is its number of documents and the probability with which it may err. None before the first look.
     """
     at = sum(finished >= math.ceil(part * planned) for part in LOOKS) - 1
     if at < 0:
@@ -268,27 +266,27 @@ def last_look(finished: int, planned: int) -> tuple[int, float] | None:
     return math.ceil(LOOKS[at] * planned), SIGNIFICANT * (LOOKS[at] ** 3 - before**3)
 
 
-def open_systems(found: SystemEstimates, delta: float, seen: float, at_least: int) -> list[int]:
+def open_systems(estimates: SystemEstimates, delta: float, seen: float, at_least: int) -> list[int]:
     """Return the systems that are worth comparing further, after a share `seen` of all pages.
 
-    Of some pair of theirs the interval neither lies beside 0 nor within ±`delta`, and as many more pages like
-    these would change that with a probability of at least GIVE_UP · (1 − seen)² (predictive power, as in
-    `stats.sequential`). If these are fewer than `at_least`, those closest to them come along. All systems
-    where nothing is known of the spread.
+    They belong to a pair whose interval neither excludes 0 nor lies within ±`delta`, if the remaining pages
+    would decide the pair with a probability of at least GIVE_UP · (1 − seen)² (predictive power, as in
+    `stats.sequential`). If they are fewer than `at_least`, the systems closest to them are added. All systems
+    if the spread is unknown.
     """
-    n = len(found.mean)
-    if found.reason is not None:
+    n = len(estimates.mean)
+    if estimates.reason is not None:
         return list(range(n))
-    size, others = np.abs(found.difference), ~np.eye(n, dtype=bool)
-    error = np.where(others, found.error, 1.0)
+    size, others = np.abs(estimates.difference), ~np.eye(n, dtype=bool)
+    error = np.where(others, estimates.error, 1.0)
     apart = error * np.sqrt(1 - seen) + ROUNDING
-    half = found.half * np.sqrt(seen)  # at the end
+    half = estimates.half * np.sqrt(seen)  # at the end
     z = scipy.special.ndtr
     decided = z((size - half) / apart) + z((-half - size) / apart)
     inside = np.maximum(delta - half, 0.0)
     decided += z((inside - size) / apart) - z((-inside - size) / apart)
-    left = others & (size <= found.half) & (size + found.half >= delta)
-    pairs = left & (decided >= GIVE_UP * (1 - seen) ** 2)
+    undecided = others & (size <= estimates.half) & (size + estimates.half >= delta)
+    pairs = undecided & (decided >= GIVE_UP * (1 - seen) ** 2)
     chosen = np.flatnonzero(pairs.any(axis=1))
     if not len(chosen):
         return []
@@ -299,15 +297,15 @@ def open_systems(found: SystemEstimates, delta: float, seen: float, at_least: in
 
 
 def _pairs(page: Integers) -> tuple[Integers, Integers]:
-    """Return the places of the two scores of every pair on one page."""
+    """Return the positions of the two scores of every pair within a page."""
     order = np.argsort(page, kind="stable")
     sizes = np.bincount(page)
     starts = np.cumsum(sizes) - sizes
-    found = [np.zeros((2, 0), dtype=np.int64)]
+    pairs = [np.zeros((2, 0), dtype=np.int64)]
     for size in np.unique(sizes[sizes > 1]).tolist():
         rows = order[starts[sizes == size][:, None] + np.arange(size)]  # (pages, size)
-        found.append(np.stack([rows[:, places].ravel() for places in np.triu_indices(size, 1)]))
-    first, second = np.concatenate(found, axis=1)
+        pairs.append(np.stack([rows[:, places].ravel() for places in np.triu_indices(size, 1)]))
+    first, second = np.concatenate(pairs, axis=1)
     return first, second
 
 
@@ -337,10 +335,11 @@ def _clustered(
 ) -> tuple[Array, Array, list[Array], bool]:
     """Estimate the errors of the systems' effects over clusters.
 
-    Returns their covariances (systems + 1, …), of which the last is their mean's; the covariances if each
-    cluster had a view of variance 1 of each system and nothing else varied; of each cluster a root (systems +
-    1, rank) of what it adds to covariances if scores vary equally; whether some difference depends on one
-    cluster.
+    Returns four values:
+    - the covariances (systems + 1, systems + 1); the last row and column belong to the mean of all systems;
+    - the covariances if only the clusters' views of each system varied, with variance 1;
+    - for each cluster, a root (systems + 1, rank) of its part of the covariances if scores vary equally;
+    - whether some difference depends on one cluster.
     """
     to_means = np.eye(systems + 1, len(half))
     to_means[systems, :systems] = 1 / systems
@@ -371,53 +370,57 @@ def _clustered(
 
 
 def _freedom(reaches: list[Array], at: Array) -> Array:
-    """Return the degrees of freedom with which Student's t has the tails of each difference beyond `at`.
+    """Return the degrees of freedom that give Student's t each difference's tail beyond `at`.
 
-    `reaches`: of each cluster as `_clustered` returns it; `at` (systems + 1, …): normal critical values.
+    `reaches`: the clusters' roots from `_clustered`. `at` (systems + 1, systems + 1): normal critical values.
     """
 
     def sum_over_clusters(function: Callable[[Array], Array]) -> Array:
-        found = np.zeros_like(at)
-        for own in reaches:
-            found += function(_of_pairs(own @ own.T))
-        return found
+        result = np.zeros_like(at)
+        for root in reaches:
+            result += function(_of_pairs(root @ root.T))
+        return result
 
     total = sum_over_clusters(lambda part: part)
     total[total <= 0] = 1.0
     effective = 1 / np.maximum(sum_over_clusters(lambda part: (part / total) ** 2), 1e-12)
-    kept = np.maximum(effective - 1, 1.0) / effective  # of each χ²: clusters are compared with their mean
+    kept = np.maximum(effective - 1, 1.0) / effective  # share of each χ²: one degree goes to the mean
     wanted = kept * sum_over_clusters(lambda part: np.log1p(at**2 * part / (kept * total)))
     low, high = np.zeros_like(at), np.full_like(at, 20.0)  # log of the degrees of freedom
     for _ in range(_STEPS):
         middle = (low + high) / 2
         below = np.exp(middle) * np.log1p(at**2 * np.exp(-middle)) < wanted
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    found: Array = np.exp(low)
-    return found
+    freedom: Array = np.exp(low)
+    return freedom
 
 
 def _of_pairs(covariance: Array) -> Array:
+    """Return the variance of the difference between every two effects: (n, n) -> (n, n)."""
     own = np.diag(covariance)
-    found: Array = np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0.0)
-    return found
+    variance: Array = np.maximum(own[:, None] + own[None, :] - 2 * covariance, 0.0)
+    return variance
 
 
 def _largest(covariance: Array, seed: int) -> Array:
     """Draw the largest |z| over all pairs of normal effects with this covariance: (draws,), ascending."""
     values, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the same however vectors are turned
-    one, other = np.triu_indices(len(root), 1)
-    error = np.sqrt(_of_pairs(covariance))[one, other]
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # independent of the choice of vectors
+    first, second = np.triu_indices(len(root), 1)
+    error = np.sqrt(_of_pairs(covariance))[first, second]
     rng = np.random.default_rng(seed)
-    found = []
+    largest = []
     for _ in range(0, DRAWS, 500):
         drawn = rng.standard_normal((500, len(root))) @ root.T
-        found.append((np.abs(drawn[:, one] - drawn[:, other]) / error).max(axis=1))
-    return np.sort(np.concatenate(found))
+        largest.append((np.abs(drawn[:, first] - drawn[:, second]) / error).max(axis=1))
+    return np.sort(np.concatenate(largest))
 
 
 def _family_wise(mean: Array, error: Array, critical: Callable[[Array], Array], largest: Array) -> Array:
-    """Return how often the largest |z| exceeds that of a difference's own p-value: (systems, systems)."""
+    """Return the family-wise p-values (systems, systems) of differences.
+
+    They are the shares of `largest` |z| that exceed the |z| of a difference's own p-value.
+    """
     n = len(mean)
     size = np.ones_like(error)
     size[:n, :n] = np.abs(mean[:, None] - mean[None, :])
@@ -428,6 +431,5 @@ def _family_wise(mean: Array, error: Array, critical: Callable[[Array], Array], 
         above = critical(10**middle) > t
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     z = -scipy.special.ndtri(10**high / 2)
-    beyond = np.searchsorted(largest, z[:n, :n])
-    found: Array = 1 - beyond / len(largest)
-    return found
+    p_value: Array = 1 - np.searchsorted(largest, z[:n, :n]) / len(largest)
+    return p_value

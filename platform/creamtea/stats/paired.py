@@ -29,14 +29,14 @@ from creamtea.stats.estimate import (
 from creamtea.stats.resampling import SEED, swaps
 from creamtea.wording import counted
 
-SIGNIFICANT = 0.05  # two-sided; of several comparisons the family-wise level
+SIGNIFICANT = 0.05  # two-sided; the family-wise level if there are several comparisons
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Correct p-values by Holm's step-down method (Holm 1979), in the order given; None stays None.
 
-    With m comparisons the i-th smallest p-value is multiplied by m - i + 1, made monotone and cut at 1.
-    Rejecting those below 5 % keeps the chance of *any* false alarm among them at 5 %.
+    With m comparisons the i-th smallest p-value is multiplied by m - i + 1, made monotone and cut at 1. If
+    corrected values below 5 % are rejected, the chance of *any* false alarm is at most 5 %.
     """
     known = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
@@ -51,8 +51,8 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 # Two systems rated on the same items: the difference with its interval, and three tests of it.
 #
-# Side-by-side ratings are paired: how easy or hard an item is for all systems cancels out of the difference.
-# An unpaired test on such data (Mann-Whitney, as in WMT's tables) keeps it and misses most true differences.
+# Side-by-side ratings are paired: an item's difficulty for all systems cancels out of the difference. An
+# unpaired test on such data (Mann-Whitney, as in WMT's tables) keeps it and misses most true differences.
 #
 # All p-values are two-sided and uncorrected; `creamtea.stats.paired.holm` corrects several.
 
@@ -64,7 +64,7 @@ _MAX_EXACT = 16  # items that differ: up to 2^16 sign patterns are enumerated
 
 @dataclass(frozen=True)
 class TestResult:
-    """A two-sided p-value; None where `reason` says why."""
+    """A two-sided p-value; None if there is none, and `reason` says why."""
 
     __test__ = False  # pytest: not a test class
 
@@ -86,7 +86,7 @@ class PairedComparison:
     t_test: TestResult
     signed_rank: TestResult
     sign_flip: TestResult
-    documents: int | None = None  # that the tests are over, where items of a document go together
+    documents: int | None = None  # the tests' units, if items share documents
 
 
 def compare_paired(
@@ -99,10 +99,10 @@ def compare_paired(
 ) -> PairedComparison:
     """Compare the item means (n,) of a system with those of a baseline; NaN where an item has no rating.
 
-    Items missing on either side, or of weight 0, are left out. With unequal weights the t interval is that of
-    a weighted mean (`mean_estimate`) and the sign flips are weighted; the signed-rank test takes no weights
-    and gives a reason instead of a p-value. With `clusters` (n,), the items' documents by number, all three
-    tests are over documents: each document is one difference (`cluster_means`) that weighs as much as its
+    Items that are missing on either side or have weight 0 are left out. With unequal weights the t interval
+    is for a weighted mean (`mean_estimate`) and the sign flips are weighted; the signed-rank test takes no
+    weights and gives a reason instead of a p-value. With `clusters` (n,), the items' documents by number, all
+    three tests are over documents: a document is one difference (`cluster_means`) with the weight of its
     items.
 
     Never raises for few or equal items. ValueError for vectors of different lengths, infinite scores and
@@ -144,10 +144,10 @@ def signed_rank(differences: Array) -> TestResult:
     """Apply Wilcoxon's signed-rank test to differences (n,) without NaN.
 
     Zeros follow Pratt's rule: ranked, then dropped. This is scipy's `wilcoxon(zero_method="pratt",
-    method="auto")`: exact up to 50 items without zeros and ties. With zeros or ties (the rule on a scale of
-    26 values) it uses all sign patterns up to 13 items, and above that the normal approximation with the
-    variance corrected for ties and zeros, without continuity correction. Equal differences must be exactly
-    equal (`without_rounding`).
+    method="auto")`: exact up to 50 items without zeros and ties. With zeros or ties (usual on a scale of 26
+    values) it enumerates all sign patterns of up to 13 items; for more items it uses the normal approximation
+    with the variance corrected for ties and zeros, without continuity correction. Equal differences must be
+    exactly equal (`without_rounding`).
     """
     n, zeros = len(differences), int(np.sum(differences == 0))
     if n == 0:
@@ -165,12 +165,12 @@ def signed_rank(differences: Array) -> TestResult:
 
 
 def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestResult:
-    """Apply a permutation test to differences (n,) without NaN, each already times its item's weight.
+    """Apply a permutation test to differences (n,) without NaN, already multiplied by item weights.
 
     If the two systems were equal, each item's difference could as well have come with the other sign. The
-    p-value is the share of sign patterns whose |sum| is at least the observed one: of all patterns if at most
-    16 items differ, else (count + 1)/(flips + 1) of seeded random patterns (Phipson and Smyth 2010).
-    `statistic` is the sum.
+    p-value is the share of sign patterns whose |sum| is at least the observed |sum|: among all patterns if at
+    most 16 items differ, else (count + 1)/(flips + 1) of seeded random patterns (Phipson and Smyth 2010).
+    `statistic` is the observed sum.
     """
     differing = differences[differences != 0]
     n = len(differing)
@@ -187,8 +187,8 @@ def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestR
             sums = np.concatenate([sums + value, sums - value])
         return TestResult(float(np.mean(np.abs(sums) >= threshold)), observed)
     count = 0
-    for turned in swaps(n, flips, seed):
-        sums = observed - 2 * (turned @ differing)
+    for flipped in swaps(n, flips, seed):
+        sums = observed - 2 * (flipped @ differing)
         count += int(np.sum(np.abs(sums) >= threshold))
     return TestResult((count + 1) / (flips + 1), observed)
 
@@ -204,37 +204,36 @@ def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestR
 #
 #     V = V_raters + C,   C = max(0, Σ_i(Σ_r e_ir)² − Σ_ir e_ir²) / (1 − Σ_r q_r²)
 #
-# with e_ir the part of a rater's work on an item in the value's deviation, and q_r a rater's share of it.
-# Both parts are scaled as `variance_of_mean` does. V_raters, the variance of a mean over raters, has R − 1
-# degrees of freedom; C, from the pairs of raters on an item, has n − 1. The sum of squares over items less
-# that over cells is the one of two-way clustering (Cameron, Gelbach and Miller 2011, "Robust inference with
-# multiway clustering"); it is divided because V_raters, which is centred, misses what all raters share. Where
-# every rater rated every item, C is Hillis' estimate by the mean squares, less V_raters/(n − 1).
+# where e_ir is the contribution of rater r's work on item i to the value's deviation, and q_r is the share of
+# the work that rater r did. Both terms are scaled as in `variance_of_mean`. V_raters, the variance of a mean
+# over raters, has R − 1 degrees of freedom; C, from the pairs of raters on an item, has n − 1. The numerator
+# of C comes from two-way clustering (Cameron, Gelbach and Miller 2011, "Robust inference with multiway
+# clustering"); it is divided because V_raters, which is centred, misses what all raters share. If every rater
+# rated every item, C is Hillis' estimate by the mean squares, less V_raters/(n − 1).
 #
-# Few raters say little about how raters differ, and an interval must allow for that. A bootstrap of items and
-# raters does not (95 % intervals covered in 82 % of simulated campaigns with four raters, in 68 % with two),
-# and one t with Hillis' degrees of freedom, guessed from the same few raters, not enough (92 % with three, 87
-# % with two). So the critical value is Cochran and Cox's (1950, "Experimental designs"): the mean of the two
-# parts' t quantiles, weighted by the parts. It covers in 93.5 to 97.6 % with two to 40 raters, each item
-# rated by one, some or all of them, and in up to 99 % where work is shared unevenly, items weigh differently
-# and scores are missing (docs/results/data/human-evaluation.yaml; tests/stats/test_error_rates.py has a part
-# of the simulation). Intervals of few raters are wide, as they must be: t is 12.7 with two and 4.3 with
-# three.
+# A few raters say little about how raters differ, and an interval must allow for that. A bootstrap of items
+# and raters does not: its 95 % intervals covered 82 % in simulated campaigns with four raters, 68 % with two.
+# A single t with Hillis' degrees of freedom, estimated from the same few raters, does not do enough (92 %
+# with three, 87 % with two). So the critical value is Cochran and Cox's (1950, "Experimental designs"): the
+# mean of the two terms' t quantiles, weighted by the terms. It covers 93.5 to 97.6 % with two to 40 raters,
+# each item rated by one, some or all of them, and up to 99 % if work is shared unevenly, items weigh
+# differently and scores are missing (docs/results/data/human-evaluation.yaml; tests/stats/test_error_rates.py
+# repeats a part of the simulation). Intervals from few raters are wide, as they must be: t is 12.7 with two
+# raters and 4.3 with three.
 
 
 Integers = NDArray[np.int64]
 
 FEW_RATERS = 4  # with fewer, t makes an interval at least twice as wide as many raters would
-_MAX_SHARE = 0.99  # of one rater's ratings: above, the others say nothing about how raters differ
-_MIN_P = 1e-300  # smaller p-values are given as this
+_MAX_SHARE = 0.99  # of all ratings: if one rater has more, the others do not show how raters differ
+_MIN_P = 1e-300  # smaller p-values become this one
 
 
 @dataclass(frozen=True)
 class CrossedEstimate(Estimate):
-    """With its 90 % interval, to be compared with ±δ, and two-sided p-value.
+    """An estimate with its 90 % interval, to be compared with ±δ, and its two-sided p-value.
 
-    `standard_error` is 0 where no rating deviates: then neither items nor raters differ, and there is no
-    interval either.
+    `standard_error` is 0 if no rating deviates: neither items nor raters differ, so there is no interval.
     """
 
     standard_error: float | None = None
@@ -263,16 +262,16 @@ def crossed_comparisons(
 ) -> list[CrossedComparison]:
     """Compare each (baseline, system) of `pairs`, columns of `scores` (m, systems).
 
-    A row is one rater's work on one item: item and rater (m,) are any labels, NaN is where that rater gave
-    that system no score. The compared means are means over items of the means over an item's ratings, as in
-    `compare_paired`: a score of system s, by one of k_is raters of an item of weight w_i, counts
-    c_irs = w_i/(k_is Σw). A cell's part of the difference is e_ir = c_ir1(x_ir1 − m_1) − c_ir0(x_ir0 − m_0);
-    that of the ratio (the delta method's) has m_1/m_0 before its second term and 100/m_0 before the whole.
+    A row is one rater's work on one item. Item and rater (m,) are any labels; a score is NaN if the rater did
+    not rate the system. As in `compare_paired`, an item's ratings are averaged first, then the items: a score
+    of system s by one of k_is raters of an item of weight w_i counts c_irs = w_i/(k_is Σw). A cell (a row)
+    contributes e_ir = c_ir1(x_ir1 − m_1) − c_ir0(x_ir0 − m_0) to the difference, and to the ratio (by the
+    delta method) 100/m_0 · (c_ir1(x_ir1 − m_1) − m_1/m_0 · c_ir0(x_ir0 − m_0)).
 
-    `weights` (m,) repeat an item's weight on each of its rows. `clusters` (m,) likewise its document, where
-    items of a document go together: then documents, not items, are the sample beside the raters, and a cell
-    is a rater's work on a document, e_dr = Σ_{i in d} e_ir. ValueError for arrays of different lengths, an
-    item of two weights, or two rows of a rater on an item.
+    `weights` (m,) repeat an item's weight on each of its rows. `clusters` (m,) likewise repeat its document:
+    then documents, not items, are the sample beside the raters, and a cell is a rater's work on a document,
+    e_dr = Σ_{i in d} e_ir. ValueError for arrays of different lengths, an item with two weights, or two rows
+    of a rater on an item.
     """
     columns = np.asarray(scores, dtype=np.float64)
     weighing = np.ones(len(columns)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -327,19 +326,16 @@ def _compare(
 
 @dataclass(frozen=True)
 class _Cells:
-    """Item (or document), rater and share (cells,) of each rater's work on an item.
-
-    The shares sum to 1, and so do their sums.
-    """
+    """Item (or document), rater and share of each cell (cells,); a cell is a rater's work on an item."""
 
     item: Integers
     rater: Integers
-    share: Array
-    of_item: Array
-    of_rater: Array
+    share: Array  # sums to 1
+    of_item: Array  # shares of the items
+    of_rater: Array  # shares of the raters
 
     def refusal(self) -> str | None:
-        """Say why there can be no interval, whatever the scores are; None if there can be one."""
+        """Return why no scores would give an interval; None if they could."""
         if len(self.of_rater) == 1:
             return "one rater: nothing is known of how others would judge"
         if self.of_rater.max() > _MAX_SHARE:
@@ -354,10 +350,10 @@ def _summed(numbers: Integers, values: Array) -> Array:
 
 
 def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: float) -> CrossedEstimate:
-    """Estimate a value whose deviation is a sum of parts of cells.
+    """Estimate a value from the contributions of the cells to its deviation.
 
-    `parts` (rows,) are the cells' parts e in the value's deviation; they sum to 0. `scale` is the size of the
-    scores that they are differences of.
+    `parts` (cells,) are the contributions e; they sum to 0. `null` is the value if both systems are equal,
+    and `scale` the size of the scores.
     """
     refusal = cells.refusal()
     if refusal is not None:
@@ -405,11 +401,11 @@ def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: flo
 # ---------------------------------------------------------------- n-grams of two systems
 
 
-# N-grams that one system's outputs have significantly more often than another's, of the same segments.
-# Outputs of a segment are a pair: the source decides most of their words. So each n-gram is tested over
-# segments, by the exact sign test (McNemar 1947) of how many have it in one output only. N-grams that occur
-# in too few such segments to be significant at all are left out of the correction (Tarone 1990): how many
-# segments those are says nothing of which system has it more often.
+# N-grams that one system uses in significantly more segments than another. The two outputs of a segment are a
+# pair: the source decides most of their words. So each n-gram is tested by the exact sign test (McNemar 1947)
+# over the segments where only one of the two outputs has it. An n-gram with too few such segments to be
+# significant at all is left out of the correction (Tarone 1990): the number of these segments does not depend
+# on which system uses it more often.
 
 
 LONGEST = 4  # words
@@ -418,7 +414,7 @@ NGram = tuple[str, ...]
 
 @dataclass(frozen=True)
 class CharacteristicNGram:
-    """Counts of segments; `more`: whether the first system has it in more of them."""
+    """An n-gram that one system uses in more segments; `more`: whether it is the first system."""
 
     ngram: NGram
     ours: int  # segments whose first output has it
@@ -477,10 +473,9 @@ def characteristic_ngrams(
 
 
 def _testable(only_ours: Counter[NGram], only_theirs: Counter[NGram]) -> list[NGram]:
-    """Return the n-grams that are in enough segments of one system only to be significant.
+    """Return the n-grams that could be significant: only one output has them in at least k segments.
 
-    They are in at least k segments, for the smallest k with which a corrected p-value could be significant: 2
-    · 0.5^k times the number of such n-grams.
+    k is the smallest number with 2 · 0.5^k · (number of these n-grams) ≤ `SIGNIFICANT`.
     """
     discordant = only_ours + only_theirs
     at_least = Counter(discordant.values())

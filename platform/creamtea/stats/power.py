@@ -1,10 +1,11 @@
 """How many items or documents a comparison needs, for planning a campaign.
 
 Everything follows from the standard deviation of the items' differences between two systems, in points, best
-taken from a pilot; else `default_deviation`: the 95 % paired-t intervals in Table 5 of Domhan et al. 2022
-(200 to 350 items, two raters, four systems side by side on 1–6) have half-widths of 1.7 to 2.6 % of the
-baseline's mean, and sd = half-width · √n / t is 15 to 19 % of it. The table does not print that mean; were it
-4.5 points, the sd would be 0.7 to 0.9 points, 14 to 17 % of the scale's range of 5 points.
+taken from a pilot, otherwise from `default_deviation`. The default comes from the 95 % paired-t intervals in
+Table 5 of Domhan et al. 2022 (200 to 350 items, two raters, four systems side by side on 1–6): their
+half-widths are 1.7 to 2.6 % of the baseline's mean, so sd = half-width · √n / t is 15 to 19 % of that mean.
+The table does not print the mean; if it were 4.5 points, the sd would be 0.7 to 0.9 points, 14 to 17 % of the
+scale's range of 5 points.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def power_of(items: int, difference: float, deviation: float, alpha: float = ALP
 def items_needed(
     difference: float, deviation: float, power: float = POWER, alpha: float = ALPHA
 ) -> int | None:
-    """Return the smallest number of items with this power to find a difference; None above a million."""
+    """Return the smallest number of items with this power to detect a difference; None above a million."""
     _check(deviation)
     if difference == 0.0:
         return None
@@ -72,9 +73,9 @@ def equivalence_power(
 ) -> float:
     """Return the power of two one-sided t-tests of n items to show |difference| < δ.
 
-    `difference` is the true one. Phillips 1990 ("Power of the two one-sided tests procedure in
-    bioequivalence"), with two noncentral t distributions in place of Owen's Q: exact enough from about 0.3
-    up.
+    `difference` is the true difference. Source: Phillips 1990 ("Power of the two one-sided tests procedure in
+    bioequivalence"), with two noncentral t distributions instead of Owen's Q, which is accurate for powers
+    above about 0.3.
     """
     _check(deviation)
     if items < 2 or abs(difference) >= delta:
@@ -99,8 +100,7 @@ def items_for_equivalence(
 def _chance_above(critical: float, degrees: int, shift: float) -> float:
     """Return the upper tail of the noncentral t distribution.
 
-    scipy.stats gives the same to 1e-15 and takes sixty times as long, but knows a value for the largest
-    shifts, too.
+    scipy.stats gives the same to 1e-15, also for the largest shifts, but takes sixty times as long.
     """
     below = float(scipy.special.nctdtr(degrees, shift, critical))
     return float(scipy.stats.nct.sf(critical, degrees, shift)) if math.isnan(below) else 1.0 - below
@@ -127,22 +127,22 @@ def _check(deviation: float) -> None:
         raise ValueError(f"the deviation of differences must be above 0, not {deviation}")
 
 
-# How much segments of a document go together, and what that costs: for planning campaigns.
+# The correlation of segments within a document, and its cost: for planning campaigns.
 #
-# Segments of one document are less than as many segments of different ones. With an intraclass correlation ρ
-# of the differences of two systems, the variance of a mean with weights w is
+# Segments of one document say less than as many segments of different documents. With an intraclass
+# correlation ρ of the differences between two systems, the variance of a mean with weights w is
 #
 #     σ² · ((1 − ρ) Σ_i w_i² + ρ Σ_g W_g²) / (Σ w)²,    W_g = Σ_{i in g} w_i
 #
-# which for documents of m segments each is the design effect 1 + (m − 1)ρ (Kish 1965, "Survey Sampling").
+# For documents of m segments each, the design effect is 1 + (m − 1)ρ (Kish 1965, "Survey Sampling").
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What a sample of units is worth, in equally weighted units.
+    """The effective size of a sample of weighted units.
 
-    `units`: if each unit were a document of its own (Kish's (Σw)²/Σw²). `effective`: with the documents as
-    they are. `documents`: in documents of equal weight.
+    `units`: as if each unit were a document of its own (Kish's (Σw)²/Σw²). `effective`: units, given the
+    documents as they are. `documents`: documents of equal weight.
     """
 
     units: float
@@ -155,7 +155,7 @@ class Sample:
 
 
 def worth(weights: ArrayLike, documents: ArrayLike, intraclass: float = USUAL_INTRACLASS) -> Sample:
-    """Return what units (n,) with positive weights are worth, given their documents by number (n,).
+    """Return the effective size of units with positive weights (n,) in documents by number (n,).
 
     ValueError without units.
     """
@@ -170,10 +170,10 @@ def worth(weights: ArrayLike, documents: ArrayLike, intraclass: float = USUAL_IN
 
 
 def intraclass_correlation(columns: Sequence[Array], documents: ArrayLike) -> float | None:
-    """Estimate ρ of several variables (n,), NaN where missing, pooled over them.
+    """Estimate one ρ ≥ 0 from several variables (n,), NaN where missing.
 
     Variances between and within documents come from the analysis of variance (Searle, Casella and McCulloch
-    1992, ch. 3) and are added up. At least 0. None if no document has two units, or there is only one
+    1992, ch. 3) and are summed over the variables. None if no document has two units, or there is only one
     document.
     """
     labels = np.asarray(documents)

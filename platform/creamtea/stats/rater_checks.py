@@ -2,8 +2,9 @@
 
 In many campaigns each output has one rater, so raters share no outputs. But others rated the same system on
 other segments, and other systems on the same segment. The expected score is a shrunken mean: the others' mean
-for the system, plus how far their scores on the segment exceed their systems' means, where ratings of the
-output itself weigh more. The prediction need not be right: permutations show what agreement chance gives.
+for the system, plus the excess of their scores on the segment over the systems' means, in which ratings of
+the output itself weigh more. The prediction need not be right: permutations show how much agreement chance
+gives.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from creamtea.stats.resampling import SEED
 
 OWN_OUTPUT = 3.0  # weight of a rating of the same output, in ratings of the segment's other outputs
 SHRINKAGE = 2.0  # prior ratings at the systems' means, per segment
-DECIMALS = 9  # so that equal predictions stay equal in any order of summation
+DECIMALS = 9  # of predictions: equal ones stay equal in any order of summation
 Integers = NDArray[np.int64]
 
 
@@ -32,11 +33,12 @@ def expected_scores(
     raters: Sequence[int],
     counting: Collection[int],
 ) -> dict[int, Array]:
-    """Return the scores that others' ratings predict for the ratings of each of `raters`.
+    """Predict the scores of each of `raters` from the ratings of others.
 
-    Ratings (n,): numbers of rater, segment and system, and points. Only raters in `counting` predict, and
-    nobody predicts for themselves. Predictions are standard scores in the order of the rater's ratings; NaN
-    if no other rater rated the system. The time grows with the ratings and the systems rated per segment.
+    Columns of ratings (n,): rater, segment and system by number, and points. Only raters in `counting`
+    predict, and none of them their own scores. Predictions are standard scores in the order of the rater's
+    ratings; NaN if no other rater rated the system. The time grows with the number of ratings and of systems
+    rated per segment.
     """
     rater_of, segment_of, system_of = (
         np.asarray(column, dtype=np.int64) for column in (rater, segment, system)
@@ -55,7 +57,7 @@ def expected_scores(
     )
     predictions = {}
     for number, rows in rows_of(rater_of, raters):
-        counted = rows[counts[rows]]  # the rater's share of the sums, subtracted to leave the others'
+        counted = rows[counts[rows]]  # subtracted from the sums, which leaves the other raters' ratings
         ratings_of_system = system_totals[0] - np.bincount(system_of[counted], minlength=systems)
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = (system_totals[1] - _sums(system_of[counted], z[counted], systems)) / ratings_of_system
@@ -77,7 +79,7 @@ def expected_scores(
 
 
 def _cells_of(of_segment: Integers, segments: Integers) -> tuple[Integers, Integers]:
-    """Return the positions of all cells of these segments, and each cell's segment, counted from 0.
+    """Return the positions of all cells of these segments, and each cell's segment, renumbered from 0.
 
     `of_segment`: the segment of every cell, ascending.
     """
@@ -106,19 +108,20 @@ def _standardised(who: ArrayLike, score: Array) -> Array:
 
 # The permutation test
 #
-# If a rater does not read, the scores fit other items equally well. So the test assigns the rater's answers
-# to the items anew many times, and counts how often that looks as much like reading as the real order does.
-# Habits (all scores near 100, say, or only tens) and good systems affect both alike: a rater whose answers
-# are all the same has p = 1; a rater with few scores below the top only needs those in the right places.
+# The scores of a rater who does not read fit other items equally well. So the test reassigns the rater's
+# answers to the items many times, and counts how often the new order looks as much like reading as the real
+# one. Habits (all scores near 100, say, or only tens) and good systems affect both alike: a rater whose
+# answers are all the same has p = 1; a rater with few scores below the top only needs these few in the right
+# places.
 #
-# Three things look like reading: a spoilt text scores below its original, a repeat scores the same again, and
-# scores agree with others'. Each is a sum over the rater's scores, divided by its deviation over the
+# Three signs show reading: a spoilt text scores below its original, a repeat gets the same score again, and
+# scores agree with other raters'. Each is a sum over the rater's scores, divided by its deviation over the
 # permutations, and the three are added up. The p-value is (count + 1)/(permutations + 1) (Phipson and Smyth
 # 2010).
 
 
 PERMUTATIONS = 1999
-_CELLS = 2_000_000  # scores held at once
+_CELLS = 2_000_000  # scores in memory at once
 _TIE = 1e-9  # statistics that differ by less are equal but for rounding
 
 
@@ -126,7 +129,7 @@ _TIE = 1e-9  # statistics that differ by less are equal but for rounding
 class RatersScores:
     """One rater's scores.
 
-    `value` (n,): in the order of answers. `answer` (n,): the answer of each score (0, 1, …; contiguous).
+    `value` (n,): scores in the order of answers. `answer` (n,): the number of each score's answer, ascending.
     `bad` and `repeats` (pairs, 2): positions of original and control. `shared`: positions of the scores that
     other raters' ratings predict; `expected` (shared,): the predictions.
     """
@@ -141,11 +144,11 @@ class RatersScores:
 
 @dataclass(frozen=True)
 class Reading:
-    """How much a rater's scores depend on the texts.
+    """How much a rater's scores depend on the texts; None if there is nothing to test.
 
-    `reads` and `reversed`: one-sided p-values of tests for scores that follow the texts, and for scores that
-    follow them the wrong way round (bad references above originals, bad outputs above good ones).
-    `strength`: standard deviations above chance. None if there is nothing to test.
+    `reads`: one-sided p-value of a test for scores that follow the texts. `reversed`: the same for scores
+    that follow them the wrong way round (bad references above originals, bad outputs above good ones).
+    `strength`: standard deviations above chance.
     """
 
     reads: float | None = None
@@ -157,10 +160,10 @@ def reading(scores: RatersScores, permutations: int = PERMUTATIONS, in_runs: boo
     """Test by permutation whether one rater reads the texts.
 
     Whole answers with equally many outputs change places, so that scores given together stay together.
-    Scores are taken as ranks.
+    Scores are used as ranks.
 
-    `in_runs`: the answers come in longer runs than by chance, which look consistent without any reading. Each
-    drawn order is then the rater's own, shifted by a random number of answers.
+    `in_runs`: the rater's equal answers come in longer runs than chance gives, which looks consistent without
+    any reading. Each permutation then shifts the rater's own order by a random number of answers.
     """
     n = len(scores.value)
     if n == 0 or len(scores.bad) + len(scores.repeats) + len(scores.shared) == 0:
@@ -182,23 +185,26 @@ def reading(scores: RatersScores, permutations: int = PERMUTATIONS, in_runs: boo
     if not known.any():
         return Reading(1.0, 1.0, 0.0)
     z = np.where(known, (table - table[1:].mean(axis=0)) / np.where(known, deviation, 1.0), 0.0)
-    signed = z[:, 0] + z[:, 2]  # a rater with a reversed scale repeats scores like any other
+    signed = z[:, 0] + z[:, 2]  # without repeats, which a reversed scale does not affect
     together = z.sum(axis=1)
     spread = together[1:].std()
     return Reading(
         _share(together),
         _share(-signed) if len(scores.bad) + len(scores.shared) else None,
-        float(together[0] / spread) if spread > _TIE else 0.0,  # 0 where two of the three always cancel
+        float(together[0] / spread) if spread > _TIE else 0.0,  # 0 if two of the three always cancel
     )
 
 
 def _share(statistic: Array) -> float:
-    """Return the share of statistics that are at least the observed one, which comes first and counts."""
+    """Return the share of statistics that are at least the observed (first) one, which counts too."""
     return float(np.mean(statistic >= statistic[0] - _TIE))
 
 
 def _parts(ranks: Array, scores: RatersScores, expected: Array) -> Array:
-    """Measure originals above bad references, nearness of repeats, agreement: (orders, n) -> (orders, 3)."""
+    """Compute the three signs of reading for each order: (orders, n) -> (orders, 3).
+
+    They are originals above bad references, closeness of repeats, and agreement with the other raters.
+    """
     bad, repeats = scores.bad, scores.repeats
     return np.stack(
         [
@@ -212,21 +218,21 @@ def _parts(ranks: Array, scores: RatersScores, expected: Array) -> Array:
 
 
 def _permuted(answer: Integers, rng: np.random.Generator, in_runs: bool) -> Callable[[int], Integers]:
-    """Return a function that draws orders of the scores (orders, n); whole answers change places."""
+    """Return a function that draws random orders of the scores, (orders, n), moving whole answers."""
     starts = np.flatnonzero(np.diff(answer, prepend=-1))
     sizes = np.diff([*starts, len(answer)])
     classes = [starts[sizes == size][:, None] + np.arange(size) for size in np.unique(sizes)]
 
     def draw(orders: int) -> Integers:
         drawn = np.empty((orders, len(answer)), dtype=np.int64)
-        moved = rng.random((orders, 1))
+        shift = rng.random((orders, 1))
         for places in classes:  # (answers, outputs)
             count = len(places)
-            turn = np.tile(np.arange(count), (orders, 1))
-            turn = (
-                (turn + (moved * count).astype(np.int64)) % count if in_runs else rng.permuted(turn, axis=1)
+            order = np.tile(np.arange(count), (orders, 1))
+            order = (
+                (order + (shift * count).astype(np.int64)) % count if in_runs else rng.permuted(order, axis=1)
             )
-            drawn[:, places.ravel()] = places[turn].reshape(orders, -1)
+            drawn[:, places.ravel()] = places[order].reshape(orders, -1)
         return drawn
 
     return draw
@@ -235,8 +241,8 @@ def _permuted(answer: Integers, rng: np.random.Generator, in_runs: bool) -> Call
 def longest_runs(answers: Integers, permutations: int = PERMUTATIONS, seed: int = SEED) -> tuple[int, float]:
     """Return the length of the longest run of equal numbers (n,), and its p-value.
 
-    The p-value is the share of orders with a run at least as long, among random orders of the same numbers
-    and the observed one.
+    The p-value is the share of orders with a run at least as long, among the observed order and random orders
+    of the same numbers.
     """
     observed = int(_longest(answers[None])[0])
     rng = np.random.default_rng(seed)

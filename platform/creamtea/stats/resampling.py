@@ -1,13 +1,12 @@
 """Bootstrap and approximate randomisation of segments, on sufficient statistics.
 
 A corpus metric is a function of the *sum* of a few statistics per segment (BLEU: lengths, matched and
-possible n-grams; a mean of segment scores: score and 1). Resampling therefore needs no text: the
-sums of all resamples are a single product of two matrices, how often each segment was drawn and the
-statistics.
+possible n-grams; a mean of segment scores: score and 1). Resampling therefore needs no text: the sums of all
+resamples are one matrix product, the number of times that each segment was drawn times the statistics.
 
 The draws, the percentiles and `PairedBootstrap.p_value` are sacreBLEU's (`sacrebleu.significance`, after
-Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation"), equal to the last
-printed digit for the same seed.
+Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation") and equal to the last printed
+digit for the same seed.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ class Interval:
 class PairedBootstrap:
     """A system against a baseline on the same segments.
 
-    `p_value` is sacreBLEU's: the share of resamples in which |difference| exceeds its own mean by more
-    than the observed |difference|. Away from zero that is the tail on one side only, chosen after seeing
-    the sign: the rule "p_value < 0.05" gives a false alarm in about 10 % of comparisons of equal systems.
-    `p_two_sided` counts both tails of the centred difference and keeps to the nominal 5 %.
-    Where resamples cannot differ, both are 1, and `reason` says why there is no interval.
+    `p_value` is sacreBLEU's: the share of resamples whose |difference| exceeds the mean |difference| by more
+    than the observed |difference|. Away from zero it covers only one tail, chosen after seeing the sign: the
+    rule "p_value < 0.05" gives a false alarm in about 10 % of comparisons of equal systems. `p_two_sided`
+    counts both tails of the centred difference and keeps to the nominal 5 %. If resamples cannot differ, both
+    are 1, and `reason` says why there is no interval.
     """
 
     baseline: float  # mean over seeds of the corpus score
@@ -71,8 +70,8 @@ def resampled_sums(
 ) -> Array:
     """Sum statistics over resamples with replacement: (n, F) -> (samples, F).
 
-    Draws are those of `numpy.random.default_rng(seed).choice(n, (samples, n))`, whatever the chunk size. With
-    `groups` (n) the segments of each group are drawn among themselves, so that it keeps its size.
+    The draws equal `numpy.random.default_rng(seed).choice(n, (samples, n))` for every chunk size. With
+    `groups` (n), segments are drawn within their group, so that each group keeps its size.
 
     Resamples of few segments vary too little: their variance has the divisor n, not n - 1. Without groups,
     sacreBLEU does the same. With groups of n segments a 95 % interval covers 81 % for n = 2, 88 % for 3, 91 %
@@ -91,7 +90,7 @@ def resampled_sums(
 
 
 def _why_no_spread(segments: int, groups: Sequence[str] | None) -> str:
-    """Say why all resamples are the same, whatever the segments are like; "" if they need not be."""
+    """Return why resamples cannot differ, whatever the segments are; "" if they can."""
     if segments == 1:
         return "only one segment: no spread to judge by"
     if groups is not None and len(set(groups)) == segments:
@@ -124,7 +123,7 @@ def bootstrap_interval(
 ) -> Interval:
     """Return the corpus score of statistics (n, F) and its interval over resampled segments.
 
-    One segment, or one of each group, has no interval.
+    There is no interval for a single segment, or if each group has only one.
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     scores = score(resampled_sums(statistics, SAMPLES, SEED, groups))
@@ -145,10 +144,10 @@ def paired_bootstrap(
 ) -> PairedBootstrap:
     """Compare a system with a baseline, each given as one (n, F) array of statistics per training seed.
 
-    With several seeds the compared quantity is the mean over seeds of the corpus score, every seed scored
-    on the same resample. The interval covers the choice of segments, not that of training seeds.
-    One segment, or one of each group, has no interval and no evidence.
-    Raises ValueError when the arrays differ in their number of segments.
+    With several seeds, the compared quantity is the mean corpus score over seeds, all scored on the same
+    resample. The interval covers the choice of segments, not the choice of training seeds. There is no
+    interval for a single segment, or if each group has only one. ValueError if the arrays differ in their
+    number of segments.
     """
     return bootstrap_pairs([baseline, system], score, samples, seed, groups)[0, 1]
 
@@ -181,8 +180,8 @@ def bootstrap_pairs(
             found[i, j] = PairedBootstrap(baseline, system, delta, None, None, 1.0, 1.0, reason)
             continue
         low, high = percentile_interval(differences)
-        # sacreBLEU's; and with the differences centred, as two equal systems would show them. One is added to
-        # both counts, which keeps p above 0. No difference at all has p = 1, not 1 / (samples + 1).
+        # sacreBLEU's p-value, then the two-sided one: differences are centred, as if the systems were equal.
+        # One is added to both counts, which keeps p above 0. Equal scores have p = 1.
         size = np.abs(differences)
         p_value, p_two_sided = (
             (int(np.sum(exceeding)) + 1) / (samples + 1) if delta else 1.0
@@ -218,18 +217,18 @@ def paired_arrays(*systems: Sequence[Array]) -> list[Array]:
 #
 # If a system and a baseline were equal, it would not matter which of the two gave which translation of a
 # segment. A trial swaps them on a random half of the segments; the p-value is the share of trials whose
-# difference is at least the observed one. As in `creamtea.stats.resampling`, the sums of all trials are one
-# matrix product.
+# difference is at least the observed one. As in the bootstrap, the sums of all trials are one matrix product.
 #
-# The draws are sacreBLEU's (`sacrebleu.significance`), and so is the p-value, to the last digit, except for
-# ties: sacreBLEU counts a trial only if its difference is *above* the observed one. Where two systems differ
-# in few segments (a vocabulary selection that changes three outputs of a test set), many trials repeat the
-# observed difference exactly, and sacreBLEU's p-value is near 0 for what chance gives in every fourth trial.
+# The draws and the p-value equal sacreBLEU's (`sacrebleu.significance`) to the last digit, except for ties:
+# sacreBLEU counts a trial only if its difference is *above* the observed one. If two systems differ in few
+# segments (a vocabulary selection that changes three outputs of a test set), many trials repeat the observed
+# difference exactly, and sacreBLEU's p-value is near 0 for a difference that chance gives in every fourth
+# trial.
 
 
 TRIALS = 10_000
 _CHUNK_SWAPS = 400_000  # swaps held at once: 3 MB, which fits into a processor's cache
-_TIE = 1e-9  # differences closer than this, relative to the scores, are the same one, summed otherwise
+_TIE = 1e-9  # differences closer than this, relative to the scores, are equal up to rounding
 
 
 def randomization_of_pairs(
@@ -237,14 +236,13 @@ def randomization_of_pairs(
 ) -> dict[tuple[int, int], float]:
     """Test every two systems by approximate randomisation: (baseline, system) -> two-sided p-value.
 
-    Each is given as one (n, F) array of statistics per training seed. p is (trials at least as far apart + 1)
-    / (trials + 1).
+    A system is given as one (n, F) array of statistics per training seed. p is (number of trials at least as
+    far apart + 1) / (trials + 1).
 
-    With several seeds the compared quantity is the mean over seeds of the corpus score. A trial swaps a
-    segment in all of them together: the seeds of a system are not swapped with each other, so that the test
-    is about the choice of segments, like the bootstrap. Outputs are paired in order, and the shorter list is
-    repeated until both come out even: seeds 1, 2, 3 against one baseline are three pairs with it. ValueError
-    if the arrays differ in their number of segments.
+    With several seeds, the compared quantity is the mean corpus score over seeds. A trial swaps a segment in
+    all seeds at once and never swaps seeds of one system: like the bootstrap, the test is about the choice of
+    segments. Outputs are paired in order, and each list is repeated up to a common length: seeds 1, 2, 3
+    against one baseline are three pairs with it. ValueError if the arrays differ in their number of segments.
     """
     outputs = np.stack(paired_arrays(*systems), axis=1)  # (n, outputs, F)
     n, sums = len(outputs), outputs.sum(axis=0)
@@ -267,11 +265,11 @@ def randomization_of_pairs(
 
 
 def swaps(n: int, trials: int, seed: int) -> Iterator[Array]:
-    """Yield rows (rows, n) of 0 and 1, together (trials, n).
+    """Yield chunks (rows, n) of random 0 and 1, together (trials, n).
 
-    They are those of `default_rng(seed).integers(2, …, dtype=bool)`. NumPy takes 32 such draws from each
-    random number, the lowest bit first, so chunks of whole numbers give the same draws as one call. Unpacking
-    them takes a third of the time of `integers`.
+    They equal `default_rng(seed).integers(2, (trials, n), dtype=bool)`. NumPy takes 32 such draws from each
+    random number, the lowest bit first, so chunks of 32 rows give the same draws as one call. Unpacking the
+    bits takes a third of the time of `integers`.
     """
     rng = np.random.default_rng(seed)
     rows_per_chunk = max(1, _CHUNK_SWAPS // (32 * n)) * 32
@@ -285,29 +283,28 @@ def swaps(n: int, trials: int, seed: int) -> Iterator[Array]:
 # Medians with 95 % bootstrap intervals.
 #
 # Latency: a repetition times every sentence once. Its percentile is taken over the sentences, interpolated
-# linearly; the repetitions' percentiles are then summarised by their median (a machine's disturbances are
-# outliers, always on one side), with a percentile bootstrap over repetitions. The interval says how well the
-# percentile *of these sentences on this machine* is known, as in Domhan et al. 2022 (Table 5), not how fast
-# other sentences would be.
+# linearly. The median summarises the repetitions' percentiles, because disturbances of the machine are
+# outliers on one side only, with a percentile bootstrap over repetitions. The interval is about the
+# percentile *of these sentences on this machine*, as in Domhan et al. 2022 (Table 5), not about other
+# sentences.
 
 
 RESAMPLES = 2000  # of repetitions
-MIN_VALUES = 5  # the bootstrap interval of a median of two covers 52 %, of three 73 %, of five 94 %
+MIN_VALUES = 5  # the bootstrap interval of a median covers 52 % for two values, 73 % for three, 94 % for five
 FEW_VALUES = f"no interval of the median of fewer than {MIN_VALUES}"
 
 
 @dataclass(frozen=True)
 class MedianInterval:
     value: float
-    low: float | None = None  # 95 %; none of too few values
+    low: float | None = None  # 95 %; None for too few values
     high: float | None = None
 
 
 def median_interval(values: Array, resamples: int = RESAMPLES) -> MedianInterval:
     """Return the median of values (n,) with its 95 % bootstrap interval.
 
-    Fewer than `MIN_VALUES` values have no interval, because resamples hardly reach beyond them. ValueError
-    for no values.
+    Fewer than `MIN_VALUES` values have no interval: it would be too narrow. ValueError for no values.
     """
     if len(values) == 0:
         raise ValueError("no repetitions to summarise")
@@ -338,14 +335,14 @@ def pooled_median(groups: Sequence[Array], samples: int = SAMPLES, seed: int = S
         weighted_median(values, np.bincount(drawn, minlength=len(groups))[owner])
         for drawn in (rng.choice(len(groups), size=len(groups)) for _ in range(samples))
     ]
-    # None: only empty groups were drawn
+    # a median is None if only empty groups were drawn
     low, high = percentile_interval(np.array([median for median in medians if median is not None]))
     return MedianInterval(middle, low, high)
 
 
 def weighted_median(values: Array, times: np.typing.NDArray[np.int64]) -> float | None:
     """Return the lower median of ascending values (n,), each counted `times` (n,); None if nothing counts."""
-    before = np.cumsum(times)
-    if before[-1] == 0:
+    ranks = np.cumsum(times)  # of each value's last copy
+    if ranks[-1] == 0:
         return None
-    return float(values[np.searchsorted(before, (before[-1] + 1) // 2)])
+    return float(values[np.searchsorted(ranks, (ranks[-1] + 1) // 2)])

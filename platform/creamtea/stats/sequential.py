@@ -1,20 +1,20 @@
-"""Tests that hold at any moment, and adaptive sampling by what they have decided.
+"""Tests that hold at any moment of a campaign, and the states of comparisons while it runs.
 
-A fixed-sample test is right at one moment chosen before. Who looks after every rating and stops at p < 0.05
-finds a difference between equal systems sooner or later. Here the 5 % are for all moments up to the planned
-end together, by a group-sequential test: of N units (documents, or segments) that come in random order, what
-has been seen is tested at n = N/20, 2N/20, …, N only, whenever anybody looks. The chance of a false alarm up
-to the fraction t of the units is α·t³ (the power family of error spending: Lan and DeMets 1983, "Discrete
+A fixed-sample test is valid at one moment chosen before. Somebody who looks after every rating and stops at
+p < 0.05 finds a difference between equal systems sooner or later. Here the 5 % hold for all moments up to the
+planned end together, by a group-sequential test: N units (documents, or segments) come in random order and
+are tested only after n = N/20, 2N/20, …, N of them, whenever anybody looks. The chance of a false alarm up to
+the fraction t of the units is α·t³ (the power family of error spending: Lan and DeMets 1983, "Discrete
 sequential boundaries for clinical trials", Biometrika 70; Kim and DeMets 1987, "Design and analysis of group
 sequential tests based on the type I error spending rate function", Biometrika 74). Most of it is kept for
-the end, where z is 2.13 in place of 1.96.
+the end, where z is 2.13 instead of 1.96.
 
 Boundaries come from recursive integration (Armitage, McPherson and Rowe 1969; Jennison and Turnbull 2000,
-"Group Sequential Methods", chapter 19) for a normal score; a t of few units is turned into the z of the same
-p-value (their section 3.8). Boundaries of a smaller α lie outside, so that the smallest α whose boundary was
-crossed is a p-value at any moment (section 9.2 there), as Holm's correction needs it. Repeated confidence
+"Group Sequential Methods", chapter 19) for a normal score; the t of few units is converted to the z with the
+same p-value (their section 3.8). Boundaries of a smaller α lie further out, so the smallest α whose boundary
+was crossed is a p-value at any moment (their section 9.2), as Holm's correction needs it. Repeated confidence
 intervals (Jennison and Turnbull 1989, "Interim analyses: the repeated confidence interval approach", J. R.
-Stat. Soc. B 51) hold the true mean at all looks together.
+Stat. Soc. B 51) contain the true mean at all looks together.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from creamtea.stats.paired import holm
 
 ALPHA = 0.05
 LOOKS = 20  # until the planned end
-BURN_IN = 20  # units before the first look: t of fewer says little where values are not normal
+BURN_IN = 20  # units before the first test: with fewer, t is unreliable if values are not normal
 _POWER = 3  # of the spending function
-_NODES = 64  # of Gauss and Legendre's rule
-_WIDEST = 9.0  # z beyond which nothing is integrated
-_LEVELS = np.geomspace(0.99, 1e-8, 33)  # of α, between which p-values are interpolated
+_NODES = 64  # of the Gauss-Legendre rule
+_WIDEST = 9.0  # z at which integration ends
+_LEVELS = np.geomspace(0.99, 1e-8, 33)  # values of α; p-values are interpolated between them
 
 
 def spent(looks: int) -> tuple[float, ...]:
-    """Return the share of α that is spent up to each of equally spaced looks: t³."""
+    """Return the share of α spent up to each of `looks` equally spaced looks: t³."""
     return tuple((look / looks) ** _POWER for look in range(1, looks + 1))
 
 
@@ -55,24 +55,24 @@ def boundary(alpha: float, shares: tuple[float, ...]) -> Array:
     steps = np.diff([0.0, *shares])
     if not 0.0 < alpha < 1.0 or not (steps > 0).all() or shares[-1] > 1.0:
         raise ValueError(f"no boundary spends {alpha:g} times {shares}")
-    found: list[float] = []
+    bounds: list[float] = []
     process = _Process()
     for wanted in alpha * steps:
         low, high = 0.0, 10.0
         for _ in range(40):
             middle = (low + high) / 2
             low, high = (middle, high) if process.exit(middle) > wanted else (low, middle)
-        found.append(high)
-        process.go_on(high)
-    z = np.array(found)
+        bounds.append(high)
+        process.advance(high)
+    z = np.array(bounds)
     z.flags.writeable = False
     return z
 
 
 class _Process:
-    """The density of |S_k| at nodes on the half-line.
+    """The density of |S_k| at nodes x ≥ 0, for a sum S_k of k standard normal values.
 
-    S_k is a sum of k standard normal values that has crossed no boundary before.
+    Only sums that have crossed no boundary before are in it.
     """
 
     def __init__(self) -> None:
@@ -80,12 +80,12 @@ class _Process:
         self.x, self.mass = np.zeros(1), np.ones(1)  # nodes; density times the rule's weights
 
     def exit(self, z: float) -> float:
-        """Return the chance to cross z (in deviations of S) at the next step."""
+        """Return the chance to cross z (in standard deviations of S) at the next step."""
         bound = z * np.sqrt(self.k + 1)
         return float(self.mass @ (scipy.special.ndtr(self.x - bound) + scipy.special.ndtr(-self.x - bound)))
 
-    def go_on(self, z: float) -> None:
-        """Take the next step, within the boundary z."""
+    def advance(self, z: float) -> None:
+        """Take the next step; drop sums beyond the boundary z."""
         self.k += 1
         nodes, weights = _gauss_legendre()
         half = min(z, _WIDEST) * np.sqrt(self.k) / 2
@@ -102,34 +102,32 @@ def _gauss_legendre() -> tuple[Array, Array]:
 
 @lru_cache(maxsize=32)
 def _boundaries(looks: int) -> Array:
-    """Return z (levels, looks) of the levels between which p is interpolated."""
+    """Return the boundaries z (levels, looks) of all `_LEVELS`."""
     return np.array([boundary(float(alpha), spent(looks)) for alpha in _LEVELS])
 
 
 def p_of(z: Array, looks: int) -> Array:
-    """Return the smallest α whose boundary each z (looks so far,) reaches at its look; 1 above 0.99.
-
-    Interpolated in log α over z², where it is nearly straight and lies above the true value.
-    """
+    """Return the smallest α whose boundary each z (looks so far,) reaches at its look; 1 above 0.99."""
     table = _boundaries(looks)
-    found = [
-        np.exp(np.interp(one**2, column**2, np.log(_LEVELS), left=0.0))
-        for one, column in zip(np.abs(z), table.T, strict=False)
+    p_values = [  # log α is nearly linear in z², and interpolation is never below the true value
+        np.exp(np.interp(score**2, column**2, np.log(_LEVELS), left=0.0))
+        for score, column in zip(np.abs(z), table.T, strict=False)
     ]
-    return np.array(found, dtype=np.float64)
+    return np.array(p_values, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Course:
-    """How a comparison went: a value for each look so far, (looks,) each.
+    """The course of a comparison: a value for each look so far, (looks,) each.
 
     `mean` is Σ sums / Σ sizes of the units seen, `error` its standard error with `df` degrees of freedom
-    (`stats.estimate.variance_of_mean`); `z` the normal score of its t; `p_value` holds at any look and never
-    rises. With fewer than BURN_IN units, or without spread (`error` 0), there is no interval and p = 1.
+    (`stats.estimate.variance_of_mean`), and `z` the normal score of its t. `p_value` is valid at any look and
+    never rises. With fewer than BURN_IN units, or without spread (`error` 0), there is no interval, and p is
+    1.
     """
 
     planned: int  # units
-    seen: int  # units, looked at or not
+    seen: int  # units, including those after the last look
     units: NDArray[np.int64]
     mean: Array
     error: Array
@@ -150,13 +148,13 @@ def number_of_looks(planned: int) -> int:
 
 
 def looked_at(planned: int) -> NDArray[np.int64]:
-    """Return the number of units after which each look comes."""
+    """Return the number of units seen at each look."""
     looks = number_of_looks(planned)
     return np.round(planned * np.arange(1, looks + 1) / max(looks, 1)).astype(np.int64)
 
 
 def course(sums: Array, sizes: Array, planned: int) -> Course:
-    """Follow the mean Σ sums / Σ sizes of units (t,) of `planned`, in the order in which they came.
+    """Follow the mean Σ sums / Σ sizes over units (t,), in the order in which they came.
 
     ValueError for more units than planned, or sizes that are not positive.
     """
@@ -168,7 +166,7 @@ def course(sums: Array, sizes: Array, planned: int) -> Course:
     if not len(units):
         none = np.zeros(0)
         return Course(planned, len(s), units, none, none, none, none, none)
-    centre = s.sum() / w.sum()  # taken off, which keeps the digits of squares
+    centre = s.sum() / w.sum()  # subtracted to keep the digits of squares
     s = s - centre * w
 
     def total(values: Array) -> Array:
@@ -194,16 +192,16 @@ def course(sums: Array, sizes: Array, planned: int) -> Course:
     return Course(planned, len(s), units, m + centre, error, df, z, np.minimum.accumulate(p))
 
 
-# How a comparison with the baseline stands while a campaign runs.
+# The state of a comparison with the baseline while a campaign runs.
 #
-# A comparison is *settled* once its verdict holds whenever one looks; it is *hopeless* once more ratings are
-# unlikely to decide it within the campaign; else it is open. The p-values are good at any moment, so Holm's
-# correction of them is, too. "No difference larger than δ" is two one-sided tests of the same kind: the
-# repeated confidence interval of level 90 % inside ±δ at some look.
+# A comparison is *settled* once it has a verdict, which is valid at any look. It is *hopeless* if more
+# ratings are unlikely to decide it within the campaign. Else it is open. The p-values are valid at any
+# moment, and so is Holm's correction of them. "No difference larger than δ" needs two one-sided tests of the
+# same kind: the repeated 90 % confidence interval lies inside ±δ at some look.
 
 
-GIVE_UP = 0.5
-MIN_UNITS = 10  # units before a comparison is given up
+GIVE_UP = 0.5  # times (1 − t/N)²: a comparison with a smaller chance of a verdict is given up
+MIN_UNITS = 10  # units before a comparison may be given up
 
 
 class State(StrEnum):
@@ -220,94 +218,94 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Look:
-    """One comparison at its last look, or nothing but the state before the first one.
+    """One comparison at its last look; before the first look it has only a state.
 
-    It has the mean difference (points) with its 95 % repeated confidence interval (None of too few units),
-    the p-value after Holm's correction, and the state. `units` are those of that look.
+    `low` and `high` are the 95 % repeated confidence interval of the mean difference, None for too few units.
     """
 
     state: State
-    units: int
-    mean: float | None = None
+    units: int  # at that look
+    mean: float | None = None  # points
     low: float | None = None
     high: float | None = None
-    p_value: float | None = None
+    p_value: float | None = None  # after Holm's correction
 
 
 def look(courses: Sequence[Course], delta: float) -> list[Look]:
-    """Judge every comparison as it stands.
+    """Return the present state of every comparison.
 
-    Where all units differ by the same value, signs decide as they do at the end (`stats.verdict`): n of them
-    on one side have p = 2·0.5ⁿ, and values within δ show that no difference is larger if 0.5ⁿ ≤ 5 %.
+    If all units differ by the same value, signs decide as they do at the end (`stats.verdict`): n units on
+    one side have p = 2·0.5ⁿ, and if the value is within δ and 0.5ⁿ ≤ 5 %, no difference is larger than δ.
 
-    Units that cannot be compared at all (an output is missing) are in no course.
+    Units that cannot be compared (an output is missing) are in no course.
     """
     if not delta > 0:
         raise ValueError(f"δ must be above 0 points, not {delta}")
-    # one without a look yet counts among the comparisons, too
-    corrected = holm([_p_value(one) for one in courses])
+    # a comparison without a look counts in the correction, too
+    corrected = holm([_p_value(comparison) for comparison in courses])
     differing = sum(p is not None and p < ALPHA for p in corrected)
-    found = []
-    for one, p in zip(courses, corrected, strict=True):
-        same = _is_same(one)
-        if not len(one.mean) or not (one.error[-1] > 0 or same):
-            state = State.HOPELESS if one.seen >= one.planned else State.OPEN
-            found.append(Look(state, int(one.units[-1]) if len(one.units) else 0))
+    looks = []
+    for comparison, p in zip(courses, corrected, strict=True):
+        same = _is_constant(comparison)
+        units = int(comparison.units[-1]) if len(comparison.units) else 0
+        at_end = comparison.seen >= comparison.planned
+        if not len(comparison.mean) or not (comparison.error[-1] > 0 or same):
+            looks.append(Look(State.HOPELESS if at_end else State.OPEN, units))
             continue
-        mean, half = float(one.mean[-1]), float(one.half_width()[-1])
+        mean, half = float(comparison.mean[-1]), float(comparison.half_width()[-1])
         low, high = (None, None) if math.isinf(half) else (mean - half, mean + half)
         if p is not None and p < ALPHA:
-            # at the first look of those with the smallest p
-            crossed = mean if same else float(one.mean[int(np.argmin(one.p_value))])
-            state = State.BETTER if crossed > 0 else State.WORSE
-        elif _is_within(one, delta):
+            # the sign at the first look that had the smallest p
+            decisive = mean if same else float(comparison.mean[int(np.argmin(comparison.p_value))])
+            state = State.BETTER if decisive > 0 else State.WORSE
+        elif _is_within(comparison, delta):
             state = State.NO_LARGER_DIFFERENCE
-        elif one.seen >= one.planned or _hopeless(one, delta, len(courses) - differing):
+        elif at_end or _is_hopeless(comparison, delta, len(courses) - differing):
             state = State.HOPELESS
         else:
             state = State.OPEN
-        found.append(Look(state, int(one.units[-1]), mean, low, high, p))
-    return found
+        looks.append(Look(state, units, mean, low, high, p))
+    return looks
 
 
-def _is_same(one: Course) -> bool:
-    """Return whether there are enough units, and all of them differ by the same value."""
-    return bool(len(one.mean) and one.error[-1] == 0 and one.units[-1] >= min(BURN_IN, one.planned))
+def _is_constant(comparison: Course) -> bool:
+    """Return True if there are enough units, and all of them differ by the same value."""
+    enough = len(comparison.mean) and comparison.units[-1] >= min(BURN_IN, comparison.planned)
+    return bool(enough and comparison.error[-1] == 0)
 
 
-def _is_within(one: Course, delta: float) -> bool:
-    """Return whether some look has shown that no difference is larger than δ."""
-    if _is_same(one):
-        return bool(abs(one.mean[-1]) < delta and 0.5 ** int(one.units[-1]) <= ALPHA)
-    return bool((np.abs(one.mean) + one.half_width(2 * ALPHA) < delta).any())
+def _is_within(comparison: Course, delta: float) -> bool:
+    """Return True if some look has shown that no difference is larger than δ."""
+    if _is_constant(comparison):
+        return bool(abs(comparison.mean[-1]) < delta and 0.5 ** int(comparison.units[-1]) <= ALPHA)
+    return bool((np.abs(comparison.mean) + comparison.half_width(2 * ALPHA) < delta).any())
 
 
-def _p_value(one: Course) -> float:
-    """Return the p-value at the last look, before a correction; 1 before the first look."""
-    if _is_same(one) and one.mean[-1]:
-        return min(1.0, 2 * 0.5 ** int(one.units[-1]))
-    return float(one.p_value[-1]) if len(one.p_value) else 1.0
+def _p_value(comparison: Course) -> float:
+    """Return the p-value at the last look, before Holm's correction; 1 before the first look."""
+    if _is_constant(comparison) and comparison.mean[-1]:
+        return min(1.0, 2 * 0.5 ** int(comparison.units[-1]))
+    return float(comparison.p_value[-1]) if len(comparison.p_value) else 1.0
 
 
-def _hopeless(one: Course, delta: float, open_ones: int) -> bool:
-    """Return whether a verdict at the planned end is unlikely if the other units are like those seen.
+def _is_hopeless(comparison: Course, delta: float, undecided: int) -> bool:
+    """Return True if a verdict at the planned end is unlikely, given the units seen so far.
 
-    Unlikely is a chance below GIVE_UP · (1 − t/N)² after t of N units.
-
-    Given t units the mean at the end is normal about the present one with variance σ²(1/t − 1/N)
-    (predictive power: Spiegelhalter, Freedman and Blackburn 1986). At first much is left to be saved, near
-    the end little, and a small chance is worth it.
+    Unlikely is a chance below GIVE_UP · (1 − t/N)² after t of N units. Given t units, the mean at the end is
+    normal about the present mean with variance σ²(1/t − 1/N) (predictive power: Spiegelhalter, Freedman and
+    Blackburn 1986). Early, giving up saves many ratings; near the end it saves few, and a small chance is
+    worth them.
     """
-    t, planned = int(one.units[-1]), one.planned
+    t, planned = int(comparison.units[-1]), comparison.planned
     if t < MIN_UNITS:
         return False
-    deviation, mean = float(one.error[-1]) * math.sqrt(t), float(one.mean[-1])
+    deviation, mean = float(comparison.error[-1]) * math.sqrt(t), float(comparison.mean[-1])
     error = deviation / math.sqrt(planned)
     apart = deviation * math.sqrt(max(0.0, 1 / t - 1 / planned))
     if apart == 0.0:
-        return False  # the end is judged, not predicted
+        return False  # all units are seen, or they all agree: nothing to predict
     shares = spent(number_of_looks(planned))
-    needed = float(boundary(ALPHA / open_ones, shares)[-1]) * error
+    needed = float(boundary(ALPHA / undecided, shares)[-1]) * error
     inside = delta - float(boundary(2 * ALPHA, shares)[-1]) * error
     chance = scipy.special.ndtr((mean - needed) / apart) + scipy.special.ndtr((-needed - mean) / apart)
     if inside > 0:
@@ -316,12 +314,12 @@ def _hopeless(one: Course, delta: float, open_ones: int) -> bool:
 
 
 def weights_at_the_end(probabilities: Array) -> Array:
-    """Return √q_t, which divides the weights of units that were rated with probabilities q_t.
+    """Return √q_t, the divisor of the weights of units that were rated with probabilities q_t.
 
-    Weights 1/q make means unbiased, and so noisy where q is small that their t intervals fail; weights 1
-    are biased by the choice of when to stop. 1/√q keeps the variances of the terms alike, so that a
+    Weights 1/q make means unbiased, but so noisy for small q that their t intervals fail; with weights 1,
+    means are biased by the choice of when to stop. 1/√q keeps the variances of the terms alike, so that a
     martingale central limit theorem holds (Hadad, Hirshberg, Zhan, Wager and Athey 2021, "Confidence
-    intervals for policy evaluation in adaptive experiments", PNAS 118), and a small part of the bias.
-    bench/some_systems.py measures adaptive designs, which use them.
+    intervals for policy evaluation in adaptive experiments", PNAS 118), and leaves a small bias.
+    bench/some_systems.py measures adaptive designs, which use these weights.
     """
     return np.sqrt(probabilities)

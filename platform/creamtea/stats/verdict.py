@@ -1,12 +1,12 @@
 """One verdict for a pair of systems: better, worse, no difference > δ, or undecided.
 
 "Not significant" alone says nothing: the two may be alike, or there may have been too few items to tell. Two
-one-sided t-tests at 5 % (TOST, Schuirmann 1987: the 90 % interval lies inside ±δ) show the first; otherwise
-the verdict is "undecided", with the number of items that would decide it.
+one-sided t-tests at 5 % (TOST, Schuirmann 1987: the 90 % interval lies inside ±δ) show that they are alike;
+otherwise the verdict is "undecided", with the number of items that would decide it.
 
 A paired test over items is about the raters who took part. The verdict must hold for other raters as well:
-the test and the interval that treat raters as a sample, too (stats/paired.py), must agree. With two or three
-raters they seldom do, as these say little about how raters differ; with one rater they never do.
+the test and the interval that also treat raters as a sample (stats/paired.py) must agree. With two or three
+raters they seldom do, because so few raters say little about how raters differ; with one rater they never do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
 
 def deciding_test(in_blocks: bool = False) -> str:
-    """Name the test that decides a comparison, for its registration and for its report alike."""
+    """Name the test that decides a comparison, for its registration and its report."""
     if in_blocks:
         return (
             "simultaneous 95 % interval of the difference, family-wise over all pairs of systems, by least "
@@ -45,11 +45,11 @@ class Verdict:
     """What a comparison says of the system against the baseline.
 
     `within_delta`: the equivalence test passed, for other raters too. The outcome may still be better or
-    worse: a difference that is real, but smaller than δ. `items_needed` is the total that would decide an
-    undecided pair at power 0.8, were the observed difference the true one (None: more than a million, or
-    nothing to plan with), `reason` why there is no interval. `for_these_raters` is what the items alone
-    decide where raters are too few, or differ too much, to say it of others: the outcome is then undecided
-    for want of raters.
+    worse: the difference is real, but smaller than δ. `items_needed` is the total that would decide an
+    undecided pair at power 0.8 if the observed difference were the true one (None: more than a million, or
+    nothing to plan with). `reason` says why there is no interval. `for_these_raters` is the outcome by the
+    items alone, if there are too few raters, or they differ too much, for a verdict about other raters; the
+    outcome is then undecided.
     """
 
     outcome: Outcome
@@ -69,15 +69,15 @@ def judge(
 ) -> Verdict:
     """Return the verdict on a comparison for a margin δ > 0 in points.
 
-    `p_value` is that of the registered test, corrected by Holm if there are several comparisons; by default
-    the paired t-test's. `comparisons` is their number: items are planned at 5 % / comparisons, Holm's
-    strictest step.
+    `p_value`: the registered test's p-value, corrected by Holm if there are several comparisons; by default
+    the paired t-test's. `comparisons`: the number of comparisons; items are planned at 5 % / comparisons,
+    Holm's strictest step.
 
-    `crossed` is the same comparison with raters as a sample, too, `crossed_p` its corrected p-value (by
-    default its own). Better and worse then also need that p-value below 5 %; "no larger difference" needs its
-    90 % interval inside ±δ. If no rating of several raters deviates, it decides nothing; if it has no
-    interval for another reason (one rater, say), nothing can be said of other raters. Without `crossed` the
-    verdict is about these raters only.
+    `crossed`: the same comparison with raters as a second sample; `crossed_p`: its corrected p-value (by
+    default its own). Better and worse then also need `crossed_p` below 5 %; "no larger difference" also needs
+    its 90 % interval inside ±δ. If no rating of several raters deviates, `crossed` changes nothing; if it has
+    no interval for another reason (one rater, say), there is no verdict about other raters. Without `crossed`
+    the verdict is about these raters only.
     """
     if not delta > 0:
         raise ValueError(f"δ must be above 0 points, not {delta}")
@@ -85,10 +85,10 @@ def judge(
     if difference is None:
         return Verdict(Outcome.UNDECIDED, reason=reason)
     differs, within = _for_these_raters(comparison, difference, delta, p_value)
-    differs_elsewhere, within_elsewhere = _for_other_raters(crossed, crossed_p, delta)
+    differs_for_others, within_for_others = _for_other_raters(crossed, crossed_p, delta)
     these = _outcome(differs, within, difference)
-    within = within and within_elsewhere
-    outcome = _outcome(differs and differs_elsewhere, within, difference)
+    within = within and within_for_others
+    outcome = _outcome(differs and differs_for_others, within, difference)
     if outcome is not Outcome.UNDECIDED:
         return Verdict(outcome, within, reason=reason)
     if these is not outcome:
@@ -99,10 +99,10 @@ def judge(
 def judge_in_blocks(
     estimates: SystemEstimates | None, baseline: int, system: int, delta: float, reason: str = ""
 ) -> Verdict:
-    """Return the verdict if pages show some of the systems.
+    """Return the verdict on two systems if pages show only some of the systems.
 
-    It depends on whether the difference's simultaneous interval lies beside 0, or inside ±δ. Without raters
-    as a sample it is about these raters. `reason`: why there is no estimate.
+    It depends on whether the difference's simultaneous interval excludes 0, or lies inside ±δ. Unless raters
+    are a sample, the verdict is about these raters. `reason`: why there is no estimate.
     """
     if estimates is None or estimates.reason is not None:
         return Verdict(Outcome.UNDECIDED, reason=reason if estimates is None else estimates.reason)
@@ -121,9 +121,9 @@ def _for_these_raters(
 ) -> tuple[bool, bool]:
     """Return whether the items alone show a difference, and whether they show none larger than δ.
 
-    If all differences are the same value there is no t. Then the signs decide: p is the sign-flip test's. The
-    difference lies within δ if its value does and n items (documents, if the tests are over documents) on one
-    side of δ have a chance of at most 5 % under a median of δ: 0.5ⁿ ≤ 0.05, five of them.
+    If all differences are the same value, there is no t, and signs decide: p is the sign-flip test's. The
+    difference then lies within δ if its value does and there are at least five items (or documents): if the
+    median were δ, all n would lie on one side of it with probability 0.5ⁿ ≤ 0.05.
     """
     interval = comparison.estimate.interval(0.90)
     if interval is not None:
@@ -146,7 +146,7 @@ def _outcome(differs: bool, within: bool, difference: float) -> Outcome:
 def _for_other_raters(
     crossed: CrossedComparison | None, p_value: float | None, delta: float
 ) -> tuple[bool, bool]:
-    """Return the same with raters as a sample, too: a difference, and none larger than δ."""
+    """Return the same two answers as `_for_these_raters`, with raters as a second sample."""
     if crossed is None:
         return True, True
     difference = crossed.difference
@@ -161,9 +161,9 @@ def _for_other_raters(
 
 
 def _needed(comparison: PairedComparison, delta: float, comparisons: int) -> int | None:
-    """Return how many items would show the observed difference, or that it is below δ: the smaller number.
+    """Return the number of items that would show the observed difference, or show that it is below δ.
 
-    If the tests are over documents, these are planned, each with as many items as now.
+    The smaller number counts. If the tests are over documents, documents of the present size are planned.
     """
     estimate = comparison.estimate
     if estimate.value is None or estimate.standard_error is None:

@@ -1,8 +1,8 @@
 """WMT mode: z-scores per rater, Mann-Whitney wins, rank ranges and clusters, as in WMT's findings papers.
 
-Only to reproduce published tables (Akhbardeh et al. 2021, Kocmi et al. 2022): ratings of one item are
-paired, and the unpaired Mann-Whitney test misses most true differences
-(`creamtea.stats.paired`, and tests/stats for by how much).
+Use it only to reproduce published tables (Akhbardeh et al. 2021, Kocmi et al. 2022): ratings of one item are
+paired, and the unpaired Mann-Whitney test misses most true differences (`creamtea.stats.paired`; tests/stats
+measures how many).
 
 The rules differ between campaigns and years (`RULES`). Sources: the released judgements, tables of wins and
 clusters.csv of wmt-conference/wmt21-news-systems and wmt22-news-systems (crowd), the latter's
@@ -25,27 +25,28 @@ from creamtea.stats.estimate import ROUNDING, Array, numbered
 from creamtea.stats.paired import SIGNIFICANT
 
 RESAMPLES = 100  # bootstrap samples, as in WMT 2026
-RATED, REPEAT, BAD = 0, 1, 2  # kinds of ratings: of a system, of an exact repeat, of a bad reference
+RATED, REPEAT, BAD = 0, 1, 2  # what was rated: a system's output, an exact repeat, a bad reference
 
 
 @dataclass(frozen=True)
 class WmtRule:
     """The choices that differ between years of WMT.
 
-    - `standardised_by`: the ratings that make a rater's mean and deviation: all, those of systems and
-      repeats, or those of systems alone; none: scores count as they are.
+    - `standardised_by`: the ratings that determine a rater's mean and deviation; none: scores count as they
+      are.
     - `repeats`: whether ratings of repeats count in a segment's mean.
-    - `again`: what counts if a rater rated an output again (not as a control): each score, their mean as one
+    - `again`: which scores count if a rater rated an output again (not as a control): each, their mean as one
       score, or the last.
     - `flat_raters`: whether raters who give one score throughout count (with z = 0).
-    - `matched`: whether two systems are compared on the segments that are rated for both.
+    - `matched`: whether two systems are compared only on segments rated for both.
     - `higher_mean`: whether a win needs a higher mean.
-    - `test`: the one-sided Mann-Whitney test, the two-sided signed-rank test of the segments rated for both,
+    - `test`: the one-sided Mann-Whitney test, the two-sided signed-rank test on the segments rated for both,
       or a bootstrap (`bootstrap_better`).
-    - `domains`: whether, if domains are known, a system's mean is that of its domains' means, and the p of
-      the domains are combined (`combined_p`).
-    - `line`: a cluster ends where every system above beats every one below, where the last has as many wins
-      as there are systems below, or where the fewest wins so far are as many.
+    - `domains`: whether means and p-values are computed per domain, then averaged and combined
+      (`combined_p`), if domains are known.
+    - `line`: a cluster ends where every system above beats every one below ("all beaten"), where the last
+      system has as many wins as there are systems below ("own wins"), or where the fewest wins so far are as
+      many ("fewest wins").
     """
 
     name: str
@@ -116,8 +117,8 @@ class WmtSystem:
 def z_scores(rater: ArrayLike, score: ArrayLike, standard: ArrayLike | None = None) -> Array:
     """Standardise scores per rater: (x − μ)/s, s the sample standard deviation.
 
-    0 if s is 0 or a single rating is standard. `standard` (m,) marks the ratings that make μ and s, by
-    default all. NaN scores stay NaN and are not counted; a rater without a standard has NaN throughout.
+    `standard` (m,) marks the ratings that determine μ and s, by default all. z is 0 if s is 0 or only one
+    rating is marked. NaN scores stay NaN and do not count; a rater without marked ratings has NaN throughout.
     """
     raters, scores = np.asarray(rater), np.asarray(score, dtype=np.float64)
     if raters.shape != scores.shape or np.isinf(scores).any():
@@ -149,17 +150,17 @@ def wmt_ranking(
     domain: ArrayLike | None = None,
     moment: ArrayLike | None = None,
 ) -> list[WmtSystem]:
-    """Rank systems as WMT does, from the best z down (equal ones by position).
+    """Rank systems as WMT does, from the best mean z down, equal means by position.
 
     Long arrays (m,): rater and segment by any label, system by its position, 0 … systems − 1. `kind` (m,):
     RATED, REPEAT or BAD; by default all are ratings of systems. A win of a over b is a one-sided Mann-Whitney
     p < 0.05 on their segments' mean z (scipy's `mannwhitneyu`: exact up to 8 segments without ties, else the
     normal approximation with continuity correction).
 
-    `left_out`: positions of systems that do not compete (references). Their ratings count for their raters
-    only, and they have no row. `domain` (m,): that of the segment, by any label; None if unknown or the same
-    for all. `moment` (m,): when each rating was given, as numbers that rise; of equal ones, and by default,
-    the later row is the later rating.
+    `left_out`: positions of systems that do not compete (references). Their ratings only count when their
+    raters' scores are standardised, and they have no row. `domain` (m,): the segment's domain, by any label;
+    None if unknown or the same for all. `moment` (m,): when each rating was given, as ascending numbers; for
+    equal moments, and by default, the later row is the later rating.
     """
     raters, positions, segments = np.asarray(rater), np.asarray(system), np.asarray(segment)
     scores = np.asarray(score, dtype=np.float64)
@@ -223,7 +224,7 @@ def wmt_ranking(
 def _standardised(
     raters: NDArray[np.generic], scores: Array, kinds: NDArray[np.int64], rule: WmtRule
 ) -> Array:
-    """Return z of every rating (m,), or the score if nothing is standardised; NaN if it does not count."""
+    """Return each rating's z (m,), or its score if nothing is standardised; NaN if it does not count."""
     if rule.standardised_by == "none":
         return scores
     standard = {
@@ -255,7 +256,7 @@ def _segment_means(
     domains: NDArray[np.int64],
     outputs: NDArray[np.int64] | None,
 ) -> Means:
-    """Average values (m, 2) per segment; first by `outputs` (m,), numbers of rater and output."""
+    """Average values (m, 2) per segment, first over equal `outputs` (m,): one number per rater and output."""
     if outputs is not None:
         first, values = _averaged(outputs, values)
         segments, domains = segments[first], domains[first]
@@ -271,7 +272,7 @@ def _averaged(labels: NDArray[np.generic], values: Array) -> tuple[NDArray[np.in
 
 
 def _replaced(output: NDArray[np.int64], moments: Array, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return (m,) whether the rater rated the output again later, among ratings that count."""
+    """Return (m,) whether a counted rating was replaced: the rater rated the output again later."""
     rows = np.flatnonzero(counted)
     rows = rows[np.lexsort((rows, moments[rows], output[rows]))]
     replaced = np.zeros(counted.shape, dtype=bool)
@@ -307,11 +308,11 @@ def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:
 
 
 def bootstrap_better(ours: Array, theirs: Array, differences: Array | None) -> bool:
-    """Return whether ours is better by WMT 2026's rule.
+    """Return True if `ours` is better by WMT 2026's rule.
 
-    The 5th percentile of 100 resamples is above 0: of the mean paired difference, *or* of the difference of
-    the two means, each drawn by itself. These are two one-sided tests at 5 %, of every pair of systems,
-    without a correction. The draws are always the same.
+    Over 100 resamples, the 5th percentile must be above 0 either for the mean paired difference *or* for the
+    difference of the two independently resampled means. These are two one-sided tests at 5 % for every pair
+    of systems, without a correction. The draws are always the same.
     """
     draw = np.random.default_rng(0)
 
@@ -327,8 +328,8 @@ def bootstrap_better(ours: Array, theirs: Array, differences: Array | None) -> b
 def combined_p(p: Collection[float]) -> float:
     """Combine p-values by Stouffer's z = Σ Φ⁻¹(1 − p) / √n, equally weighted; return its p.
 
-    1 without p-values, and if one of them is 1. A single p stays as it is. WMT's script puts in two-sided p,
-    which do not say which system a domain favours.
+    Return 1 without p-values, and if one of them is 1. A single p stays as it is. WMT's script combines
+    two-sided p-values, which do not say which system a domain favours.
     """
     if len(p) < 2:
         return next(iter(p), 1.0)
@@ -337,7 +338,7 @@ def combined_p(p: Collection[float]) -> float:
 
 
 def cluster_numbers(beats: NDArray[np.bool_], rule: WmtRule = USUAL) -> list[int]:
-    """Number the clusters of systems, best first, from who beats whom in that order: (n, n) -> n numbers."""
+    """Return each system's cluster number, best first; `beats` (n, n) has the systems in the same order."""
     clusters, current, wins = [], 1, beats.sum(axis=1)
     for i in range(len(beats)):
         clusters.append(current)

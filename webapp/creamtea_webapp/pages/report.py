@@ -165,7 +165,7 @@ def _share(study: int) -> None:
         key="share-make",
     )
     show_notice(SHARED)
-    for link in sessions.listed(session.database(), opening=True):
+    for link in sessions.list_links(session.database(), opening=True):
         if link.study_id == study:
             used = "open in a browser" if link.sessions else "not used yet"
             note(f"Link {link.id}, {used}, until {moment(link.expires_at)}")
@@ -182,7 +182,7 @@ def _make_link(study: int, database: Database, actor: str) -> Made:
 
 def _withdraw(study: int, link: int) -> None:
     def do(database: Database, actor: str) -> str:
-        if all(known.id != link or known.study_id != study for known in sessions.listed(database)):
+        if all(known.id != link or known.study_id != study for known in sessions.list_links(database)):
             return "That link does not belong to this report."
         sessions.revoke(database, link, actor)
         return "The link is withdrawn."
