@@ -221,8 +221,8 @@ def test_a_single_sentence_cannot_be_reranked(folders: Folders) -> None:
 @pytest.mark.parametrize(
     ("search", "reason"),
     [
-        ({"kind": "beam", "coverage_penalty": 0.1}, "only errors of systems without GNMT's penalties"),
-        ({"kind": "beam", "length_penalty": "gnmt"}, "only errors of systems without GNMT's penalties"),
+        ({"kind": "beam", "coverage_penalty": 0.1}, "errors can be traced only if a system ranks outputs"),
+        ({"kind": "beam", "length_penalty": "gnmt"}, "errors can be traced only if a system ranks outputs"),
         ({"kind": "rerank", "metric": {"kind": "chrf"}}, "give the system another search"),
     ],
 )

@@ -123,7 +123,7 @@ def test_a_beam_gives_its_best_and_analyses_are_refused(shipped: Path, tmp_path:
     assert len(row["best"]) == 3
     normalised = [best["score"] / (best["length"] + 1) for best in row["best"]]
     assert normalised == sorted(normalised, reverse=True)
-    with pytest.raises(StepError, match="translated by its library"):
+    with pytest.raises(StepError, match="runs in its own library"):
         TrainedModel.of_step(step)
 
 

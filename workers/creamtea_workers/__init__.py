@@ -5,8 +5,8 @@ import warnings
 
 from creamtea import SET_TOO_LATE
 
-# oneDNN keeps every shape of matrix product that it has met, 1,024 of them by default: with batches of all
-# lengths that is more than a gigabyte per training. It reads this when the first product is made.
+# oneDNN caches a kernel for each shape of matrix product, 1,024 by default: with batches of all lengths the
+# cache takes more than a gigabyte per training. oneDNN reads this variable at the first product.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 if SET_TOO_LATE:

@@ -1,11 +1,11 @@
-"""Write the model of a step that translates into a folder, and prove that it is the same model.
+"""Write the model of a decode step into a folder, and prove that it is the same model.
 
 Other programs load the folder: a CTranslate2 model, or weights that `load` reads.
 
 | file for `load` | content |
 |---|---|
 | `model.safetensors` | weights by name, fp32 |
-| `config.json` | objective, architecture, nvs, vocabulary_size: what rebuilds the module |
+| `config.json` | objective, architecture, nvs, vocabulary_size, from which the module is rebuilt |
 | `subwords.model` or `vocabularies.json` | text to ids and back |
 """
 
@@ -51,8 +51,8 @@ from creamtea_workers.search.translator import Translator, lexicon_file, source_
 from creamtea_workers.selection.base import SelectionResources, Selector
 from creamtea_workers.selection.tables import FullSelector, LexiconSelector, build
 
-EXPORTED_CONFIG = "config.json"  # by which other programs know a folder with a model
-POSITIONS = 2048  # of sources and of hypotheses that an exported model can read
+EXPORTED_CONFIG = "config.json"  # other programs recognise a model's folder by this file
+POSITIONS = 2048  # longest source and longest hypothesis of an exported model, in subwords
 BATCH = 64  # sentences of `in_batches`
 FULL = FullSelector()
 Ids = Sequence[int]
@@ -61,25 +61,25 @@ Translate = Callable[[Sources], list[list[int]]]  # sources and outputs are subw
 
 @dataclass(frozen=True)
 class _Exported:
-    """What translates with the written model."""
+    """Functions that translate with the written model."""
 
     greedy: Translate
-    fits: Callable[[int], bool]  # whether it takes a source of so many subwords
-    subwords: tuple[str, ...] = ()  # files of the SentencePiece models of source and target, for CTranslate2
-    beam: Callable[[Beam], Translate] | None = None  # if its beam search differs from ours
-    selected: Translate | None = None  # greedy, in the lexicon's vocabulary
+    fits: Callable[[int], bool]  # whether the model reads a source of this many subwords
+    subwords: tuple[str, ...] = ()  # SentencePiece files of source and target, for CTranslate2
+    beam: Callable[[Beam], Translate] | None = None  # if the program's beam search differs from ours
+    selected: Translate | None = None  # greedy search in the lexicon's vocabulary
 
 
 @dataclass(frozen=True)
 class _Source:
-    """A trained model, loaded and in its folder."""
+    """A trained model: loaded, and the folder it was loaded from."""
 
     model: Model
     folder: Path
     subwords: TextModel
     subwords_file: Path
-    lexicon: LexiconSelector | None  # if the system selects by it
-    ratio: float  # of the length limit
+    lexicon: LexiconSelector | None  # if the system selects by a lexicon
+    ratio: float  # the search's max_length_ratio
     threads: int
     quantization: str | None
 
@@ -93,16 +93,16 @@ def export(
 ) -> ExportFacts:
     """Write the model of a decode step into an existing folder, and prove that it translates alike.
 
-    `to`: "ctranslate2" or "safetensors". `lines`: what both models translate, on the CPU; by default the
-    sources of the step's test set. creamtea's weights are in fp32, the written ones in fp32 or their
-    `quantization` (CTranslate2's "int8"). InputError if no sentence can be compared and, before anything is
-    written, if the format cannot express the model.
+    `to`: "ctranslate2" or "safetensors". `lines`: sentences that both models translate on the CPU; by default
+    the sources of the step's test set. `quantization` of the written weights: CTranslate2's "int8"; None is
+    fp32, like creamtea's own weights. Raises InputError if the format cannot express the model (before
+    anything is written), or if no sentence can be compared.
     """
     prepare_torch(context.cpus)
     folders = context.inputs("train")
     if len(folders) > 1:
         raise InputError(
-            f"the system is an ensemble of {len(folders)} models, which no export holds: give a system of "
+            f"the system is an ensemble of {len(folders)} models, and an export holds one: give a system of "
             "the same variant without `ensemble`, and --seed for each"
         )
     model, objective, config = load_model(folders[0])
@@ -206,7 +206,7 @@ def prove(
 ) -> Proof:
     """Compare outputs of two programs for the sources that the exported model reads.
 
-    `model` is that of `ours`. `fits` says whether the exported model reads a source of so many subwords.
+    `ours` translates with `model`. `fits` returns True if the exported model reads a source of this length.
     """
     lines = [n for n, source in enumerate(sources) if fits(len(source))]
     compared = [sources[n] for n in lines]
@@ -236,9 +236,9 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- CTranslate2
 
 
-# The written model has the same weights under other names. Its arg max is of the logits, like ours: the
-# objective that a model was trained with affects only scores. An empty source is not shown to the model,
-# whereas ours is translated as </s>.
+# The written model has the same weights under other names. Both programs take the arg max of the logits: the
+# objective of the training affects only scores. CTranslate2 does not run the model on an empty source;
+# creamtea translates an empty source as </s>.
 
 
 def obstacle(model: Model, subwords: TextModel) -> str:
@@ -248,16 +248,16 @@ def obstacle(model: Model, subwords: TextModel) -> str:
     if model.recurrent:
         return "its decoder has SSRUs, which CTranslate2 does not have"
     if not isinstance(subwords, SubwordTexts):
-        return "its vocabularies are not of SentencePiece, and this conversion writes no others"
+        return "its vocabularies are not SentencePiece models, and this conversion writes no others"
     if model.size.attention != "softmax":
-        return f"it has {model.size.attention} attention, and CTranslate2 softmax alone"
+        return f"it has {model.size.attention} attention, and CTranslate2 has only softmax attention"
     if model.size.positions == "learned":
         return "its positions are learned, which this conversion does not write"
     return ""
 
 
 def save_ctranslate2(model: Transformer, names: Names, folder: Path, quantization: str | None = None) -> None:
-    """Write the model into an existing folder. `quantization` as CTranslate2 knows it; None: fp32."""
+    """Write the model into an existing folder. `quantization` is CTranslate2's name; None is fp32."""
     spec = specification(model, names)
     spec.validate()
     spec.optimize(quantization)
@@ -267,7 +267,8 @@ def save_ctranslate2(model: Transformer, names: Names, folder: Path, quantizatio
 def save_map(selector: LexiconSelector, names: Names, folder: Path) -> None:
     """Write CTranslate2's vocabulary map: a line of target subwords for each source subword.
 
-    The line with an empty name has the subwords of every sentence; CTranslate2 adds the special ones.
+    The line with an empty name lists the subwords that every sentence may use. CTranslate2 adds its special
+    tokens itself.
     """
 
     def row(source: str, ids: list[int], frequent: int = 0) -> str:
@@ -345,7 +346,7 @@ def _array(values: Any) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A model with its subwords, on a device: full vocabulary, fp32."""
+    """A loaded model with its subwords, which translates with the full vocabulary in fp32."""
 
     translator: Translator
     subwords: TextModel
@@ -361,9 +362,8 @@ def load(
 ) -> ExportedModel:
     """Load a model that `creamtea export --to safetensors` wrote, ready to translate.
 
-    It translates by greedy search, or by a beam of this width. Outputs have at most `max_length_ratio` times
-    the source's subwords, plus 10. From then on nothing in this process uses TF32 on a GPU. InputError if the
-    folder has no such model.
+    `beam`: 1 is greedy search. Outputs have at most `max_length_ratio` times the source's subwords, plus 10.
+    Switches TF32 off for this whole process. Raises InputError if the folder has no such model.
     """
     folder = Path(folder)
     missing = [name for name in (EXPORTED_CONFIG, WEIGHTS) if not (folder / name).is_file()]

@@ -1,10 +1,10 @@
-"""Runs another program, and ends it with everything that it started when it is done or the caller is gone.
+"""Run another program; when it or the caller ends, kill everything that the program started.
 
     python -I -S guard.py INPUT PROGRAM [ARGUMENT ...]
 
-The program reads the file INPUT as its standard input; its output and its exit code are passed on (128 + n
-for signal n). The caller holds this process's standard input open. It closes when the caller ends, however
-that happens: a worker that is killed must not leave a model in memory. Imports nothing from creamtea.
+The program reads the file INPUT as its standard input. The guard passes on its output and its exit code
+(128 + n for signal n). The caller holds the guard's standard input open; it closes when the caller ends, even
+by SIGKILL, so a killed worker leaves no model in memory. Imports nothing from creamtea.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import NoReturn
 
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
-WAIT = 0.01  # seconds until a process that was killed is looked for again
+WAIT = 0.01  # seconds between two looks for processes that still run
 
 
 def main(source: str, *command: str) -> int:
-    # what leaves the process group (setsid), and whose parent ends, becomes a child of this process
+    # a process that has left the group (setsid) becomes a child of this one when its parent ends
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     threading.Thread(target=end_with_caller, daemon=True).start()
@@ -49,7 +49,7 @@ def end_with_caller() -> NoReturn:
         end_descendants()
     finally:
         os.killpg(0, signal.SIGKILL)
-    raise AssertionError  # not reached: this process is of the group
+    raise AssertionError  # not reached: this process belongs to the group
 
 
 def end_descendants() -> None:
@@ -61,7 +61,7 @@ def end_descendants() -> None:
 
 
 def descendants() -> Iterator[int]:
-    """Yield the running descendants of this process; none where there is no /proc."""
+    """Yield the running descendants of this process; none if the system has no /proc."""
     known = {os.getpid()}
     found = list(processes())
     grown = True
@@ -73,10 +73,10 @@ def descendants() -> Iterator[int]:
 
 
 def processes() -> Iterator[tuple[int, int]]:
-    """Yield each process that is no zombie, and its parent."""
+    """Yield the id of each process that is not a zombie, and its parent's id."""
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            # PID (NAME) STATE PARENT …; a name may hold brackets, and half a letter: it is cut at 15 bytes
+            # PID (NAME) STATE PARENT …; NAME may hold brackets, and is cut at 15 bytes, even inside a letter
             state, parent = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:2]
             if state not in (b"Z", b"X"):
                 yield int(folder.name), int(parent)

@@ -1,4 +1,4 @@
-"""Programs that a step runs: each below a guard, which ends it with all that it has started."""
+"""Run programs for a step, each under a guard that ends it together with all that it started."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 from creamtea.settings import is_withheld
 
 GUARD = Path(__file__).with_name("guard.py")
-LAST_SECONDS = 10.0  # that a guard is given
+LAST_SECONDS = 10.0  # time for a guard to end by itself
 
 
 def inherited_variables() -> dict[str, str]:
     """Return this process's environment for a program that is not creamtea's.
 
-    creamtea's and Ray's variables and passwords of databases are left out.
+    Omits creamtea's and Ray's variables, and passwords of databases.
     """
     return {
         name: value
@@ -32,7 +32,7 @@ def inherited_variables() -> dict[str, str]:
 def start(command: Sequence[str], source: Path, **options: Any) -> subprocess.Popen[bytes]:
     """Start the guard of a program whose standard input is the file `source`.
 
-    `options`: of `subprocess.Popen`.
+    `options` are passed to `subprocess.Popen`.
     """
     return subprocess.Popen(
         # -I -S: nothing of this environment reaches the guard

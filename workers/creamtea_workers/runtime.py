@@ -1,4 +1,4 @@
-"""What a step does to its process before it uses torch."""
+"""Set up torch and memory in a step's process."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # malloc.h
 
 
 def prepare_torch(cpus: int, deterministic: bool = True) -> None:
-    """Use `cpus` threads, and keep freed memory. `deterministic`: use such kernels where there are any."""
+    """Use `cpus` threads, keep freed memory and, if `deterministic`, use deterministic kernels."""
     torch.set_num_threads(cpus)
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with it
-    # use_deterministic_algorithms imports the compiler, too
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is not deterministic
+    # not use_deterministic_algorithms, which also imports the compiler
     torch.set_deterministic_debug_mode("warn" if deterministic else "default")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    use_tf32(False)  # cuDNN would compute recurrent layers in it: gradients are then off by 10⁻³
+    use_tf32(False)  # with TF32 in cuDNN's recurrent layers, gradients are off by 10⁻³
     # cuDNN plans its attention for each new shape, which takes as long as several updates; batches have many
+    # shapes
     torch.backends.cuda.enable_cudnn_sdp(False)
     if sys.platform == "linux":
         keep_freed_memory()
 
 
 def use_tf32(on: bool) -> None:
-    """Set whether a GPU rounds the factors of matrix products of fp32 numbers to ten bits."""
+    """Set whether a GPU rounds the factors of fp32 matrix products to ten bits (TF32)."""
     torch.backends.cuda.matmul.allow_tf32 = on
     torch.backends.cudnn.allow_tf32 = on
 
@@ -43,11 +44,11 @@ def tf32_products() -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Ask malloc to keep blocks of some megabytes when they are freed.
+    """Ask malloc to keep freed blocks of some megabytes; do nothing if the C library has no `mallopt`.
 
-    Otherwise every larger tensor goes back to the kernel, which must find and zero its pages again for the
-    next one: a softmax of 256 × 4000 took 1.3 ms instead of 6, a whole update 10 % less. Other C libraries
-    than glibc may lack `mallopt`; then memory is managed as always, with the same results.
+    By default malloc returns every larger tensor to the kernel, which must find and zero the pages of the
+    next one: with this, a softmax of 256 × 4000 takes 1.3 ms instead of 6, a whole update 10 % less. Results
+    are the same.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -1,7 +1,7 @@
 """Evidence on where an error comes from (docs/methods.md, "Where an error comes from").
 
-How a system's model translates a sentence under other searches and vocabularies, and how it scores texts that
-are not its own.
+An investigation translates a sentence with the system's model under other searches and vocabularies, and
+scores other texts with the model.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ Row = dict[str, Any]
 
 @dataclass
 class _Candidate:
-    """A translation, its subwords without </s>, and who gave it."""
+    """A translation (subwords without </s>) and the names of its sources: searches, systems, references."""
 
     tokens: tuple[int, ...]
     names: list[str]
-    outcome: str = ""  # of exact search
+    outcome: str = ""  # how exact search ended
 
 
 @dataclass(frozen=True)
 class Investigation:
-    """A system, its model, and the searches that are tried beside its own.
+    """A system, its model, and other searches to try with the model.
 
-    The other searches use the full vocabulary. `again` is the system's own search with the full vocabulary;
-    None if the system has no selection.
+    `others` use the full vocabulary. `again` is the system's own search with the full vocabulary; None if the
+    system has no selection.
     """
 
     params: DecodeParams
@@ -63,8 +63,8 @@ class Investigation:
         params, subwords = context.params, load_text_model(context)
         if isinstance(params.search, Beam) and not params.search.ranks_by_length:
             raise StepError(
-                f"{params.search.describe()}: only errors of systems without GNMT's penalties can be traced, "
-                "which rank outputs by score / length^a"
+                f"{params.search.describe()}: errors can be traced only if a system ranks outputs by "
+                "score / length^a, without GNMT's penalties"
             )
         trained = TrainedModel.of_step(context, params.precision)
         full = FullVocabulary()
@@ -125,7 +125,7 @@ class Investigation:
         rows = [
             {
                 "names": candidate.names,
-                # as it was rated: the subwords may lack characters of an output from elsewhere
+                # the output as it was rated: decoded subwords may lack characters of a foreign output
                 "text": output if "output" in candidate.names else self.subwords.decode(candidate.tokens),
                 "score": score if math.isfinite(score) else None,
                 "length": len(candidate.tokens),
@@ -149,7 +149,7 @@ class Investigation:
     def _forbidden(self, tokens: Sequence[int], allowed: frozenset[int]) -> list[list[int]]:
         """Return the places in the text of subwords that the selection does not allow.
 
-        The place of a subword is what it adds to the text. A blank before a word belongs to no subword.
+        A subword's place is the characters that it adds to the text, without a leading blank.
         """
         text, places = self.subwords.decode(tokens), []
         for number, id_ in enumerate(tokens):

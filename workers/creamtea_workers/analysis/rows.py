@@ -1,4 +1,4 @@
-"""Rows of an analysis: with their intervals, and with what each segment adds to them."""
+"""Rows of an analysis with intervals, and the statistics of each segment behind them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOOTSTRAP = {"samples": SAMPLES, "seed": SEED}
 def share_row(
     name: str, count: int, of: int, subject: str = "", detail: Mapping[str, Any] = NO_DETAIL
 ) -> MetricRow:
-    """Make a row of a share with its Wilson interval. `of` is above 0."""
+    """Make the row of a share, `count` / `of`, with its Wilson interval. `of` must be above 0."""
     facts = {"count": count, "of": of, "interval": "Wilson", **detail}
     return MetricRow(name, count / of, *wilson_interval(count, of), subject=subject, detail=facts)
 
@@ -37,7 +37,7 @@ def ratio_row(
     note: str = "",
     detail: Mapping[str, Any] = NO_DETAIL,
 ) -> MetricRow:
-    """Make a row of a score of summed statistics (segments, F), with its bootstrap interval over segments.
+    """Make the row of a score of summed `statistics` (segments, F), with its bootstrap interval.
 
     The default `score` divides the first column by the second. If there is no interval, the note says why.
     """
@@ -52,9 +52,9 @@ def ratio_row(
 def mean_row(
     name: str, values: Sequence[float], none: str = "", detail: Mapping[str, Any] = NO_DETAIL
 ) -> MetricRow:
-    """Make a row of the mean of one value per segment, with its bootstrap interval.
+    """Make the row of the mean of one value per segment, with its bootstrap interval.
 
-    The detail has the sample deviation (null for a single value). Without values the note is `none`.
+    The detail has the sample deviation (null for a single value). Without values, `none` becomes the note.
     """
     if not values:
         return MetricRow(name, None, note=none, detail=detail)
@@ -69,19 +69,19 @@ Score = Literal["ratio", "deviation", "bleu"]
 
 
 class Measured(NamedTuple):
-    """A column of an analysis, at a setting ("4") or at none ("")."""
+    """The key of a column: its measure, and a setting such as "4", or "" if it has none."""
 
     measure: str
     setting: str = ""
 
 
 class Statistics(NamedTuple):
-    score: Score  # of the sums: `creamtea_workers.steps.scores.SCORES`
+    score: Score  # how to score the sums: `creamtea_workers.steps.scores.SCORES`
     values: Array  # (segments, F)
 
 
 class SegmentStatistics(dict[Measured, Statistics]):
-    """Statistics of segments, collected by one step and read by the steps that compare it with others."""
+    """Statistics of segments: an analysis collects them, and comparing steps read them."""
 
     def add(self, measure: str, values: Array, setting: str = "", score: Score = "ratio") -> None:
         self[Measured(measure, setting)] = Statistics(score, np.asarray(values, dtype=np.float64))
@@ -105,7 +105,7 @@ class SegmentStatistics(dict[Measured, Statistics]):
         return ratio_row(measure, values, note=note, detail=detail)
 
     def mean(self, measure: str, values: ArrayLike, deviation: bool = False) -> None:
-        """Add the mean of the finite values, and if `deviation` their sample deviation: MEASURE_deviation."""
+        """Add the mean of the finite values; with `deviation` also their deviation, MEASURE_deviation."""
         finite = np.isfinite(values)
         numbers = np.where(finite, values, 0.0)
         self.add(measure, np.column_stack([numbers, finite]))
@@ -145,12 +145,11 @@ def output_rows(
 ) -> list[MetricRow]:
     """Measure the outputs of one search: BLEU, length ratio and share of empty outputs.
 
-    `test_set` and `decode` are the folders of these steps. The statistics of each segment are added to
-    `kept`.
+    `test_set` and `decode` are the folders of these steps. Adds the statistics of each segment to `kept`.
 
     `bleu` (detail.signature) and `length_ratio` have bootstrap intervals over segments. `length_ratio` is
-    hypothesis over reference tokens of the whole test set, as BLEU's tokenizer counts them. `empty` is the
-    share of outputs without text, with a Wilson interval. Raises StepError for a test set without segments.
+    hypothesis tokens over reference tokens of the whole test set, as BLEU's tokenizer counts them. `empty` is
+    the share of outputs without text, with a Wilson interval. Raises StepError if there are no segments.
     """
     metric = BleuMetric(params.metric, params.languages)
     texts = read_texts(test_set, decode)

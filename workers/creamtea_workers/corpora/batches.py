@@ -20,18 +20,18 @@ from torch import Tensor
 from creamtea_workers.corpora.tokens import Ids, Rows, Split
 from creamtea_workers.models.interface import BOS, EOS, PAD, UNK
 
-# sentences × (subwords of the longest source)², as the encoder's attention has it
+# bound on sentences × (subwords of the longest source)², the size of the encoder's attention
 ATTENDED = 1 << 24
-ROOM = 32, 128  # sentences of padding, at the end of packed batches below MANY subwords and of others
+ROOM = 32, 128  # sentences of padding at the end of packed batches: below MANY subwords, and from MANY on
 MANY = 4096
 
 
 @dataclass(frozen=True)
 class Batch:
     source: Tensor  # (B, S) subwords + eos, padded
-    target: Tensor  # (B, T) subwords + eos, padded: what the decoder is to emit
+    target: Tensor  # (B, T) subwords + eos, padded: the tokens to emit
     positions: Tensor  # (N,) where the flattened `target` is not padding
-    read: Tensor | None = None  # (B, T) what the decoder reads, before the shift, in place of `target`
+    read: Tensor | None = None  # (B, T) tokens that the decoder reads instead of `target`, before the shift
 
     @classmethod
     def of(cls, source: NDArray[np.int64], target: NDArray[np.int64]) -> Batch:
@@ -41,13 +41,13 @@ class Batch:
 
     @property
     def target_in(self) -> Tensor:
-        """(B, T) what the decoder reads: bos + subwords, padded; eos at the end of the longest is cut."""
+        """The decoder's input (B, T): bos + subwords, padded; the longest row's eos is cut."""
         shifted = self.target.new_full(self.target.shape, BOS)
         shifted[:, 1:] = (self.target if self.read is None else self.read)[:, :-1]
         return shifted
 
     def without_words(self, share: float, seed: int) -> Batch:
-        """Replace subwords that the model reads, on either side, by the unknown one with this probability."""
+        """Replace each subword that the model reads by the unknown one, with probability `share`."""
         random = np.random.default_rng(seed)
 
         def dropped(ids: Tensor) -> Tensor:
@@ -76,24 +76,24 @@ class Batch:
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """The sentences of a batch one behind the other (`models.packed`).
+    """The sentences of a batch, concatenated (`models.packed`).
 
-    There are few different sizes of the tensors: each side ends with ROOM short sentences of padding, and
-    the starts with empty ones.
+    Padding keeps the number of different tensor sizes small: each side ends with ROOM short sentences of
+    padding, and `source_starts` and `target_starts` with empty sentences.
     """
 
     source: Tensor  # (N_s,) subwords + eos
     target_in: Tensor  # (N_t,) bos + subwords
-    places: Tensor  # (N_s + N_t,) of both in their sentences
-    targets: Tensor  # (N,) what the first N rows of the decoder are to emit; the others are padding
+    places: Tensor  # (N_s + N_t,) position of each token in its sentence, source then target
+    targets: Tensor  # (N,) tokens that the decoder's first N rows must emit; the other rows are padding
     source_starts: Tensor  # (R + 1,)
     target_starts: Tensor  # (R + 1,)
-    seed: Tensor  # () of dropout
-    longest: tuple[int, int]  # what no sentence of a side exceeds: powers of two
+    seed: Tensor  # () random seed of dropout
+    longest: tuple[int, int]  # powers of two that no sentence of source and target exceeds
 
     @classmethod
     def of(cls, batch: Batch, seed: int, device: torch.device) -> PackedBatch:
-        """Pack a batch, and copy it to the device at once."""
+        """Pack a batch, and copy it to the device in one transfer."""
         room = ROOM[max(batch.source.numel(), batch.target.numel()) >= MANY]
         rows = 1 << (len(batch.source) + room - 1).bit_length()
         sides, longest = [], []
@@ -125,7 +125,7 @@ class PackedBatch:
 
 
 def rounded_up(rows: int, parts: int) -> int:
-    """Round up by at most 1 / `parts` of the rows, but to a multiple of 8."""
+    """Round up to a multiple of 8, and to few different numbers: by at most 1 / `parts` of the rows."""
     step = max(8, (1 << (rows - 1).bit_length()) // (2 * parts))
     return -(-rows // step) * step
 
@@ -167,11 +167,11 @@ class Pairs:
 def plan_epoch(
     pairs: Pairs, batch_tokens: int, seed: int, epoch: int, batch_sentences: int | None = None
 ) -> list[NDArray[np.int64]]:
-    """Plan the members of each batch of an epoch, in training order: every pair once.
+    """Plan an epoch: return the members of each batch, in training order. Every pair occurs once.
 
     The pairs are shuffled, then sorted by target and source length (ties stay shuffled), cut into batches
     of at most `batch_tokens` target positions, padding included, and the batches are shuffled. A pair
-    longer than `batch_tokens` is a batch of its own. `batch_sentences`: batches of so many pairs instead.
+    longer than `batch_tokens` is a batch of its own. `batch_sentences`: batches of this many pairs instead.
     """
     random = np.random.default_rng((seed, epoch))
     shuffled = random.permutation(len(pairs))
@@ -185,7 +185,7 @@ def plan_epoch(
 
 
 def plan_in_order(pairs: Pairs, batch_tokens: int) -> list[NDArray[np.int64]]:
-    """Plan batches for evaluation: by length, without chance."""
+    """Plan batches for evaluation: by length, not shuffled."""
     order = order_by_length(pairs.target_lengths, pairs.source_lengths)
     cuts = cut(pairs.target_lengths[order], batch_tokens)
     return [
@@ -196,9 +196,9 @@ def plan_in_order(pairs: Pairs, batch_tokens: int) -> list[NDArray[np.int64]]:
 
 
 def order_by_length(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Order the places by `first`, then `second`, then place, ascending: np.lexsort((second, first)).
+    """Return np.lexsort((second, first)): the places by `first`, then `second`, then place, ascending.
 
-    It is one sort of numbers that hold all three, which takes a tenth of the time.
+    It sorts single numbers that hold all three keys, in a tenth of lexsort's time.
     """
     if not len(first):
         return np.zeros(0, dtype=np.int64)
@@ -219,7 +219,7 @@ def cut(lengths: NDArray[np.int64], batch_tokens: int) -> list[int]:
     starts = np.flatnonzero(np.diff(lengths, prepend=-1)).tolist()
     for start, end in pairwise([*starts, len(lengths)]):
         rows = max(1, batch_tokens // int(lengths[start]))
-        # the first cut within these is where the batch of shorter rows would grow too large
+        # the first cut among these rows is where the batch begun with shorter rows would grow too large
         place = max(start, cuts[-1] + rows)
         cuts += range(place, end, rows)
     return [*cuts, len(lengths)] if len(lengths) else cuts
@@ -231,10 +231,10 @@ def parts(
     most: int | None = None,
     may_pad: bool = True,
 ) -> Iterator[list[int]]:
-    """Cut sentences, in this order, into batches of at most `most`, and of fewer beside a very long source.
+    """Cut sentences, in the given order, into batches of at most `most` sentences and of ATTENDED.
 
-    ATTENDED bounds the memory that a batch takes. `lengths` are those of all sources. Without `may_pad`, of
-    the model, each batch is of one length.
+    `lengths`: the length of every source. Without `may_pad` (a property of the model), all sources of a batch
+    have the same length.
     """
     part: list[int] = []
     longest = 0

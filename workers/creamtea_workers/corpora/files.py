@@ -30,7 +30,7 @@ T = TypeVar("T")
 PART = 1 << 13  # pairs to filter at a time
 
 
-_END: Any = object()  # in place of a line after the end of its file
+_END: Any = object()  # stands for a line beyond the end of its file
 
 
 class Pair(NamedTuple):
@@ -60,7 +60,7 @@ class Files:
     def raw_pairs(self, text: TextPair | FilesTestSet) -> Iterator[Pair]:
         """Read the aligned lines of two files, as `text` reads them.
 
-        StepError at the end of the shorter file if their lengths differ.
+        Raises StepError at the end of the shorter file if their lengths differ.
         """
         sides: tuple[Side, Side] = ("source", "target")
         lines = [self.text(name, side, text.tokenized) for name, side in zip(names(text), sides, strict=True)]
@@ -118,7 +118,7 @@ def same_length(lines: Mapping[str, int]) -> None:
 
 @dataclass
 class FilteredCorpus:
-    """Training and development pairs. Read `train` before `dev`, once; the counts are final after that."""
+    """Training and development pairs. Read `train`, then `dev`, each once: then the counts are final."""
 
     train: Iterable[Pair]
     dev: Iterable[Pair]
@@ -150,8 +150,8 @@ def read_corpus(
     Development pairs are dropped only if a side is empty: the development loss is about the text that the
     researcher chose. StepError if no training pair or no development pair is left.
 
-    Each text is repeated after filtering, so the filter of duplicates sees every pair of the files once.
-    train_read - dropped + train_added pairs are kept.
+    Each text is repeated after filtering, so the filter of duplicates sees every pair of the files once. The
+    number of kept pairs is train_read - dropped + train_added.
     """
     sentences = frozenset(
         normalise(line)
@@ -164,7 +164,7 @@ def read_corpus(
     def training() -> Iterator[Pair]:
         kept_any = False
         for text in spec.train:
-            kept = bytearray()  # a byte per pair; to repeat a text is to read it again
+            kept = bytearray()  # a byte per pair; the text is read again for each repetition
             pairs = files.pairs_within(text, spec.filters.max_characters)
             while part := list(islice(pairs, PART)):
                 progress(corpus.train_read)
@@ -200,7 +200,7 @@ def read_corpus(
 
 
 class Sieve:
-    """Filter pairs; a dropped pair counts for the first filter that drops it.
+    """Filter pairs, and count each dropped pair under the first filter that drops it.
 
     `unspaced`: see `count_words`.
     """
@@ -215,7 +215,7 @@ class Sieve:
         self.dropped: dict[str, int] = dict.fromkeys([*reasons, "duplicate"], 0)
 
     def passed(self, pairs: Sequence[Pair | None]) -> list[bool]:
-        """Return for each pair whether it passes all filters. A pair that is None had too long a line."""
+        """Return for each pair whether it passes all filters. None stands for a pair with too long a line."""
         reasons = [self._reason(pair) for pair in pairs]
         if self._filters.duplicates:
             left = [(n, pair) for n, pair in enumerate(pairs) if pair is not None and reasons[n] is None]

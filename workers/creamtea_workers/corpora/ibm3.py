@@ -1,14 +1,14 @@
 """IBM model 3 as a generator of target sentences (Stahlberg and Kumar 2022, Appendix B; Brown et al. 1993).
 
-What the generative story leaves open is settled as follows:
+Choices that the generative story leaves open:
 
-- *Temperature.* Every table is tempered, p^(1/γ) renormalised (Eq. 10): n, t, d as in the paper, and the
-  choice of NULL words, too, so that γ = 0 (the arg max, the first of equals) is fully deterministic.
+- *Temperature.* Every table is tempered, p^(1/γ) renormalised (Eq. 10): n, t, d as in the paper, and also the
+  choice of NULL words, so that γ = 0 (the arg max, the first of equals) is fully deterministic.
 - *Fertility* has the support of its table: the largest φ listed is the cap.
 - *NULL words.* φ₀ is the number of successes in Σφ trials with probability p₁ (Brown et al., Eq. 31).
 - *Collisions.* Words are placed in the order of i and k, each by d restricted to the slots that are still
   vacant and renormalised. So no probability is lost to impossible arrangements, and every draw is a sentence.
-- *m = 0.* The fertilities are drawn again: the sample is of the model given that the target is not empty.
+- *m = 0.* The fertilities are drawn again: samples follow the model given that the target is not empty.
 
 The tables are written by hand (`corpora.synthetic`) or counted in an alignment (`count`).
 """
@@ -40,7 +40,7 @@ from creamtea_workers.corpora.subwords import BOS, EOS, PAD, UNK, SubwordModel
 from creamtea_workers.corpora.text import iterate_lines, normalise
 
 T = TypeVar("T", bound=Hashable)
-_DRAWS = 1000  # of fertilities, before a source is said to have no translation
+_DRAWS = 1000  # draws of fertilities before a source counts as untranslatable
 _COLD = 1e-3  # a temperature below which nearly all draws are the same
 
 
@@ -74,8 +74,8 @@ def temper(weights: Sequence[float], gamma: float) -> tuple[float, ...]:
     return tuple(power / total for power in powers)
 
 
-# d(π|i, l, m): weights (> 0, on any scale) of the target positions π = 1 … m, for the source position i (from
-# 1), of l, and m
+# d(π|i, l, m): weights (> 0, on any scale) of the target positions π = 1 … m for the source position i of l,
+# from 1
 Distortion = Callable[[int, int, int], Sequence[float]]
 
 
@@ -92,17 +92,17 @@ class Diagonal:
 
 @dataclass(frozen=True)
 class Tables(Generic[T]):
-    """The parameters of IBM-3, untempered; T are the words of either language. Weights > 0, on any scale."""
+    """The parameters of IBM-3, untempered, for words of type T. Weights are > 0, on any scale."""
 
     fertility: Mapping[T, Mapping[int, float]]  # n(φ|x)
-    lexical: Mapping[T, Mapping[T, float]]  # t(τ|x); no row where φ is always 0
+    lexical: Mapping[T, Mapping[T, float]]  # t(τ|x); no row for an x whose φ is always 0
     null_words: Mapping[T, float]  # t(τ|NULL); empty only if p1 is 0
     p1: float  # probability of a NULL word after each other word
     distortion: Distortion
 
 
 class Target(NamedTuple, Generic[T]):
-    """A target word and the source position, from 1, that it came from; 0 is NULL."""
+    """A target word and its source position, from 1; 0 is NULL."""
 
     word: T
     origin: int
@@ -114,8 +114,8 @@ class Ibm3(Generic[T]):
     def __init__(self, tables: Tables[T], gamma: float) -> None:
         self.tables, self.gamma = tables, gamma
         self._n = {x: Distribution(row, gamma) for x, row in tables.fertility.items()}
-        # words that vanish in every draw. Only where it is cold: elsewhere the draws are part of a random
-        # stream that stored corpora were sampled from
+        # words that vanish in every draw. Only looked for at low temperatures: at others the draws belong to
+        # the random stream from which stored corpora were sampled
         cold = self._n if gamma < _COLD else {}
         self._vanish = {x for x, n in cold.items() if dict(n.shares()).get(0) == 1.0}
         self._t = {x: Distribution(row, gamma) for x, row in tables.lexical.items()}
@@ -151,9 +151,9 @@ class Ibm3(Generic[T]):
         return Distribution(vacant, self.gamma).draw(rng)
 
 
-# IBM-3's tables counted in word alignments of real pairs (SCONES, Appendix B, where MGIZA estimates them).
+# IBM-3's tables, counted in word alignments of real pairs (in SCONES, Appendix B, MGIZA estimates them).
 #
-# In an alignment every target subword comes from one source subword or from NULL. Counted are
+# In an alignment every target subword comes from one source subword or from NULL. The counts are
 #
 #     n(φ|x)        how often x has φ target subwords; more than `max_fertility` count as `max_fertility`
 #     t(τ|x)        how often τ comes from x; t(τ|NULL) likewise
@@ -167,16 +167,16 @@ class Ibm3(Generic[T]):
 #     d(π|i, l, m) = J(class of m, π - c) / Σ_π' J(class of m, π' - c)
 #
 # with J the counts plus `SMOOTHING`, so that every position can be reached when others are taken. A target
-# longer than all that were counted is read as one of the last class; what it adds has no counts.
+# longer than every counted one belongs to the last class; its additional jumps have no counts.
 #
-# The unknown subword says nothing: it is left out of both sides before they are aligned, and of the sources
-# that are translated. A known subword that no counted source held is copied: n(1|x) = t(x|x) = 1 (the
-# vocabulary is joint, so x is a target subword, too; mostly it is part of a name).
+# The unknown subword carries no information: it is removed from both sides before they are aligned, and from
+# the sources to translate. A known subword that no counted source held is copied: n(1|x) = t(x|x) = 1 (the
+# vocabulary is joint, so x is also a target subword; mostly it is part of a name).
 
 
 Ids = NDArray[np.int64]
 SMOOTHING = 0.1  # added to the count of each jump
-_TRIES = 5  # draws of a target, before a text stays empty
+_TRIES = 5  # draws of a target before a text counts as untranslatable
 
 
 def diagonal(i: int, length: int, m: int) -> int:
@@ -189,15 +189,15 @@ def diagonal(i: int, length: int, m: int) -> int:
 
 @dataclass(frozen=True)
 class Ibm3Counts:
-    """What was counted. Sparse tables are parallel arrays, sorted by source, then target."""
+    """Counts of aligned pairs. Sparse tables are parallel arrays, sorted by source, then target."""
 
     vocabulary_size: int
     fertility: Ids  # (vocabulary_size, max_fertility + 1); a row of zeros for an x that did not occur
-    sources: Ids  # of t(τ|x)
-    targets: Ids
-    links: Ids
+    sources: Ids  # x of each entry of t(τ|x)
+    targets: Ids  # τ of each entry
+    links: Ids  # count of each entry
     null: Ids  # (vocabulary_size,) how often NULL gave each subword
-    jumps: Ids  # (classes, 2 · widest + 1): of class k (2^k ≤ m < 2^(k+1)) the jumps -widest … widest
+    jumps: Ids  # (classes, 2 · widest + 1): jumps -widest … widest in class k (2^k ≤ m < 2^(k+1))
 
     def save(self, path: Path) -> None:
         np.savez_compressed(path, **vars(self))
@@ -213,21 +213,21 @@ class Ibm3Counts:
 
     @property
     def mean_fertility(self) -> float:
-        """Target subwords of a source subword, NULL's aside."""
+        """Mean number of target subwords per source subword, without those of NULL."""
         return float(self.links.sum() / self.fertility.sum())
 
     @property
     def entropy(self) -> float:
-        """Mean entropy of t(·|x) over the links, in bits: how open the choice of a target subword is."""
+        """Mean entropy of t(·|x) over the links, in bits: the uncertainty about a target subword."""
         totals = np.bincount(self.sources, weights=self.links, minlength=self.vocabulary_size)
         return float(-(self.links * np.log2(self.links / totals[self.sources])).sum() / self.links.sum())
 
 
 def count(aligned: Iterable[Sequence[Sequence[int]]], vocabulary_size: int, max_fertility: int) -> Ibm3Counts:
-    """Count pairs (source, target, alignment). ValueError if no subword is aligned.
+    """Count pairs (source, target, alignment). Raise ValueError if no subword is aligned.
 
-    Target subword k comes from the source position alignment[k], from 0, or from NULL, -1. Pairs with an
-    empty side are skipped.
+    alignment[k] is the source position of target subword k, from 0; -1 is NULL. Pairs with an empty side are
+    skipped.
     """
     fertility = np.zeros((vocabulary_size, max_fertility + 1), dtype=np.int64)
     links, null, jumps = Counter[int](), np.zeros(vocabulary_size, dtype=np.int64), Counter[tuple[int, int]]()
@@ -266,24 +266,24 @@ def count(aligned: Iterable[Sequence[Sequence[int]]], vocabulary_size: int, max_
 
 
 class Jumps:
-    """The distortion of counted jumps."""
+    """The distortion table from counted jumps."""
 
     def __init__(self, counts: Ids) -> None:
         self._widest = counts.shape[1] // 2
         self._rows: list[list[float]] = (counts + SMOOTHING).tolist()
 
     def __call__(self, i: int, length: int, m: int) -> list[float]:
-        first = self._widest + 1 - diagonal(i, length, m)  # in the row, of position 1
+        first = self._widest + 1 - diagonal(i, length, m)  # index of position 1 in the row
         row = self._rows[min(m.bit_length(), len(self._rows)) - 1]
         inside = row[max(first, 0) : max(first + m, 0)]
         if len(inside) == m:
             return inside
-        before = min(max(-first, 0), m)  # the target is longer than any that was counted
+        before = min(max(-first, 0), m)  # the target is longer than every counted one
         return [SMOOTHING] * before + inside + [SMOOTHING] * (m - before - len(inside))
 
 
 def tables(counts: Ibm3Counts) -> Tables[int]:
-    """Return IBM-3's parameters; a subword that no counted source held is copied."""
+    """Return IBM-3's parameters; a subword that occurs in no counted source is copied."""
     fertility: dict[int, dict[int, float]] = {}
     lexical: dict[int, dict[int, float]] = {}
     for x, row in enumerate(counts.fertility.tolist()):
@@ -302,16 +302,16 @@ def tables(counts: Ibm3Counts) -> Tables[int]:
 
 
 class Ibm3Translator:
-    """Samples translations of text in the subwords in which the tables were counted."""
+    """Samples translations of text, with the subwords of the counted tables."""
 
     def __init__(self, counts: Ibm3Counts, subwords: SubwordModel, gamma: float) -> None:
         self._model, self._subwords = Ibm3(tables(counts), gamma), subwords
 
     def translate(self, text: str, rng: random.Random) -> str | None:
-        """Sample one translation, normalised; None if only empty text can be had.
+        """Sample one normalised translation; return None if only empty text results.
 
-        That is so if the source has nothing known but blanks, none of its subwords has a fertility above 0,
-        or several samples were nothing but blanks.
+        Text is empty if the source has only unknown subwords and blanks, if none of its subwords has a
+        fertility above 0, or if several samples consist of blanks.
         """
         source = known(self._subwords.encode(text))
         if not self._text(source):
@@ -319,7 +319,7 @@ class Ibm3Translator:
         for _ in range(_TRIES):
             try:
                 target = self._model.sample(source, rng)
-            except ValueError:  # every fertility is 0, draw after draw
+            except ValueError:  # all fertilities were 0 in every draw
                 return None
             if sampled := self._text([word for word, _ in target]):
                 return sampled
@@ -329,7 +329,7 @@ class Ibm3Translator:
         return normalise(self._subwords.decode(ids))
 
     def translate_all(self, texts: Iterable[str], stream: str) -> Iterator[tuple[str, str | None]]:
-        """Yield each text with one sample, from the random stream of that name."""
+        """Yield each text with one sample, from the random stream named `stream`."""
         rng = random.Random(f"ibm3 {stream}")
         return ((text, self.translate(text, rng)) for text in texts)
 
@@ -338,13 +338,13 @@ def known(ids: Sequence[int]) -> list[int]:
     return [x for x in ids if x != UNK]
 
 
-# Text whose target side is sampled from an IBM-3 model that was counted in a corpus (SCONES, Appendix B).
+# Text with targets sampled from an IBM-3 model, which was counted in a corpus (SCONES, Appendix B).
 
 
 def prepare_corpus(spec: Ibm3Corpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
-    """Sample targets for the sources of the base corpus, which was filtered when it was made.
+    """Sample targets for the sources of the (already filtered) base corpus.
 
-    Pairs without a translation are left out, of the development set too.
+    Pairs without a translation are omitted, in the development set too.
     """
     translator = load_translator(context, spec.gamma)
     corpus = FilteredCorpus((), (), 0, 0, {"no_translation": 0})
@@ -375,7 +375,7 @@ def prepare_corpus(spec: Ibm3Corpus, context: StepContext[CorpusParams]) -> Filt
 def prepare_test_set(spec: Ibm3TestSet, context: StepContext[TestSetParams]) -> Prepared:
     """Sample the references; leave out sentences without a sample, since a segment needs a reference."""
     corpus = context.params.corpus
-    assert isinstance(corpus, Ibm3Corpus)  # its check has seen to it
+    assert isinstance(corpus, Ibm3Corpus)  # the study's check ensures it
     lines = list(Files.of(context).text(spec.source, "source", spec.tokenized))
     sources = [normalise(line) for line in lines[: spec.limit]]
     translator = load_translator(context, corpus.gamma)

@@ -6,9 +6,9 @@ aligner. The links of both directions count, their intersection (Och and Ney 200
 links of one direction, annotates a fifth more segments of IdiomTranslationDS, but on inspection most of these
 are wrong.
 
-The idiom's translation is every word of the reference, marks aside, that is aligned to one of the idiom's. A
-translation that occurs nowhere else is missed. So the recall of idioms on such a test set is that of
-translations which an aligner can learn, which favours a lexicon over other selections.
+The idiom's translation is every word of the reference, except punctuation, that is aligned to a word of the
+idiom. A translation that occurs nowhere else is missed. So idiom recall on such a test set covers only
+translations that an aligner can learn, which favours a lexicon over other selections.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from creamtea_workers.corpora.tokens import SHARD, Rows, Shard
 from creamtea_workers.selection.aligner import train_aligner, viterbi
 
 ITERATIONS = 5  # of the aligner
-LETTERS = 4  # of a word
-VOCABULARY = 30_000  # most frequent beginnings of a side; all others share one id
-PART = 1 << 16  # training pairs compared at a time with those before
-MAX_WORDS = 80  # of a side; longer training pairs are not aligned
+LETTERS = 4  # first letters that represent a word
+VOCABULARY = 30_000  # most frequent word beginnings per side; all others share one id
+PART = 1 << 16  # training pairs to compare with earlier ones at a time
+MAX_WORDS = 80  # per side; longer training pairs are not aligned
 Link = tuple[int, int]  # places of a source and a target word
 
 
@@ -48,9 +48,9 @@ def annotate(
 ) -> Prepared:
     """Add to each segment its idiom, and the idiom's words in the metadata.
 
-    An idiom in several pieces has several entries (`entries`); one whose words are not found, or not aligned,
-    has no spans. Counted are the segments whose source holds the words of their idiom (`found`), and of these
-    those with a word of the reference aligned to them (`aligned`).
+    An idiom in several pieces has several entries (`entries`). An idiom has no spans if its words are not
+    found, or not aligned. The counts are `found`, segments with the idiom's words in the source, and
+    `aligned`, found segments with an aligned word in the reference.
     """
     sources = [split_words(segment.source) for segment in segments]
     targets = [split_words(segment.reference) for segment in segments]
@@ -70,7 +70,7 @@ def annotate(
 
 
 def spans(words: Sequence[Word], places: Sequence[int]) -> list[list[int]]:
-    """Return the characters [from, to) of the words in these places, ascending; neighbours are one piece."""
+    """Return characters [from, to) of the words at ascending places; neighbouring words form one piece."""
     pieces: list[list[int]] = []
     for number, place in enumerate(places):
         if number and place == places[number - 1] + 1:
@@ -81,9 +81,9 @@ def spans(words: Sequence[Word], places: Sequence[int]) -> list[list[int]]:
 
 
 def entries(name: str, source: Sequence[list[int]], target: Sequence[list[int]]) -> list[dict[str, Any]]:
-    """Return the entries of an idiom in pieces: all have its name, and their spans together are the idiom.
+    """Return one entry per piece of an idiom, at least one; all entries have the idiom's name.
 
-    The side with fewer pieces repeats its last one, or [] if it has none; there is always an entry.
+    The side with fewer pieces repeats its last one, or [] if it has none.
     """
     source, target = source or [[]], target or [[]]
     return [
@@ -107,8 +107,8 @@ def align(
 ) -> list[set[Link]]:
     """Return the links of each test pair on which both directions agree.
 
-    The training pairs are aligned with them, each once, however often it is repeated; they are read once, and
-    kept as a number of 4 bytes per word.
+    The aligner is trained on the test pairs and on each distinct training pair. Training pairs are read once,
+    and take 4 bytes per word.
     """
     source_side, target_side = _Side(), _Side()
     for source, target in zip(sources, targets, strict=True):
@@ -129,7 +129,7 @@ def align(
 
 
 def _different(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """Each pair where it is first (but for `pair_hash`)."""
+    """Yield each distinct pair once (hash collisions aside)."""
     seen, left = SeenHashes(), iter(pairs)
     while some := list(islice(left, PART)):
         yield from compress(some, seen.add([pair_hash(*pair) for pair in some]))
@@ -139,7 +139,7 @@ class _Side:
     """The beginnings of the words of one side's sentences, as numbers."""
 
     def __init__(self) -> None:
-        self._known: dict[str, int] = {}  # by their first occurrence, from 0
+        self._known: dict[str, int] = {}  # number of each beginning, from 0, in order of occurrence
         self._numbers = array("i")
         self._offsets = array("q", [0])
 
@@ -149,7 +149,7 @@ class _Side:
         self._offsets.append(len(self._numbers))
 
     def rows(self) -> Rows:
-        """Return the words' numbers by frequency, from 1; 0 for all but the most frequent ones."""
+        """Return the words' frequency ranks, from 1; 0 for all but the most frequent words."""
         numbers = np.frombuffer(self._numbers, dtype=np.int32)
         counts = np.bincount(numbers, minlength=len(self._known))
         common = np.argsort(-counts, kind="stable")[:VOCABULARY]
@@ -159,10 +159,7 @@ class _Side:
 
 
 def _best(given: Rows, made: Rows, tested: int, progress: Callable[[int], None]) -> list[list[int]]:
-    """Return the alignments of the first pairs: for each word of `made` a place in `given`.
-
-    All pairs are aligned for it.
-    """
+    """Train on all pairs; return alignments of the first `tested`: a place in `given` per word of `made`."""
     firsts = range(0, len(given), SHARD)
     shards = [
         Shard(*(side.copy(first, min(first + SHARD, len(side))) for side in (given, made)))
@@ -175,14 +172,14 @@ def _best(given: Rows, made: Rows, tested: int, progress: Callable[[int], None])
 
 # Idioms of IdiomTranslationDS (Fadaee, Bisazza and Monz 2018) in their sentences.
 #
-# A line of an `.info` file belongs to a line of the test set. Of its columns, which its authors do not
-# document, three are used: the second is the idiom, lower-cased (English verb phrases with a leading "to",
-# German as lemmas), the third its dictionary translation, the first its spread in the source: its span in
-# Moses' tokens, minus the number of the idiom's words, minus 1. So -1 is a phrase without a gap; the words
-# may be in any order.
+# A line of an `.info` file belongs to a line of the test set. Its columns are undocumented; three are used.
+# The first is the idiom's spread in the source: its span in Moses' tokens, minus the number of its words,
+# minus 1, so -1 is a phrase without a gap; the words may be in any order. The second is the idiom,
+# lower-cased (English verb phrases with a leading "to", German as lemmas), the third its dictionary
+# translation.
 
 
-# roughly Moses' tokens: numbers, words with their hyphens, what follows an apostrophe, single marks
+# roughly Moses' tokens: numbers, words with hyphens, letters after an apostrophe, single marks
 _WORD = re.compile(r"\d+(?:[.,:]\d+)+|(?<=\w)['’]\w+|\w+(?:-\w+)*|\.{2,}|[^\w\s]")
 _BROKEN_ESCAPE = re.compile(r"&(\w+) ;")  # as in "auf gehen &apos ; s !"
 
@@ -204,7 +201,7 @@ class Idiom(NamedTuple):
     name: str
     words: list[str]
     spread: int
-    translation: str = ""  # of a dictionary
+    translation: str = ""  # from a dictionary
 
 
 def split_words(text: str) -> list[Word]:
@@ -213,7 +210,7 @@ def split_words(text: str) -> list[Word]:
 
 
 def read_info(lines: Sequence[str], name: str, languages: Languages) -> list[Idiom]:
-    """Read the idioms of an `.info` file. StepError if a line is not `spread TAB idiom …`."""
+    """Read the idioms of an `.info` file. Raise StepError unless each line is `spread TAB idiom …`."""
     idioms = []
     for number, line in enumerate(lines, start=1):
         columns = line.split("\t")
@@ -238,16 +235,16 @@ def _text(column: str, language: str) -> str:
 
 
 def find(idiom: Idiom, words: Sequence[Word], language: str) -> list[int] | None:
-    """Find the places, in order, of the idiom's words in a sentence; None if one of them has no form there.
+    """Find the ascending places of the idiom's words in a sentence; None if a word has no form there.
 
-    Every word has the places of its lemma's forms. Of the choices of one place for each word the one is taken
-    that gives the stated spread (one place may serve two words: "without a shadow of doubt"); of several the
-    one with the fewest shared places, then the one whose words stand most in the idiom's order, then the
-    first. Where no choice gives the spread, the rarest word of the idiom is an anchor: every other word takes
-    its nearest place, and the narrowest of these choices, over the anchor's places, is taken.
+    A word's candidate places are the forms of its lemma. A choice has one place for each word (one place may
+    serve two words: "without a shadow of doubt"). The best choice has the stated spread; then the fewest
+    shared places, then the fewest inversions of the idiom's order, then the earliest place. If no choice has
+    the stated spread, the idiom's rarest word is the anchor: for each of its places every other word takes
+    its nearest place, and the narrowest choice wins.
 
-    Marks, and the infinitive's "to" (which the spread counts, wherever it stands), are looked for as well;
-    but the sentence may lack them, and their places are not returned.
+    Marks and the infinitive's "to" (which the spread counts, wherever it stands) are optional: the sentence
+    may lack them, and their places are not returned.
     """
     texts = [word.text for word in words]
     options = [places_of(word, texts, language) for word in idiom.words]
@@ -288,15 +285,15 @@ def _nearest(options: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 # A crude test whether a word is a form of a lemma: enough to find an idiom's words in a sentence that is
-# known to hold them, not a lemmatiser. All strings are lower case; alternatives of a lemma stand beside `|`.
+# known to hold them, not a lemmatiser. All strings are lower case; `|` separates alternatives of a lemma.
 #
 # - *English*: the regular endings, and irregular verbs from a table.
 # - *German*: umlauts and ß are folded; common endings, `ge-` and `zu` of participles and infinitives,
 #   prefixes of verbs; strong verbs and pronouns from a table. `die` stands for every article, `sein` for the
-#   verb and for every possessive, as in IdiomTranslationDS. Of a separable verb whose prefix stands later in
-#   the sentence, the verb's form alone is taken.
-# - *Other languages*: the first four letters, or all of a shorter lemma, and at most four letters more than
-#   it.
+#   verb and for every possessive, as in IdiomTranslationDS. If the prefix of a separable verb stands later in
+#   the sentence, only the verb's form is returned.
+# - *Other languages*: the word shares the first four letters (or all of a shorter lemma), and the lengths
+#   differ by at most four letters.
 
 
 _FOLD = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss"})
@@ -307,7 +304,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _table(name: str, fold: Mapping[int, str] | None = None) -> dict[str, frozenset[str]]:
-    """forms/NAME.txt. A line: a lemma, then forms; a lemma may have several lines."""
+    """Read forms/NAME.txt. A line is a lemma, then forms; a lemma may have several lines."""
     text = Path(__file__).with_name("forms").joinpath(f"{name}.txt").read_text(encoding="utf-8")
     table: dict[str, frozenset[str]] = {}
     for lemma, *forms in (line.split() for line in text.translate(fold or {}).splitlines()):
@@ -349,7 +346,7 @@ def _english(lemma: str, word: str) -> bool:
 # ---------------------------------------------------------------- German
 
 _GERMAN_CLOSED = _table("german-closed")  # words that take no endings: all their forms
-# of verbs and adjectives further stems, which take the endings, too
+# further stems of verbs and adjectives, which take the endings too
 _GERMAN = _table("german", _FOLD)
 _ENDINGS = frozenset(
     _words(
@@ -399,7 +396,7 @@ def _separable(lemmas: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _inflected(lemma: str, word: str) -> bool:
-    """Both folded: whether the word is a stem of the lemma with an ending."""
+    """Return True if the word is a stem of the lemma with an ending; both are folded."""
     stems = {lemma, *_GERMAN.get(lemma, ())}
     stems |= {lemma.removesuffix(ending) for ending in ("en", "n", "e") if len(lemma) > len(ending) + 2}
     return any(word.startswith(stem) and word[len(stem) :] in _ENDINGS for stem in stems)

@@ -2,22 +2,22 @@
 
 A file has sections. `#` starts a comment, ` = ` stands between source and target, ` / ` between fields.
 
-    [forms]                        words by the feature of another: NAME: FEATURE/FEATURE FORM, * FORM
+    [forms]                        forms that agree with a feature: NAME: FEATURE/FEATURE FORM, * FORM
     der: m der, f die, n das
     [words thing] name = name      a class, with the fields of each side; (m) is the feature of a word,
     lamp = Lampe (f)               and `! ` marks an idiom
-    [join target]                  what is written in place of neighbouring words (regular expressions)
+    [join target]                  contractions of neighbouring words (regular expressions)
     in dem -> im
     [patterns]
     Where is the {thing}? = Wo ist {der@thing} {thing}?
 
 In a pattern `{thing}` is the first field of a word of the class, `{thing.plural}` another field, `{thing2}`
 a second word of the class, and `{der@thing}` the form `der` for the feature of the word that fills `thing`.
-`{do.aux@who}` is the form that the field names. Fields may have forms of the pattern's slots in them.
+`{do.aux@who}` is the form that the field `aux` of `do` names. Fields may contain slots of the pattern.
 
-A filling is held out of a pattern by the digest of both. No training sentence that the phrasebook makes has
-such a filling, and each development and test sentence has one. Text beside it is only kept from holding a
-whole sentence of theirs.
+The digest of a pattern and a filling decides whether this filling is held out. No training sentence that the
+phrasebook makes has a held-out filling; each development and test sentence has one. Text `beside` the
+phrasebook may have such fillings, but no sentence of it is drawn for development or test.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from creamtea_workers.corpora.segments import Prepared, Segment
 from creamtea_workers.corpora.text import normalise, read_lines
 
 HELD_OUT = 0.1  # share of a pattern's fillings
-MAX_WEIGHT = 60  # largest weight of a pattern, which is the root of the number of its sentences
+MAX_WEIGHT = 60  # bound on a pattern's weight, the square root of the number of its sentences
 MAX_REPEATS = 20_000  # consecutive draws without a new sentence
 SIDES = (0, 1)  # source, target
 _SLOT = re.compile(r"\{([^{}]+)\}")
@@ -77,7 +77,7 @@ def prepare_test_set(spec: PhrasebookTestSet, context: StepContext[TestSetParams
 class Word:
     """A line of a class: the fields of each side by name, and the feature that other words agree with."""
 
-    name: str  # its first field in the source; of an idiom the dictionary form
+    name: str  # the first field of the source; an idiom's dictionary form
     fields: tuple[dict[str, str], dict[str, str]]
     feature: str
     idiom: bool
@@ -86,7 +86,7 @@ class Word:
 @dataclass(frozen=True)
 class Pattern:
     sides: tuple[str, str]
-    slots: tuple[str, ...]  # those that words fill, in the order of the source
+    slots: tuple[str, ...]  # slots that words fill, in the order of the source
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Phrasebook:
 
     @classmethod
     def read(cls, lines: Iterable[str]) -> Phrasebook:
-        """Read and check a phrasebook. Raises StepError that names the wrong line or pattern."""
+        """Read and check a phrasebook. Raise a StepError that names the wrong line or pattern."""
         book, section, heading = cls(), "", ""
         for number, raw in enumerate(lines, 1):
             line = normalise(raw.split("#")[0])
@@ -121,7 +121,7 @@ class Phrasebook:
         return book
 
     def _add(self, section: str, heading: str, line: str) -> None:
-        """Read a line of a section. ValueError if it cannot be one."""
+        """Read a line of a section. Raise ValueError if it is malformed."""
         if section == "forms":
             name, forms = line.split(": ")
             of_features = [part.split(" ", 1) for part in forms.split(", ")]
@@ -240,7 +240,7 @@ class Phrasebook:
 
 @contextmanager
 def _explained(where: str) -> Iterator[None]:
-    """Make an error in a line or a pattern a StepError."""
+    """Turn an error in a line or a pattern into a StepError that names it."""
     try:
         yield
     except (KeyError, ValueError, RecursionError, re.error) as error:
@@ -254,7 +254,7 @@ def _is_held_out(seed: int, pattern: str, slot: str, word: str) -> bool:
 
 
 def _spans(text: str) -> list[list[int]]:
-    """Return the characters of idioms in the text without its marks."""
+    """Return the characters of idioms, counted in the text without the marks."""
     spans, place = [], 0
     for part in re.split(f"({_BEGIN}|{_END})", text):
         if part == _BEGIN:

@@ -1,4 +1,4 @@
-"""The segments of a test set: as they are prepared, and as later steps read them with their hypotheses."""
+"""The segments of a test set, as `test_set` prepares them and as later steps read them with hypotheses."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from creamtea_workers.corpora.text import read_jsonl
 
 
 class Segment(NamedTuple):
-    """Its texts are plain (`creamtea.words.plain`), and else as given; what reads them normalises them."""
+    """A segment with plain texts (`creamtea.words.plain`). Readers normalise the texts themselves."""
 
     source: str
     reference: str
-    # {name, source: [from, to], target: [from, to]}, [] where it is not in the text; entries of one name are
-    # the parts of one idiom, of which one may have `words: {source, target}`, those of a dictionary
+    # {name, source: [from, to], target: [from, to]}, [] if the text lacks it. Entries with the same name are
+    # parts of one idiom; one of them may have `words: {source, target}` from a dictionary
     idioms: list[dict[str, Any]]
 
 
 class IdiomWords(NamedTuple):
-    """An idiom's own words, without their sentence, and those of its translation."""
+    """The words of an idiom without their sentence, and the words of its translation."""
 
     name: str
     source: str
@@ -52,17 +52,17 @@ def _text_of(segment: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], sid
 
 @dataclass(frozen=True)
 class Prepared:
-    """The segments of a test set, and counts that only its kind has."""
+    """The segments of a test set, and the counts specific to its kind."""
 
     segments: Sequence[Segment]  # at least one
     counts: dict[str, int] = field(default_factory=dict)
-    groups: Sequence[str] = ()  # of words: the language of each
-    more_references: Sequence[Sequence[str]] = ()  # of each, beyond the first; none where there is only one
-    detokenised: bool = False  # Moses' tokens and escapes were undone, which signatures of scores say
+    groups: Sequence[str] = ()  # for words: the language of each
+    more_references: Sequence[Sequence[str]] = ()  # references of each segment beyond the first; () if none
+    detokenised: bool = False  # Moses' tokens and escapes were undone; score signatures say so
 
 
 def encode_sources(subwords: TextModel, lines: Sequence[str]) -> list[list[int]]:
-    """Encode each line; a line that shows nothing has no subwords, so that nothing is translated."""
+    """Encode each line. A blank line gets no subwords, so it is not translated."""
     encoded = subwords.encode_lines(lines)
     return [[] if is_blank(line) else ids for line, ids in zip(lines, encoded, strict=True)]
 
@@ -88,7 +88,7 @@ class EncodedTestSet:
 
 
 def read_hypotheses(decode: Path, indices: Sequence[int]) -> list[dict[str, Any]]:
-    """Read a decode step's hypotheses.jsonl. StepError unless the lines are of these segments."""
+    """Read a decode step's hypotheses.jsonl. Raise StepError unless its lines match `indices`."""
     rows = read_jsonl(decode / "hypotheses.jsonl")
     if [row["index"] for row in rows] != list(indices):
         raise StepError(f"{len(rows)} hypotheses do not line up with the test set's {len(indices)} segments")

@@ -32,7 +32,7 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SUBWORDS_FILE = "subwords.model"
 BLANK = "\u2581"  # SentencePiece writes blanks so; a piece that starts a word starts with it
 VOCABULARIES_FILE = "vocabularies.json"
-MARIAN_FILE = "marian_subwords.json"  # of a model that was trained elsewhere
+MARIAN_FILE = "marian_subwords.json"  # subwords of an imported model
 FIRST = 4  # the id of the first symbol
 _UNKNOWN = "⁇"
 _CHARACTER = re.compile(r"<[^<>\s]+>|.")
@@ -40,13 +40,13 @@ _LANGUAGE = re.compile(r"(>>.*?<<)(.*)", re.DOTALL)
 _SAMPLE_SEED = 1
 _SAMPLE_PART = 1 << 16  # lines
 _LARGEST = re.compile(r"set it to a value <= (\d+)")
-_LONGEST_LINE = 1 << 20  # bytes; SentencePiece silently leaves out longer ones (its default is 4192)
+_LONGEST_LINE = 1 << 20  # bytes; SentencePiece silently skips longer lines (its default is 4192)
 
 
 class Offset(NamedTuple):
     """A subword and the characters [start, end) that it covers.
 
-    The blank before a word is not counted, so a subword that is nothing else covers nothing (start == end).
+    The blank before a word is not counted, so a subword of a blank alone covers nothing (start == end).
     """
 
     id: int
@@ -55,16 +55,16 @@ class Offset(NamedTuple):
 
 
 def sampled_lines(path: Path, count: int) -> Iterator[str]:
-    """Yield `count` lines of a file, in its order, or all if it has no more; each set is equally likely.
+    """Yield a random sample of `count` lines of a file, in its order; all lines if it has no more.
 
-    All files of one length give the same lines.
+    The line numbers depend only on `count` and the number of lines.
     """
     left = sum(1 for _ in iterate_lines(path))
     if left <= count:
         yield from iterate_lines(path)
         return
     random, lines = np.random.default_rng(_SAMPLE_SEED), iterate_lines(path)
-    while left:  # a part has a hypergeometric number of them
+    while left:  # the number of sampled lines in a part is hypergeometric
         part = min(left, _SAMPLE_PART)
         here = int(random.hypergeometric(count, left - count, part))
         chosen = np.zeros(part, dtype=np.bool_)
@@ -74,10 +74,10 @@ def sampled_lines(path: Path, count: int) -> Iterator[str]:
 
 
 def train_subwords(files: Iterable[Path], spec: Subwords, out: Path) -> int:
-    """Train one model on the lines of all files, and return the number of lines.
+    """Train one model on the lines of all files, and return the number of lines read.
 
-    At most `spec.sample` lines of each file are read, in their order and by one thread: the same text gives
-    the same model. StepError if the vocabulary does not fit the text.
+    Reads at most `spec.sample` lines of each file, in order and in one thread, so that the same text gives
+    the same model. Raises StepError if the vocabulary does not fit the text.
     """
     read = 0
 
@@ -96,7 +96,7 @@ def train_subwords(files: Iterable[Path], spec: Subwords, out: Path) -> int:
 
 
 def filled_vocabulary(lines: Iterable[str], spec: Subwords) -> int:
-    """Return the vocabulary of `spec`, or the largest that normalised lines can fill, if that is less."""
+    """Return `spec.vocabulary`, or the largest vocabulary that normalised lines can fill if it is smaller."""
     try:
         _trained(lines, spec)
     except RuntimeError as error:
@@ -128,7 +128,7 @@ def _trained(lines: Iterable[str], spec: Subwords) -> bytes:
 
 
 def _explain(message: str, spec: Subwords) -> str:
-    """SentencePiece's message in the words of the study."""
+    """Translate SentencePiece's error message into the terms of a study."""
     here = f"subwords: vocabulary {spec.vocabulary}"
     if largest := _LARGEST.search(message):
         return (
@@ -144,7 +144,7 @@ def _explain(message: str, spec: Subwords) -> str:
 
 
 class SubwordModel:
-    """Text to ids and back. Ids come without bos and eos; callers that need them add them."""
+    """Text to ids and back, by SentencePiece. Ids have no bos and eos; callers add them if needed."""
 
     source_vocabulary = None  # both sides have the same subwords
 
@@ -171,15 +171,15 @@ class SubwordModel:
     encode_targets = encode_lines
 
     def sampled_lines(self, lines: Sequence[str], dropout: float, seed: int) -> list[list[int]]:
-        """Segment lines by BPE-dropout, or sample from a unigram model: the same for the same seed."""
-        sentencepiece.set_random_generator_seed(seed)  # of the one thread that the call starts
+        """Segment lines by BPE-dropout, or by sampling from a unigram model; reproducible by `seed`."""
+        sentencepiece.set_random_generator_seed(seed)  # used by the one thread that the call starts
         ids: list[list[int]] = self._processor.encode(
             list(map(normalise, lines)), enable_sampling=True, alpha=dropout, nbest_size=-1, num_threads=1
         )
         return ids
 
     def unknown(self, line: str) -> list[str]:
-        """Return what has no subword, in the order of the line; neighbouring characters stay together."""
+        """Return the runs of characters without a subword, in the order of the line."""
         text = normalise(line)
         pieces: list[str] = self._processor.encode(text, out_type=str)
         return [piece for piece, id_ in zip(pieces, self.encode(text), strict=True) if id_ == UNK]
@@ -196,17 +196,15 @@ class SubwordModel:
     source_pieces = pieces
 
     def offsets(self, text: str) -> list[Offset]:
-        """Return the subwords of a text with their characters. ValueError if the text is not normalised."""
-        return [offset for _, offset in _located(self._processor, text)]
+        """Return the subwords with their characters. Raise ValueError if the text is not normalised."""
+        return [offset for _, offset in _piece_offsets(self._processor, text)]
 
 
-def _located(processor: sentencepiece.SentencePieceProcessor, text: str) -> Iterator[tuple[str, Offset]]:
-    """Yield the subwords of a text with their characters. ValueError if the text is not normalised.
-
-    The characters are those before SentencePiece normalises them (½ is one, 1⁄2 in the subword). Those of a
-    text that is not normalised would be no characters of the text that is encoded elsewhere.
-    """
-    if text != normalise(text):
+def _piece_offsets(
+    processor: sentencepiece.SentencePieceProcessor, text: str
+) -> Iterator[tuple[str, Offset]]:
+    """Yield each piece with its offset, in characters of the text as given (½, not the piece's 1⁄2)."""
+    if text != normalise(text):  # `encode` normalises first: the offsets would count another text
         raise ValueError("offsets are only defined for normalised text")
     end = 0
     for piece in processor.encode(text, return_type="proto").pieces:
@@ -216,11 +214,11 @@ def _located(processor: sentencepiece.SentencePieceProcessor, text: str) -> Iter
 
 # Vocabularies of characters or tokens, one for each side of a word-level task.
 #
-# Ids: pad 0, unk 1, bos 2, eos 3, as of subwords. Text is NFC with single blanks (`text.normalise`).
+# Ids: pad 0, unk 1, bos 2, eos 3, as for subwords. Text is NFC with single blanks (`text.normalise`).
 
 
 class SourceVocabulary(Strict):
-    """A source's own vocabulary, not the target's. Ids 4 … 3 + `bracketed` are languages and tags."""
+    """A source vocabulary separate from the target's. Ids 4 … 3 + `bracketed` are languages and tags."""
 
     size: int
     bracketed: int
@@ -229,14 +227,14 @@ class SourceVocabulary(Strict):
 class TextModel(Protocol):
     """Text to ids and back: a `SubwordModel`, `Vocabularies` or `MarianSubwords`.
 
-    Ids come without bos and eos.
+    Ids have no bos and eos.
     """
 
-    size: int  # of the target's vocabulary
+    size: int  # size of the target's vocabulary
 
     @property
     def source_vocabulary(self) -> SourceVocabulary | None:
-        """The source's own vocabulary; None if it shares the target's."""
+        """The separate vocabulary of the source; None if both sides share one."""
 
     def encode_lines(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Encode source lines."""
@@ -245,10 +243,10 @@ class TextModel(Protocol):
         """Encode target lines."""
 
     def unknown(self, line: str) -> list[str]:
-        """Return what a source has that the model has never seen, in its order."""
+        """Return the symbols of a source line that the model does not know, in order."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of a target; pad, bos and eos are dropped, what is unknown shows as ⁇."""
+        """Return the text of a target; pad, bos and eos are dropped, unknown symbols become ⁇."""
 
 
 @runtime_checkable
@@ -262,13 +260,13 @@ class SubwordTexts(TextModel, Protocol):
         """Return the source's subwords as SentencePiece writes them."""
 
     def offsets(self, text: str) -> list[Offset]:
-        """Return the subwords of a target text with their characters. ValueError if it is not normalised."""
+        """Return a target text's subwords with characters. Raise ValueError if it is not normalised."""
 
 
 def subword_texts(model: TextModel) -> SubwordTexts:
-    """Return the model as one of subwords. StepError for a text model of characters or tokens."""
+    """Return the model typed as `SubwordTexts`. Raise StepError if it has characters or tokens instead."""
     if not isinstance(model, SubwordTexts):
-        raise StepError("what a vocabulary selection holds is measured in subwords of kind bpe or unigram")
+        raise StepError("a vocabulary selection can be measured only for subwords of kind bpe or unigram")
     return model
 
 
@@ -286,14 +284,14 @@ def vocabulary_sizes(model: TextModel) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The symbols of one side, by their ids from `FIRST` on: those in angle brackets first."""
+    """The symbols of one side, in the order of their ids from `FIRST` on; bracketed symbols come first."""
 
     kind: Symbols
     symbols: Sequence[str]
 
     @classmethod
     def of(cls, kind: Symbols, lines: Iterable[str]) -> Vocabulary:
-        """Collect all symbols of the lines, in an order that does not depend on the lines'."""
+        """Collect and sort all symbols of the lines."""
         symbols = {symbol for line in lines for symbol in split(kind, line)}
         return cls(kind, sorted(symbols, key=lambda symbol: (not is_bracketed(symbol), symbol)))
 
@@ -369,15 +367,15 @@ class Vocabularies:
         return self.target.decode(ids)
 
 
-# ---------------------------------------------------------------- models that were trained elsewhere
+# ---------------------------------------------------------------- imported models
 
 
 class MarianSubwords:
     """Subwords of a model in MarianMT format: a `SubwordTexts`.
 
-    A SentencePiece model for each side segments, and a vocabulary over both gives the pieces ids. Pieces that
-    the vocabulary does not have are unknown, as they are to Marian. A source may begin with the language to
-    translate into, `>>fra<<`, if the vocabulary has it. `source`: pieces by id; None: the target's.
+    Each side has a SentencePiece model, which segments, and a list of pieces by id (`source`, `target`;
+    `source` None means the target's). Other pieces are unknown, as they are to Marian. A source may begin
+    with the language to translate into, `>>fra<<`, if the vocabulary has it.
     """
 
     def __init__(self, models: Sequence[bytes], source: Sequence[str] | None, target: Sequence[str]) -> None:
@@ -423,7 +421,7 @@ class MarianSubwords:
     def decode(self, ids: Sequence[int]) -> str:
         pieces = self.pieces([id_ for id_ in ids if id_ not in (PAD, BOS, EOS)])
         text: str = self._processors[1].decode(pieces)
-        return normalise(text.replace(BLANK, " "))  # of pieces that only the source's model has
+        return normalise(text.replace(BLANK, " "))  # pieces that only the source's model has keep ▁
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the target's subwords, for people and logs."""
@@ -433,10 +431,10 @@ class MarianSubwords:
         return [self._source_names[int(id_)] for id_ in ids]
 
     def offsets(self, text: str) -> list[Offset]:
-        """Return the target's subwords with their characters. ValueError if the text is not normalised."""
+        """Return the target's subwords with characters. Raise ValueError if the text is not normalised."""
         return [
             offset._replace(id=self._ids[1].get(piece, UNK))
-            for piece, offset in _located(self._processors[1], text)
+            for piece, offset in _piece_offsets(self._processors[1], text)
         ]
 
     def _source_pieces(self, line: str) -> list[str]:
@@ -448,7 +446,7 @@ class MarianSubwords:
 
 
 def _ids(pieces: Sequence[str]) -> dict[str, int]:
-    """Return the first id of each piece: the decoder's first token may be there twice."""
+    """Return the first id of each piece: the token that starts decoding may have two ids."""
     return {piece: id_ for id_, piece in reversed(list(enumerate(pieces)))}
 
 

@@ -1,10 +1,10 @@
 """The synthetic language pair: an invented language, and corpora and test sets with annotated idioms.
 
-Idioms are what the pair is for. An idiom is a phrase of two to four ordinary words that has a translation
-of its own, in words that occur nowhere else. Its words are the most frequent of their classes, are
-ambiguous, and stand in several idioms each, but mostly they are used literally. So the row of each of them
-in a word-by-word lexicon is full of literal translations, and a short list misses the idiom's; a reader of
-the context cannot be in doubt, as the phrase is never meant literally (`Grammar.sentence`).
+The pair exists for its idioms. An idiom is a phrase of two to four ordinary words with a special translation,
+in words that occur nowhere else. The idiom's words are the most frequent of their classes, ambiguous, part of
+several idioms each, and mostly used literally. So their rows in a word-by-word lexicon are full of literal
+translations, and a short list misses the idiom's translation. In context there is no doubt: the phrase is
+never meant literally (`Grammar.sentence`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# Each class from its most to its least frequent word (`_zipf`); the words of idioms come first.
+# Word classes, most frequent word first (`_zipf`). The words of idioms are the most frequent.
 TRANSITIVE = _words(
     """
     kicked broke held burned crossed dropped pulled carried saw found took pushed painted cleaned opened
@@ -101,19 +101,19 @@ def _zipf(words: Sequence[str]) -> Distribution[str]:
 
 
 class Grammar:
-    """Source sentences as lists of units: a unit is a word, or an idiom's whole phrase (with blanks)."""
+    """Makes source sentences as lists of units: a unit is a word, or an idiom's whole phrase."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._classes = {words: _zipf(words) for words in _CLASSES}
 
     def sentence(self, idiom_rate: float) -> list[str]:
-        """Make a sentence, with an idiom at probability `idiom_rate`; no idiom's phrase occurs by chance."""
+        """Make a sentence, with an idiom at probability `idiom_rate`; no other phrase of an idiom occurs."""
         idiom = PHRASES[int(self._rng.random() * len(PHRASES))] if self._happens(idiom_rate) else None
         while True:
             units = self._sentence(idiom)
             text = " ".join(units)
-            phrases = sum(f" {text} ".count(f" {phrase} ") for phrase in PHRASES)  # meant or not
+            phrases = sum(f" {text} ".count(f" {phrase} ") for phrase in PHRASES)  # also by chance
             if MIN_WORDS <= len(text.split()) <= MAX_WORDS and phrases == (idiom is not None):
                 return units
 
@@ -174,7 +174,7 @@ def tables() -> Tables[str]:
         for word in words:
             fertility[word] = {1: 0.7, 0: 0.3} if words is DETERMINERS else {1: 0.85, 2: 0.1, 0: 0.05}
             lexical[word] = {next(invented): 0.6**rank for rank in range(_ambiguity(word, words, rng))}
-    for phrase in PHRASES:  # one unit of the source, one of the target: its words stay together
+    for phrase in PHRASES:  # one unit on each side, so that its words stay together
         fertility[phrase] = {1: 1.0}
         lexical[phrase] = {" ".join(next(invented) for _ in range(2 + int(rng.random() * 3))): 1.0}
     null_words = {next(invented): weight for weight in (0.6, 0.3, 0.1)}
@@ -191,7 +191,7 @@ def _ambiguity(word: str, words: Sequence[str], rng: random.Random) -> int:
 
 
 def _invent(rng: random.Random) -> Iterator[str]:
-    """Pronounceable words of two or three syllables, each once, and none of the source language."""
+    """Yield distinct pronounceable words of two or three syllables that the source language lacks."""
     onsets, vowels = _words("b d f g k l m n p r s t v z sh tr kl"), "aeiou"
     codas = ("", "", "", "n", "r", "l", "s")
 
@@ -209,13 +209,13 @@ def _invent(rng: random.Random) -> Iterator[str]:
 
 # Synthetic pairs with annotated idioms: grammar → source sentence → IBM-3 → target sentence.
 #
-# Every split draws its source sentences from a stream of its own, named by seed and split, and its targets
-# from another. So a test set can have a corpus's source sentences drawn again, without their targets, and
-# leave them out: nothing in it was seen in training.
+# Every split has two random streams, named by seed and split: for source sentences and for targets. So a test
+# set can draw a corpus's source sentences again, without their targets, and exclude them: none of its
+# sentences was seen in training.
 
 
 def prepare_corpus(spec: SyntheticCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
-    """Make a corpus, which needs no filter: no side is empty, no source comes twice."""
+    """Make a corpus. It needs no filter: no side is empty, and all sources differ."""
     train, dev = training_and_dev(spec, lambda done, total: context.progress(done, total, "sampling"))
     return FilteredCorpus(
         train=[Pair(segment.source, segment.reference) for segment in train],
@@ -228,7 +228,7 @@ def prepare_corpus(spec: SyntheticCorpus, context: StepContext[CorpusParams]) ->
 
 def prepare_test_set(spec: SyntheticTestSet, context: StepContext[TestSetParams]) -> Prepared:
     corpus = context.params.corpus
-    assert isinstance(corpus, SyntheticCorpus)  # its check has seen to it
+    assert isinstance(corpus, SyntheticCorpus)  # the study's check ensures it
     return Prepared(unseen_segments(spec, corpus))
 
 
@@ -242,9 +242,9 @@ def training_and_dev(
 
 
 def unseen_segments(test_set: SyntheticTestSet, corpus: SyntheticCorpus) -> list[Segment]:
-    """Make segments of the corpus's language and temperature whose sources are new.
+    """Make segments of the corpus's language and temperature with new sources.
 
-    They are in neither its training nor its development set (nor twice in the test set).
+    No source is in the corpus's training or development set, and all sources differ.
     """
     seen = {" ".join(units) for split in _corpus_sources(corpus) for units in split}
     units = list(islice(_unseen(f"{test_set.seed} test", test_set.idiom_rate, seen), test_set.lines))
@@ -259,7 +259,7 @@ def _corpus_sources(corpus: SyntheticCorpus) -> tuple[list[list[str]], list[list
 
 
 def _unseen(stream: str, idiom_rate: float, seen: set[str]) -> Iterator[list[str]]:
-    """Source sentences (`Grammar.sentence`) that are not in `seen`, which grows by each."""
+    """Yield source sentences that are not in `seen`, and add each to it."""
     grammar = Grammar(random.Random(f"source {stream}"))
     while True:
         units = grammar.sentence(idiom_rate)

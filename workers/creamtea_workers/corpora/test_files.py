@@ -1,4 +1,4 @@
-"""Test sets of the user's files, with annotated idioms."""
+"""Test sets from the user's files, with annotated idioms."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def prepare_test_set(spec: FilesTestSet, context: StepContext[TestSetParams]) ->
 
 
 def _more_references(spec: FilesTestSet, files: Files, segments: int) -> list[tuple[str, ...]]:
-    """Return the further references of each segment; [] if the test set has one reference only."""
+    """Return the references of each segment beyond the first; [] if the test set has only one."""
     if not spec.more_references:
         return []
     columns = [list(files.text(path, "target", spec.tokenized)) for path in spec.more_references]
@@ -78,7 +78,7 @@ def _with_idioms(
 
 
 def _placed(segment: Segment, entries: Sequence[dict[str, Any]]) -> Segment:
-    """Return the segment with idioms whose spans are those of its normalised texts."""
+    """Return the segment with idioms; move their spans from the normalised texts to its own."""
     texts = {"source": segment.source, "target": segment.reference}
     spans = (
         {side: list(move_span_back(text, entry[side])) for side, text in texts.items() if entry[side]}
@@ -88,18 +88,18 @@ def _placed(segment: Segment, entries: Sequence[dict[str, Any]]) -> Segment:
 
 
 def in_the_text(idioms: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the idioms that stand in both texts, without the words of the metadata."""
+    """Return the idioms that occur in both texts, without the words of the metadata."""
     sides = ("name", "source", "target")
     return [{key: idiom[key] for key in sides} for idiom in idioms if idiom["source"] and idiom["target"]]
 
 
 def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
-    """Read every line of a test set, empty ones too.
+    """Read every line of a test set, including empty lines.
 
-    Nothing is filtered, so that an index is a line of the file. Without references, each is empty.
+    Nothing is filtered, so that an index is a line of the file. Without a target file, references are empty.
 
-    The offsets of idioms count the characters of the file's lines (of the detokenised ones, where the test
-    set is tokenised); the segments' count those of the plain text. StepError for misaligned files, for a NUL
+    Idioms in the file count characters of its lines (detokenised, if the test set is tokenised); idioms of
+    the returned segments count characters of the plain text. Raises StepError for misaligned files, for a NUL
     character, and for annotation that does not fit the text.
     """
     if test_set.target is None:
@@ -133,7 +133,7 @@ def _read_notes(line: str, pair: Pair, place: str) -> list[dict[str, Any]]:
         parts = [(note, entry) for note, entry in zip(notes, entries, strict=True) if note.name == name]
         sides = [_words_of(note, entry, pair, place) for note, entry in parts]
         words = {side: " ".join(dict.fromkeys(own[side] for own in sides)) for side in ("source", "target")}
-        parts[0][1]["words"] = words  # the idiom's, of which these are the parts
+        parts[0][1]["words"] = words  # the words of the whole idiom, on its first part
     return entries
 
 
@@ -146,7 +146,7 @@ def _entry(note: IdiomNote, pair: Pair, place: str) -> dict[str, Any]:
 
 
 def _words_of(note: IdiomNote, entry: Mapping[str, Any], pair: Pair, place: str) -> dict[str, str]:
-    """Return what the spans hold, or of the target the text that is given for it."""
+    """Return the text of both spans; if the note has text for the target, return that text."""
     source = normalise(pair.source[slice(*entry["source"])])
     if not isinstance(note.target, str):
         return {"source": source, "target": normalise(pair.target[slice(*entry["target"])])}
@@ -157,7 +157,7 @@ def _words_of(note: IdiomNote, entry: Mapping[str, Any], pair: Pair, place: str)
 
 
 def _span_in(line: str, span: list[int], place: str) -> list[int]:
-    """Return the span in the plain line; StepError unless it holds some text."""
+    """Return the span in the plain line. Raise StepError unless it holds some text."""
     start, end = span
     if not start < end <= len(line) or not line[start:end].strip():
         raise StepError(f"{place} {span} is not a span of text in a line of {len(line)} characters")

@@ -2,8 +2,8 @@
 
 Input is plain or gzip files (distinguished by their first bytes, not their names) in strict UTF-8, with lines
 ended by `\\n` only (real corpora have U+0085 and U+2028 inside lines, which `str.splitlines` takes for line
-ends). Training text and what models read is normalised (`creamtea.words.normalise`); what is scored stays
-as it is (`creamtea.words.plain`).
+ends). Training text and the input of models are normalised (`creamtea.words.normalise`); texts to score stay
+as they are (`creamtea.words.plain`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PART = 1 << 20  # bytes
-_CHARACTER = 4  # bytes that a character has at most
+_CHARACTER = 4  # largest number of bytes of a character
 
 
 def move_span(line: str, span: tuple[int, int]) -> tuple[int, int]:
@@ -48,7 +48,7 @@ def move_span_back(line: str, span: tuple[int, int]) -> tuple[int, int]:
 
 
 def plain_line(text: str, name: str, number: int) -> str:
-    """Return the plain text of a line. StepError for a NUL character, which no database holds."""
+    """Return the plain text of a line. Raise StepError for a NUL character, which no database can store."""
     if "\0" in text:
         raise StepError(f"{name}, line {number}: the line has a NUL character (U+0000); take it out")
     return plain(text)
@@ -58,8 +58,8 @@ def plain_line(text: str, name: str, number: int) -> str:
 class UserFile:
     """A file of the user.
 
-    `name` as the study gives it, `path` on this machine, and the sha256 of its unpacked content when the
-    study was planned.
+    `name`: as in the study. `path`: on this machine. `digest`: sha256 of the unpacked content when the study
+    was planned.
     """
 
     name: str
@@ -71,9 +71,9 @@ class UserFile:
         return cls(name=name, path=Path(locations[name]), digest=digests[name])
 
     def parts(self) -> Iterator[bytes]:
-        """Yield the content, unpacked, part by part, for files too large for memory.
+        """Yield the unpacked content part by part, for files too large for memory.
 
-        StepError if it cannot be read; and, after the last part, if it has changed since planning.
+        Raises StepError if the file cannot be read, and after the last part if it has changed since planning.
         """
         digest = hashlib.sha256()
         try:
@@ -96,14 +96,14 @@ class UserFile:
             )
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines as they are, without line ends. StepError names a line that is not UTF-8."""
+        """Yield the lines as they are, without line ends. Raise StepError at a line that is not UTF-8."""
         for number, row in enumerate(self.rows(), start=1):
             yield self._decoded(row, number)
 
     def lines_within(self, longest: int) -> Iterator[str | None]:
         """Yield the lines as `lines` does, but None for a line of more than `longest` characters.
 
-        Such a line is never held whole.
+        Long lines are never in memory as a whole.
         """
         for number, row in enumerate(self.rows(longest), start=1):
             too_long = len(row) > _CHARACTER * longest
@@ -111,7 +111,7 @@ class UserFile:
             yield None if line is None or len(line) > longest else line
 
     def rows(self, longest: int | None = None) -> Iterator[bytes]:
-        """Yield the lines in bytes. A line that must have more than `longest` characters is cut."""
+        """Yield the lines as bytes. Lines with more bytes than `longest` characters can have are cut."""
         rest, before = b"", _BYTE_ORDER_MARK
         for part in self.parts():
             *rows, rest = (rest + part).split(b"\n")
@@ -121,7 +121,7 @@ class UserFile:
             if longest is not None:
                 rest = rest[: _CHARACTER * longest + len(before) + 1]
         if rest := rest.removeprefix(before):
-            yield rest  # what follows the last line end is a line only if there is something
+            yield rest  # text after the last line end is a line, unless it is empty
 
     def _decoded(self, row: bytes, number: int) -> str:
         try:
@@ -151,7 +151,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """Read the objects of a JSON Lines file of another step. StepError if the file is missing.
+    """Read the objects of another step's JSON Lines file. Raise StepError if the file is missing.
 
     Lines end in `\\n` only: a text may hold other line breaks.
     """
@@ -169,16 +169,16 @@ def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 #
 # Corpora of the WMT tradition come tokenised by Moses: punctuation and contractions stand apart (`don
 # &apos;t`), and the characters that Moses' formats use are escaped: `&apos; &quot; &#91; &#93; &#124; &lt;
-# &gt; &amp;`. Metrics want the text itself, and so do subwords. sacremoses holds the rules, which differ
-# between languages. They are Moses' own, and so is what they miss: guillemets stay apart, and a currency sign
-# is taken to stand before its number (`5 € oder` becomes `5 €oder`).
+# &gt; &amp;`. Metrics and subwords need the original text. sacremoses has Moses' rules, which differ between
+# languages, with their gaps: guillemets stay apart, and a currency sign is joined to the next word, as if to
+# its number (`5 € oder` becomes `5 €oder`).
 
 
 def detokenise(line: str, language: str) -> str:
     """Return the text of a line of Moses' tokens.
 
-    `language` is a code such as `de` or `pt-BR`; rules exist for some (English contractions, French and
-    Italian elisions, Czech, Finnish), the others share the general ones.
+    `language` is a code such as `de` or `pt-BR`. Some languages have special rules (English contractions,
+    French and Italian elisions, Czech, Finnish); the others share the general rules.
     """
     text: str = _detokeniser(primary(language)).detokenize(line.split())
     return text

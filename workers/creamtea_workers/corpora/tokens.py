@@ -1,7 +1,7 @@
 """Encoded text: the tokens of all sentences in one array, and where each sentence begins.
 
-A step `encode` writes both arrays of each side as `.npy` files, and other steps map them into memory: what is
-not read takes none, and processes of one machine share what is.
+A step `encode` writes both arrays of each side as `.npy` files, and other steps map them: only the parts that
+are read take memory, and processes on one machine share it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _PART = 1 << 16  # sentences whose tokens are gathered at a time
 class Rows:
     """Sentences as rows of ids, without eos."""
 
-    tokens: NDArray[Any]  # of all sentences, one after the other; 16 or 32 bits
+    tokens: NDArray[Any]  # all sentences, concatenated; 16 or 32 bits
     offsets: NDArray[np.int64]  # (sentences + 1,): a sentence is tokens[offsets[n] : offsets[n + 1]]
-    kept: NDArray[np.int64] | None = None  # the sentences that are rows, ascending; None: all
+    kept: NDArray[np.int64] | None = None  # numbers of the sentences that are rows, ascending; None: all
 
     @classmethod
     def of(cls, rows: Rows | Iterable[Ids]) -> Rows:
@@ -66,7 +66,7 @@ class Rows:
         return lengths if self.kept is None else lengths[self.kept]
 
     def only(self, rows: NDArray[np.int64] | None) -> Rows:
-        """Keep these rows, all for None; of all rows, not of some that were kept before."""
+        """Return these rows (None: all). `rows` are sentence numbers, even if `kept` was set before."""
         return self if rows is None else Rows(self.tokens, self.offsets, rows)
 
     def copy(self, first: int, last: int) -> Rows:
@@ -94,7 +94,7 @@ class Rows:
         return table
 
     def parts(self) -> Iterator[NDArray[Any]]:
-        """Yield the tokens of some rows after the other."""
+        """Yield the tokens of all rows, some rows at a time."""
         for first in range(0, len(self), _PART):
             last = min(first + _PART, len(self))
             if self.kept is None:
@@ -117,9 +117,9 @@ class Shard(NamedTuple):
 
 
 class Shards:
-    """The training pairs that an encode step left, again and again, shard by shard.
+    """The training pairs of an encode step, shard by shard; each iteration starts anew.
 
-    `watch` is called before each shard. `without`: a token that is taken out of both sides.
+    `watch` is called before each shard. `without`: a token to remove from both sides.
     """
 
     def __init__(self, folder: Path, without: int | None = None) -> None:
@@ -130,7 +130,7 @@ class Shards:
     def __iter__(self) -> Iterator[Shard]:
         for first in range(0, self.pairs, SHARD):
             self.watch()
-            # mapped anew for each shard, so that what has been read does not stay in this process's memory
+            # mapped anew for each shard, so that earlier shards do not stay in this process's memory
             sides = [
                 Rows.load(self._folder, "train", side).copy(first, min(first + SHARD, self.pairs))
                 for side in SIDES
@@ -139,7 +139,7 @@ class Shards:
 
 
 class RowWriter:
-    """Writes rows into the two files of a side, "train.src"."""
+    """Writes rows into the two files of a side such as "train.src"."""
 
     def __init__(self, folder: Path, name: str, vocabulary_size: int) -> None:
         width: DTypeLike = np.uint16 if vocabulary_size <= 1 << 16 else np.uint32
@@ -151,7 +151,7 @@ class RowWriter:
 
     @property
     def written(self) -> int:
-        """Tokens so far."""
+        """Number of tokens so far."""
         return self._tokens.size
 
     def write(self, rows: Sequence[Ids]) -> None:

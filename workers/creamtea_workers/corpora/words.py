@@ -21,9 +21,9 @@ from creamtea_workers.corpora.segments import Prepared, Segment
 
 
 def read_words(files: Files, name: str, lines: WordLines) -> Iterator[WordLine]:
-    """Read the words of a file.
+    """Read the words of a file in the format `lines`. Raise StepError that names a malformed line.
 
-    StepError names a line that is not as `lines` are, which the plan of a new study has found already.
+    (The plan of a new study has already checked the file.)
     """
     number = 0
     for number, line in enumerate(files.lines(name), start=1):
@@ -42,9 +42,9 @@ def pair_of(language: str, line: WordLine) -> Pair:
 
 
 def prepare_corpus(spec: G2pCorpus | InflectionCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
-    """Put the words of each language, or of each pair of languages, after each other.
+    """Concatenate the words of all languages, or of all pairs of languages.
 
-    The words of a pair's second language are there `repeat` times, followed by words hallucinated from them.
+    The words of a pair's second language occur `repeat` times, followed by words hallucinated from them.
     """
     files = Files.of(context)
     if isinstance(spec, G2pCorpus):
@@ -98,24 +98,24 @@ def _words(files: Files, name: str) -> list[WordLine]:
     return list(read_words(files, name, INFLECTIONS))
 
 
-# Made-up words for a language with few: data hallucination (Anastasopoulos and Neubig 2019).
+# Made-up words for a language with few words: data hallucination (Anastasopoulos and Neubig 2019).
 #
-# Where a lemma and its form share at least `MIN_STEM` characters in a row, that is taken for the stem, and
-# each of its characters is replaced with probability 1/2 by a random one, the same in both; the tags stay. Of
-# more than `MAX_WHOLE` characters the first and the last are kept, as in the code of that paper's authors.
-# Theirs samples an alignment of the whole corpus and takes characters from the development words as well;
-# here lemma and form are aligned by edit distance, and the characters are those of the training words.
+# At least `MIN_STEM` characters in a row that a lemma and its form share count as a stem. Each character of
+# the stem is replaced with probability 1/2 by a random one, the same in both; the tags stay. If a stem has
+# more than `MAX_WHOLE` characters, its first and last are kept, as in the code of the paper's authors. Their
+# code samples an alignment of the whole corpus, and takes characters also from the development words; here
+# lemma and form are aligned by edit distance, and characters come from the training words.
 
 
 MIN_STEM, MAX_WHOLE = 3, 5  # characters
-MAX_DRAWS = 100  # of a word
+MAX_DRAWS = 100  # tries per word
 
 
 def hallucinate(words: Sequence[WordLine], count: int, seed: int, language: str) -> list[WordLine]:
-    """Make up `count` words, round after round of those with a stem. StepError if no word has one.
+    """Make up `count` words, in rounds over the words with a stem. Raise StepError if there is none.
 
-    A word in which a letter and a mark beside it would become one character, which no word of the language
-    may have, is drawn again, and stays as it was where that does not help.
+    A made-up word that normalisation would change (a letter and a mark would become one character) is drawn
+    again; after MAX_DRAWS draws the original word is used.
     """
     draw = random.Random(f"{language} {seed}")
     alphabet = sorted({character for lemma, form, _ in words for character in lemma + form} - {" "})
@@ -144,7 +144,7 @@ def hallucinate(words: Sequence[WordLine], count: int, seed: int, language: str)
 
 
 def stems(lemma: str, form: str) -> Iterator[tuple[int, int, int]]:
-    """Yield what may be replaced: where it begins in the lemma and in the form, and how long it is."""
+    """Yield each replaceable piece: its start in the lemma, its start in the form, its length."""
     for block in Levenshtein.opcodes(lemma, form):
         if block.tag != "equal":
             continue

@@ -20,16 +20,16 @@ Array = NDArray[np.float64]
 class Metric(Protocol):
     """A corpus metric as a function of summed statistics of the segments.
 
-    That one shape serves the corpus value, the bootstrap and the paired test alike
-    (`creamtea.stats.resampling`). Scores are on the scale that the metric's authors print.
+    The same sums serve the corpus value, the bootstrap and the paired test (`creamtea.stats.resampling`).
+    Scores are on the scale of the metric's authors.
     """
 
     name: str  # the row's name in the report: "bleu", "chrf", "comet"
-    note: str  # what a reader of the score must know; empty for nothing
+    note: str  # a warning to readers of the score, or ""
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What it ran with, for people: versions, device; known once `statistics` has run."""
+        """Versions, device and the like, for people; known once `statistics` has run."""
 
     def statistics(self, texts: Texts) -> Array:
         """Return sufficient statistics (n, F) of n segments."""
@@ -62,7 +62,7 @@ _PIECE = "\u2581"  # SentencePiece's mark for blanks
 
 @dataclass(frozen=True)
 class Texts:
-    """Aligned by position; `indices` are the segments' own numbers in their test set."""
+    """Texts of the segments, aligned by position. `indices`: the segments' numbers in their test set."""
 
     indices: list[int]
     sources: list[str]
@@ -100,7 +100,7 @@ def read_texts(test_set: Path, decode: Path, without_reference: int | None = Non
 
 
 def obstacles(texts: Texts) -> dict[str, int]:
-    """Say why texts that look the same are not to a metric of strings, and in how many segments."""
+    """Return reasons why texts that look equal differ as strings, each with its number of segments."""
     found: dict[str, int] = {}
     total = len(texts.hypotheses)
     marked = sum(_PIECE in text for text in texts.hypotheses)
@@ -122,13 +122,13 @@ def obstacles(texts: Texts) -> dict[str, int]:
 
 
 def references_of(segments: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Return the references of lines of segments.jsonl, one list of all segments per reference."""
+    """Return the references in lines of segments.jsonl: for each reference, a list over the segments."""
     rows = [[row["reference"], *row.get("more_references", [])] for row in segments]
     return [list(column) for column in zip(*rows, strict=True)]
 
 
 def treatment_of(segments: Sequence[Mapping[str, Any]]) -> str:
-    """Return the part of a signature that says how references were changed; empty if they are as given."""
+    """Return the signature's note on changed references; "" if references are as in the file."""
     return "|ref:detokenized" if any(row.get("detokenised") for row in segments) else ""
 
 

@@ -1,9 +1,9 @@
-"""Scores segments with COMET, in COMET's own environment: imports nothing from creamtea.
+"""Score segments with COMET, in COMET's own environment. Imports nothing from creamtea.
 
     python -I comet_script.py --model NAME_OR_PATH [--batch-size N] [--gpus N]
 
 Reads and prints JSON Lines as scorers do (docs/scorers.md). Progress is counted in batches; the scores come
-at the end. All that the libraries print goes to standard error.
+at the end. Whatever the libraries print goes to standard error.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def score(model_name: str, batch_size: int, gpus: int, send: Any) -> None:
     send({"message": "loading the model"})
     try:
         model = comet.load_from_checkpoint(str(checkpoint))
-    except OSError as error:  # its encoder's tokenizer and configuration come from the model hub
+    except OSError as error:  # the encoder's tokenizer and configuration come from the model hub
         raise Unavailable(f"a part of {model_name} cannot be fetched: {one_line(error)}") from error
 
     segments = [json.loads(line) for line in sys.stdin]
@@ -134,11 +134,10 @@ def digest(path: Path) -> str:
 
 
 def fetch(model: str) -> tuple[Path, str]:
-    """Fetch a model by name, from the hub or its cache.
+    """Fetch a model by name, from the hub or its cache; return its checkpoint and its pinned revision.
 
-    Returns its checkpoint and the revision that pins it. Does what COMET's `download_model` does, but without
-    importing COMET first, which takes seconds. Models of COMET's first versions have names without an owner,
-    and only COMET knows where these are.
+    Does what COMET's `download_model` does, without spending seconds on importing COMET. Only COMET itself
+    can locate names without an owner, from its first versions.
     """
     package = imported("huggingface_hub" if "/" in model else "comet")
     try:
@@ -147,13 +146,13 @@ def fetch(model: str) -> tuple[Path, str]:
         else:
             path = Path(package.download_model(model))
     except Exception as error:
-        cause: BaseException = error  # download_model hides the first one behind "not supported"
+        cause: BaseException = error  # download_model hides the first error behind "not supported"
         while cause.__context__ is not None:
             cause = cause.__context__
         raise Unavailable(f"the model {model!r} cannot be fetched: {one_line(cause)}") from error
     if not path.is_file():
         raise Unavailable(f"what the hub has as {model!r} holds no COMET checkpoint")
-    parts = path.parts  # of the hub's cache: .../snapshots/REVISION/checkpoints/model.ckpt
+    parts = path.parts  # in the hub's cache: .../snapshots/REVISION/checkpoints/model.ckpt
     revision = parts[parts.index("snapshots") + 1] if "snapshots" in parts else path.parents[1].name
     return path, revision[:12]
 

@@ -1,5 +1,5 @@
 """BLEU (Papineni et al. 2002), chrF and chrF++ (Popović 2015, 2017) and TER (Snover et al. 2006) as sacreBLEU
-computes them (Post 2018), whose statistics of segments take nearly all of their time."""
+computes them (Post 2018). Its statistics of segments take nearly all of the time, so they are kept."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from creamtea.methods.texts import Languages
 from creamtea.words import THAI_TO_KHMER, UNSPACED, is_unspaced, looks_unspaced
 from creamtea_workers.metrics.base import Array, Texts
 
-KEPT = 64  # results kept in this process, whose later steps compare the same outputs
+KEPT = 64  # results kept for later steps in this process, which compare the same outputs
 _kept: OrderedDict[bytes, Array] = OrderedDict()
 
 
 class SacreBleuMetric:
-    """What metrics of sacreBLEU share; see `creamtea_workers.metrics.base.Metric`."""
+    """Base class of sacreBLEU's metrics; see `creamtea_workers.metrics.base.Metric`."""
 
     note = ""
     facts: Mapping[str, Any] = {}
@@ -46,10 +46,7 @@ class SacreBleuMetric:
 
 
 def corpus_statistics(scorer: Metric, texts: Texts) -> Array:
-    """Count read-only statistics (n, F) against all references.
-
-    Afterwards the scorer's signature is known.
-    """
+    """Count statistics (n, F) against all references (read-only), and complete the scorer's signature."""
     given = [_given(references) for references in zip(*texts.all_references, strict=True)]
     references = list(zip(*given, strict=True))
     counts = {sum(text is not None for text in texts) for texts in given}
@@ -67,9 +64,9 @@ def corpus_statistics(scorer: Metric, texts: Texts) -> Array:
 
 
 def _given(references: Sequence[str]) -> list[str | None]:
-    """Return the references of one segment that count: an empty one only if there is no other.
+    """Replace a segment's empty references by None; if all are empty, keep the first.
 
-    sacreBLEU would count an empty reference as a text of length 0, to which a short output comes closest.
+    sacreBLEU would count an empty reference as the one whose length is closest to a short output.
     """
     others = [text or None for text in references]
     return others if any(others) else [references[0], *others[1:]]
@@ -124,12 +121,12 @@ class BleuMetric(SacreBleuMetric):
 
 
 def bleu_from_sums(sums: Array, effective_order: bool) -> Array:
-    """Compute BLEU (...,) from 0 to 100 of summed statistics (..., 10).
+    """Compute BLEU (...,) from 0 to 100 from summed statistics (..., 10).
 
     This is sacreBLEU's `compute_bleu` for many corpora at once: brevity penalty times the geometric mean of
-    the n-gram precisions. An order without a match counts as 1 / (2^j · possible) at its j-th occurrence
-    ("exp" smoothing). If the text is too short for an order, the score is 0; with `effective_order` the mean
-    omits that order.
+    the n-gram precisions. The j-th order without a match has precision 1 / (2^j · possible) ("exp"
+    smoothing). If the text is too short for an order, the score is 0; with `effective_order` the mean omits
+    that order.
     """
     sums = np.asarray(sums, dtype=np.float64)
     length, reference = sums[..., 0], sums[..., 1]
@@ -156,7 +153,7 @@ BETA = 2  # recall weighs beta² times as much as precision
 class ChrfMetric(SacreBleuMetric):
     """Corpus chrF2. Statistics (n, 3 · orders): hypothesis, reference and matched n-grams of each order.
 
-    Sentence chrF omits orders that either side is too short for (effective order).
+    Sentence chrF omits orders for which either side is too short (effective order).
     """
 
     name = "chrf"
@@ -169,9 +166,9 @@ class ChrfMetric(SacreBleuMetric):
 
 
 def chrf_from_sums(sums: Array) -> Array:
-    """Compute chrF (...,) from 0 to 100 of summed statistics (..., 3 · orders).
+    """Compute chrF (...,) from 0 to 100 from summed statistics (..., 3 · orders).
 
-    The F-score of precision and recall, each averaged over the orders that both sides have.
+    chrF is the F-score of precision and recall, each averaged over the orders that both sides have.
     """
     sums = np.asarray(sums, dtype=np.float64)
     counts = sums.reshape(*sums.shape[:-1], -1, 3)
@@ -194,7 +191,7 @@ class TerMetric(SacreBleuMetric):
         unspaced = is_unspaced(languages.target)
         self.scorer = TER(
             normalized=unspaced if spec.normalized is None else spec.normalized,
-            asian_support=unspaced,  # acts on normalised text, and on Chinese and Japanese alone
+            asian_support=unspaced,  # affects only normalised text in Chinese and Japanese
             case_sensitive=spec.case_sensitive,
         )
 
@@ -205,9 +202,9 @@ class TerMetric(SacreBleuMetric):
         return super().statistics(texts)
 
     def score(self, sums: Array) -> Array:
-        """Score (..., 2) -> (...): edits per 100 words.
+        """Return edits per 100 words: (..., 2) -> (...).
 
-        Against empty references 100, or 0 without an edit.
+        Against empty references the score is 100, or 0 without an edit.
         """
         edits, words = sums[..., 0], sums[..., 1]
         empty = np.where(edits > 0, 1.0, 0.0)
@@ -220,10 +217,10 @@ def characters(text: str) -> Ids:
 
 
 def ngram_matches(rows: Sequence[NDArray[Any]], orders: int) -> tuple[Array, Array]:
-    """Count 1- to `orders`-grams of U texts (U, orders), and those that two texts share (U, U, orders).
+    """Count 1- to `orders`-grams of U texts (U, orders), and shared n-grams of pairs (U, U, orders).
 
-    Each occurrence is shared once: the k-th occurrence of an n-gram is a feature of its own, and the features
-    that two texts share are counted by a matrix product. `rows`: the texts' symbols.
+    `rows`: the texts' symbols. Each occurrence is shared once: the k-th occurrence of an n-gram is a feature
+    of its own, and a matrix product counts the features that two texts share.
     """
     size = len(rows)
     lengths = np.array([len(row) for row in rows])
@@ -234,7 +231,7 @@ def ngram_matches(rows: Sequence[NDArray[Any]], orders: int) -> tuple[Array, Arr
     symbols: Ids = np.unique(np.concatenate(rows), return_inverse=True)[1]
     owner = np.repeat(np.arange(size), lengths)
     left = np.concatenate([np.arange(length, 0, -1) for length in lengths])  # symbols from here to the end
-    grams = symbols  # of each place where one begins: a number for the n-gram, equal for equal ones
+    grams = symbols  # (places,) a number for the n-gram that begins there; equal n-grams, equal numbers
     places = np.arange(len(symbols))
     for order in range(orders):
         if order:
@@ -251,9 +248,9 @@ def ngram_matches(rows: Sequence[NDArray[Any]], orders: int) -> tuple[Array, Arr
 
 
 def _shared(grams: Ids, owner: Ids, size: int) -> Array:
-    """Count the n-grams that two of `size` texts share (size, size), right off the diagonal only.
+    """Count the n-grams that each two of `size` texts share (size, size); the diagonal is meaningless.
 
-    `owner` of the grams ascends.
+    `owner`: the text of each n-gram, ascending.
     """
     order = np.argsort(grams, kind="stable")  # by gram, then by owner
     gram, text = grams[order], owner[order]
@@ -263,7 +260,7 @@ def _shared(grams: Ids, owner: Ids, size: int) -> Array:
     occurrence = place - np.maximum.accumulate(np.where(begins, place, 0))
     features = gram * (occurrence.max() + 1) + occurrence
     _, feature, texts = np.unique(features, return_inverse=True, return_counts=True)
-    common = texts[feature] > 1  # what one text alone has is shared with nobody
+    common = texts[feature] > 1  # features that at least two texts have
     text = text[common]
     names, feature = np.unique(feature[common], return_inverse=True)
     total = np.zeros((size, size), dtype=np.float32)  # exact: numbers of occurrences

@@ -1,11 +1,11 @@
 """Metrics that another program computes, in an environment of its own: COMET, and the scorers of a machine.
 
 The program reads JSON Lines on its standard input, one for each segment: {"index", "source", "hypothesis",
-"reference"}. It prints JSON Lines: {"index", "score"} for each segment, in any order, and with it {"spans"}
-if it finds errors (`creamtea.error_spans`); at any time {"message"} or {"done", "total"} for progress; once
-{"corpus": score, "signature": text, "facts": {...}}, each of them optional; or {"error": reason} if it cannot
-go on. A null is as good as nothing. Its standard error is for people: the end of it is quoted if something
-goes wrong. Whatever goes wrong leaves the metric unavailable and the rest of the study as it is.
+"reference"}. It prints JSON Lines: {"index", "score"} for each segment, in any order, with {"spans"} if it
+finds errors (`creamtea.error_spans`); at any time {"message"} or {"done", "total"} for progress; once
+{"corpus": score, "signature": text, "facts": {...}}, each optional; or {"error": reason} if it cannot go on.
+An optional key with null counts as absent. If the program fails, the end of its standard error is quoted, the
+metric is unavailable, and the rest of the study goes on.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from creamtea.wording import counted
 from creamtea_workers.metrics.base import Array, Texts, mean_statistics, ratio
 from creamtea_workers.outside import end, inherited_variables, start
 
-FIELDS = ("index", "source", "hypothesis", "reference")  # of a segment
-MAX_LINE = 1_000_000  # characters of a line of output
-MAX_TEXT = 600  # characters that are kept of what a program says
-TAIL_LINES, MAX_TAIL = 5, 1_000_000  # of standard error; bytes
+FIELDS = ("index", "source", "hypothesis", "reference")  # the keys of an input line
+MAX_LINE = 1_000_000  # bytes of a line of output
+MAX_TEXT = 600  # characters of a program's messages to keep
+TAIL_LINES, MAX_TAIL = 5, 1_000_000  # lines to quote of standard error, and bytes to read of it
 COMET_SCRIPT = Path(__file__).with_name("comet_script.py")
 COMET_TIMEOUT = 3600.0  # fetching a model of some GB prints nothing
-LAST_SECONDS = 60.0  # for the program to end after its output
+LAST_SECONDS = 60.0  # time for the program to end after it closes its output
 SECRETS = ("TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "KEY")  # in names of variables
 Progress = Callable[[float, float, str], None]
 _KILLED = {
@@ -55,10 +55,10 @@ _KILLED = {
 class Program:
     """A program that scores.
 
-    `environment` is added to the variables of this process, without those of creamtea, Ray and Python.
+    It gets this process's variables, except those of creamtea, Ray and Python, plus `environment`.
     """
 
-    title: str  # in messages
+    title: str  # its name in messages
     command: Sequence[str]
     timeout: float  # seconds without a line of output
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Program:
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
     def redacted(self, text: object, most: int = MAX_TEXT) -> str:
-        """Return the text to show and store, cut at its end only, because half a secret is a secret, too."""
+        """Return the text to show and store. Secrets are replaced before it is cut: half a secret is one."""
         return self.without_secrets(str(text))[:most]
 
 
@@ -90,9 +90,9 @@ class ScorerMetric:
         self.name = name
         self.model = model or PinnedModel()
         self.note = ""
-        self.facts: Mapping[str, Any] = {}  # what the program said of itself
+        self.facts: Mapping[str, Any] = {}  # the program's facts about itself
         self.own_signature = ""
-        self.error_spans: Mapping[int, list[dict[str, Any]]] = {}  # by segment, of a scorer that finds errors
+        self.error_spans: Mapping[int, list[dict[str, Any]]] = {}  # by segment, if the scorer finds errors
         self._progress = progress
 
     def program(self) -> Program:
@@ -103,7 +103,7 @@ class ScorerMetric:
         program = self.program()
         self.model.check()
         scores = run(program, texts, self._progress)
-        self.model.check()  # it is read while the program runs
+        self.model.check()  # again: the program has just read it
         values = [scores.values[index] for index in texts.indices]
         self.facts, self.own_signature, self.error_spans = scores.facts, scores.signature, scores.spans
         mean = math.fsum(values) / len(values)
@@ -124,7 +124,7 @@ class ScorerMetric:
 def run(program: Program, texts: Texts, progress: Progress) -> Scores:
     """Score each segment. An exception from `progress` ends the program.
 
-    Raises StepUnavailable that says what the program did wrong and quotes the end of its standard error.
+    Raises StepUnavailable with the program's mistake and the end of its standard error.
     """
     with scratch_folder("scorer") as folder:
         source, log = Path(folder) / "input.jsonl", Path(folder) / "errors"
@@ -187,7 +187,7 @@ def _listen(program: Program, process: subprocess.Popen[bytes], texts: Texts, pr
     scores, wanted = Scores(), dict(zip(texts.indices, texts.hypotheses, strict=True))
     heard, number, ended = time.monotonic(), 0, False
     while True:
-        # called between lines, too: it raises when the step is cancelled
+        # called also between lines: it raises when the step is cancelled
         progress(scores.done, scores.total, f"{program.title}: {scores.message}")
         try:
             line = lines.get(timeout=1.0)
@@ -219,7 +219,7 @@ def _tail(log: Path, program: Program) -> str:
     with log.open("rb") as file:
         if file.seek(0, os.SEEK_END) > MAX_TAIL:
             file.seek(-MAX_TAIL, os.SEEK_END)
-            file.readline()  # half a line may have half a secret
+            file.readline()  # the first line is cut, perhaps within a secret
         else:
             file.seek(0)
         last = [line for line in file if line.strip()][-TAIL_LINES:]
@@ -231,8 +231,8 @@ def _tail(log: Path, program: Program) -> str:
 
 
 MAX_SCORE = 1e100  # so that sums of scores and of squares stay finite
-MAX_QUOTED = 80  # characters of a line
-MAX_KEY = 40  # characters of a key
+MAX_QUOTED = 80  # characters of a quoted line
+MAX_KEY = 40  # characters of a quoted key
 # required and optional keys of each kind of line
 KINDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("index", "score"), ("spans",)),
@@ -247,10 +247,10 @@ Redact = Callable[..., str]  # `Program.redacted`
 
 @dataclass
 class Scores:
-    """What a program has said. `values`: by the segment's index."""
+    """A program's output so far. `values` and `spans`: by the segment's index."""
 
     values: dict[int, float] = field(default_factory=dict)
-    spans: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # of scorers that find errors
+    spans: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # empty unless it finds errors
     corpus: float | None = None
     signature: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -261,15 +261,15 @@ class Scores:
 
 
 class Failure(Exception):
-    """What a program did wrong."""
+    """A program's mistake; the text follows the program's title."""
 
 
 class _WrongLine(Exception):
-    """Follows "printed line 3 of its output"."""
+    """A malformed line; the text follows "printed line 3 of its output"."""
 
 
 def take_line(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores, redact: Redact) -> None:
-    """Add what a line says to the scores. Raises Failure for a line that a scorer may not print.
+    """Add the content of a line to the scores. Raise Failure for a line that a scorer may not print.
 
     `wanted`: the outputs to score, by the segment's index.
     """
@@ -391,10 +391,10 @@ def _kind(value: Any) -> str:
 
 @dataclass(frozen=True)
 class PinnedModel:
-    """A metric's model that is a file or a folder of the user.
+    """A metric's model in a file or a folder of the user.
 
-    `name`: as the study gives it. `place`: its path on this machine. `digest`: of its content when the study
-    was planned; empty for a model of another kind.
+    `name`: as in the study. `place`: its path on this machine. `digest`: digest of its content when the study
+    was planned; "" for a model that is not the user's.
     """
 
     name: str = ""
@@ -403,7 +403,7 @@ class PinnedModel:
 
     @classmethod
     def of(cls, name: str | None, context: StepContext[Any]) -> PinnedModel:
-        # a comparison reads the scores that are there, and pins nothing itself
+        # a comparison reads stored scores, and pins nothing itself
         params, name = context.params, name or ""
         digests = (params.digests or {}) if isinstance(params, ScoreParams | DecodeParams) else {}
         return cls(name, context.locations.get(name, name), digests.get(name, ""))
@@ -427,7 +427,7 @@ class PinnedModel:
 
 
 class CometMetric(ScorerMetric):
-    """COMET (Rei et al. 2020). Its pins exclude those of the rest, so `Settings.comet_python` runs it."""
+    """COMET (Rei et al. 2020), run by `Settings.comet_python`: its pinned packages conflict with ours."""
 
     def __init__(
         self,
@@ -438,10 +438,7 @@ class CometMetric(ScorerMetric):
         cpus: int = 1,
         gpus: float = 0.0,
     ) -> None:
-        """Prepare the command.
-
-        The place of `model` is a name that COMET knows, or the path of a checkpoint.
-        """
+        """Prepare the command. `model.place` is a name that COMET knows, or the path of a checkpoint."""
         super().__init__("comet", progress, model)
         self._spec = spec
         self._python = python
@@ -494,7 +491,7 @@ class CommandMetric(ScorerMetric):
             pins = scorer.pins()
         except UnknownScorer as error:
             raise StepUnavailable(f"the worker lacks the scorer: {error}") from None
-        except InputError:  # its text may quote the file, and this error is stored
+        except InputError:  # not quoted: the message is stored, and may hold text of the file
             raise StepUnavailable(
                 f"the worker cannot use its scorer {name}: `creamtea validate` there says what is wrong with "
                 "its CREAMTEA_SCORERS"

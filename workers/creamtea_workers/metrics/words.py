@@ -21,7 +21,7 @@ from creamtea_workers.metrics.base import Array, Texts
 
 
 def count(metric: str, hypothesis: str, reference: str) -> tuple[float, float]:
-    """Return a word's errors (or successes), and the units that they are counted in."""
+    """Return a word's number of errors (for accuracy: successes), and of units to divide by."""
     match metric:
         case "wer":
             return float(hypothesis != reference), 1.0
@@ -37,7 +37,7 @@ def count(metric: str, hypothesis: str, reference: str) -> tuple[float, float]:
 class WordMetric:
     """The mean over groups of scale · Σ errors / Σ units.
 
-    Statistics (n, 2G): the errors and units of each group; 0 for groups that the word is not in.
+    Statistics (n, 2G): errors and units in the column pair of the word's group, 0 in the others.
     """
 
     name: str
@@ -70,7 +70,7 @@ class WordMetric:
         return np.asarray(self.scale * _share(self.of_own_group(statistics)))
 
     def of_own_group(self, statistics: Array) -> Array:
-        """Sum over groups: (n, 2G) -> (n, 2), the statistics of a test set of a single group."""
+        """Sum over groups: (n, 2G) -> (n, 2), the errors and units of each word."""
         return np.asarray(statistics.reshape(len(statistics), -1, 2).sum(axis=1))
 
     def signature(self) -> str:
@@ -80,8 +80,7 @@ class WordMetric:
 def _share(counts: Array) -> Array:
     """Divide errors by units: (..., 2) -> (...).
 
-    Empty references count as a single unit: then all that the output has is wrong, and the score stays
-    finite.
+    Empty references count as a single unit, so that the score stays finite.
     """
     return np.asarray(counts[..., 0] / np.maximum(counts[..., 1], 1))
 

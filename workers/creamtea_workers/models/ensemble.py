@@ -1,6 +1,6 @@
 """Ensembles: several trained models as one, by the mean of their probabilities at each step.
 
-The hidden vector of an ensemble is those of its members after each other, and its logits are already
+An ensemble's hidden vector is the concatenation of its members' vectors, and its logits are already
 log-scores: every search works on it as on a single model.
 """
 
@@ -18,7 +18,7 @@ from creamtea_workers.objectives.base import Objective
 
 
 class EnsembleMemory(Memory):
-    """The members' memories; hidden and mask are the first's."""
+    """The members' memories. `hidden` and `mask` are the first member's."""
 
     def __init__(self, members: Sequence[Memory]) -> None:
         super().__init__(members[0].hidden, members[0].mask)
@@ -39,7 +39,7 @@ class EnsembleState:
 
 @dataclass
 class EnsembleTree:
-    """The members number their nodes alike, since they add and free the same ones."""
+    """The members' trees, which number nodes alike because they add and free the same nodes."""
 
     members: Sequence[Tree]
 
@@ -49,7 +49,7 @@ class EnsembleTree:
 
 
 class Ensemble:
-    """`TranslationModel` of models with one vocabulary: p = 1/k Σ p_k, of SCONES' σ likewise."""
+    """Models with one vocabulary as a `TranslationModel`: p = 1/k Σ p_k (SCONES: the mean of σ)."""
 
     def __init__(self, models: Sequence[TranslationModel], objective: Objective) -> None:
         self.models, self.objective = models, objective
@@ -61,7 +61,7 @@ class Ensemble:
 
     @property
     def output_weight(self) -> Tensor:
-        """The first member's, which says the device."""
+        """The first member's weight, which tells the device."""
         return self.models[0].output_weight
 
     def log_mean(self, hidden: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ class Ensemble:
 
 
 def log_mean(scores: Sequence[Tensor]) -> Tensor:
-    """Return log 1/k Σ p_k, ≤ 0, of k log-scores of one shape."""
+    """Return log 1/k Σ p_k, ≤ 0, from k tensors of log-scores of the same shape."""
     return (torch.stack(list(scores)).logsumexp(dim=0) - math.log(len(scores))).clamp_(max=0.0)
 
 

@@ -1,15 +1,15 @@
-"""Triton kernels of a Transformer's layers: on packed sentences, forwards and backwards, and for decoding.
+"""Triton kernels for a Transformer's layers: training on packed sentences (both passes), and decoding.
 
 - Residual connection, dropout and layer normalisation in one kernel:
 
       y = x + m ⊙ h / (1 - p),   n = w ⊙ (y - mean(y)) / √(var(y) + ε) + b
 
-  The mask m is not kept. It is a hash of (seed, site, position), which the backward pass computes again; as
-  in `layers.Dropout`, a byte is compared with a threshold, and p is a multiple of 1/256.
-- Attention of short sentences: a program has all queries and keys of a head of a sentence at once. It keeps
-  nothing for the backward pass, and adds nothing to what another program writes.
-- Attention of a decoding step: a program serves a sentence's head, and reads each key and value once for all
-  of the sentence's k rows. Nothing is differentiated.
+  The mask m is not stored: it is a hash of (seed, site, position), which the backward pass recomputes. As in
+  `layers.Dropout`, a byte is compared with a threshold, and p is a multiple of 1/256.
+- Attention of short sentences: a program holds all queries and keys of one head of one sentence. It stores
+  nothing for the backward pass, and no two programs write to the same place.
+- Attention of a decoding step, without gradients: a program serves one head of one sentence, and reads each
+  key and value once for all of the sentence's k rows.
 
 Shapes: N rows (N_q queries, N_s keys), B sentences, H heads, D width, E = D / H.
 """
@@ -25,9 +25,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 TILE = 2048  # numbers that a program holds at a time
-KEYS = 64  # that a program of a decoding step's attention holds at a time
-MIN_ROWS = 16  # of a product in tensor cores
-WIDTHS = (16, 32, 64, 128)  # E for which a decoding step's attention is made
+KEYS = 64  # keys that a program holds at a time, in a decoding step's attention
+MIN_ROWS = 16  # fewest rows of a product in tensor cores
+WIDTHS = (16, 32, 64, 128)  # values of E that a decoding step's attention supports
 STEPS = 8  # tiles over which a program of the backward pass sums the gradients of w and b
 
 
@@ -67,7 +67,7 @@ class AddAndNormalise(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_total: Tensor | None, grad_normed: Tensor | None) -> Any:
         total, statistics, weight, seed = ctx.saved_tensors
-        if grad_normed is None:  # of a value that nothing depends on
+        if grad_normed is None:  # nothing depends on the value
             grad_normed = torch.zeros_like(total)
         rows, width = total.shape
         block = triton.next_power_of_2(width)
@@ -88,7 +88,7 @@ class AddAndNormalise(torch.autograd.Function):
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _kept(seed_place, site, place, THRESHOLD: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return 0 or 1 / (1 - p) for each place: a hash whose two keys are those of the seed and the site."""
+    """Return 0 or 1 / (1 - p) for each place, by a hash keyed by the seed and the site."""
     seed = tl.load(seed_place)
     first = seed.to(tl.uint32) + site * 0x27D4EB2F
     second = (seed >> 32).to(tl.uint32) ^ (first * 0x2545F491)
@@ -163,9 +163,9 @@ def _backwards(  # type: ignore[no-untyped-def]
 
 
 class ShortAttention(torch.autograd.Function):
-    """q (N_q, H, E), k and v (N_s, H, E), which are views of equal strides → (N_q, H, E).
+    """q (N_q, H, E), k and v (N_s, H, E) → (N_q, H, E). k and v have equal strides.
 
-    `starts`: of the sentences of queries and keys (B + 1,); `longest` of either.
+    `starts`: first row of each sentence, for queries and keys (B + 1,). `longest`: longest sentence of each.
     """
 
     @staticmethod
@@ -198,7 +198,7 @@ class ShortAttention(torch.autograd.Function):
 def _launch(
     q: Tensor, k: Tensor, starts: tuple[Tensor, Tensor], longest: tuple[int, int], causal: bool
 ) -> tuple[tuple[int, int], tuple[Any, ...], dict[str, Any]]:
-    """Return grid, sizes and options of either kernel."""
+    """Return grid, sizes and options for both kernels."""
     _, heads, width = q.shape
     blocks = [max(16, triton.next_power_of_2(length)) for length in longest]
     sizes = (q.stride(0), k.stride(0), heads, width**-0.5)
@@ -210,7 +210,7 @@ def _launch(
 def _weights(  # type: ignore[no-untyped-def]
     queries, keys, rows_q, rows_k, scale, CAUSAL: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr
 ):
-    """Return the attention weights (BLOCK_Q, BLOCK_K), zero where there is no query or key."""
+    """Return the attention weights (BLOCK_Q, BLOCK_K), zero beyond the queries and keys."""
     row, column = tl.arange(0, BLOCK_Q)[:, None], tl.arange(0, BLOCK_K)[None, :]
     visible = (row < rows_q) & (column < rows_k)
     if CAUSAL:
@@ -247,7 +247,7 @@ def _attend_backwards(  # type: ignore[no-untyped-def]
     q, k, v, slope, slope_q, slope_k, slope_v, starts_q, starts_k, stride_q, stride_k, heads, scale,
     CAUSAL: tl.constexpr, WIDTH: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """With P the weights and G the slope: ∂V = Pᵀ G, ∂P = G Vᵀ, ∂S = P ⊙ (∂P - Σ P ⊙ ∂P), ∂Q = ∂S K."""
+    """With weights P and slope G: ∂V = Pᵀ G, ∂P = G Vᵀ, ∂S = P ⊙ (∂P - Σ P ⊙ ∂P), ∂Q = ∂S K."""
     sentence, head = tl.program_id(0), tl.program_id(1)
     first_q, first_k = tl.load(starts_q + sentence), tl.load(starts_k + sentence)
     rows_q, rows_k = tl.load(starts_q + sentence + 1) - first_q, tl.load(starts_k + sentence + 1) - first_k
@@ -272,14 +272,14 @@ def _attend_backwards(  # type: ignore[no-untyped-def]
         tl.store(slope_k + to_k, of_keys.to(slope_k.dtype.element_ty), row_k < rows_k)
 
 
-# Attention of the few queries of a decoding step, over keys and values that lie in one block of memory.
+# Attention from the few queries of a decoding step to keys and values in one block of memory.
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     """Attend with a few queries; PyTorch's kernels read keys and values at a quarter of the memory's speed.
 
-    Queries (B, H, k, E), keys and values (B, H, N, E), mask (B, 1, k or 1, N), which is added to scores
-    → (B, k, D). At least one key of each query is not masked."""
+    Queries (B, H, k, E), keys and values (B, H, N, E), additive mask (B, 1, k or 1, N) → (B, k, D). Each
+    query needs a key that is not masked."""
     sentences, heads, rows, width = query.shape
     attended = query.new_empty(sentences, rows, heads, width)
     assert key.stride() == value.stride()
@@ -289,7 +289,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
         query, key, value, mask, attended, width**-0.5, key.shape[2],
         *query.stride()[:3], *key.stride()[:3], mask.stride(0), by_row,
         heads, rows, width, max(MIN_ROWS, triton.next_power_of_2(rows)), KEYS,
-        num_stages=1,  # one tile or a few: memory for the next one would leave room for fewer programs
+        num_stages=1,  # there are few tiles: memory to prefetch them would leave room for fewer programs
     )  # fmt: skip
     return attended.flatten(2)
 
@@ -308,7 +308,7 @@ def _attend_few(  # type: ignore[no-untyped-def]
     start = query + sentence * query_sentence + head * query_head
     q = tl.load(start + row[:, None] * query_row + column[None, :], real, 0.0)
     first = sentence * key_sentence + head * key_head
-    highest = tl.full((TILE,), -1e30, tl.float32)  # not -inf, whose difference with itself is NaN
+    highest = tl.full((TILE,), -1e30, tl.float32)  # not -inf: -inf minus -inf is NaN
     total = tl.zeros((TILE,), tl.float32)
     sums = tl.zeros((TILE, WIDTH), tl.float32)
     for begin in range(0, length, KEYS):

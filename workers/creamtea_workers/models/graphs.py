@@ -1,10 +1,10 @@
 """Functions on tensors at fixed addresses, which a GPU replays as CUDA graphs, and decoder states for them.
 
 A decoder's step starts about a hundred small kernels, and starting them takes ten times as long as they run.
-A graph starts all of them at once. On a CPU the same functions run as they are.
+A graph starts all of them at once. On a CPU the functions run without graphs.
 
-All programs of a model share one block of memory for their tensors, since only one of them runs at a time,
-and one pool for what they compute in between.
+Only one program of a model runs at a time, so all of them share one block of memory for their tensors, and
+one pool for intermediate results.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from torch import Tensor
 from creamtea_workers.models.interface import Memory
 from creamtea_workers.models.state import Source
 
-MAX_PROGRAMS = 256  # the one that was not used for longest goes first
+MAX_PROGRAMS = 256  # the least recently used program is dropped first
 MIN_ARENA = 1 << 26  # bytes
 ALIGNMENT = 256  # bytes
-LEAST_FREE = 0.1  # of a GPU's memory, below which what torch has cached is given back before a capture
+LEAST_FREE = 0.1  # share of a GPU's memory; if less is free, torch's cache is emptied before a capture
 
 New = Callable[[Sequence[int], torch.dtype], Tensor]  # shape, type → a tensor whose content is undefined
 
@@ -41,10 +41,10 @@ Project = Callable[[Tensor], Iterable[Tensor]]  # (B, S, D) → keys and values 
 class Program(ABC):
     """Tensors, and functions that work on them in place.
 
-    The functions read nothing back, and no data decides their shapes.
+    The functions copy nothing to the CPU, and no shape depends on data.
     """
 
-    replays: Sequence[Callable[[], None]]  # of its functions
+    replays: Sequence[Callable[[], None]]  # the captured functions
 
     @abstractmethod
     def functions(self) -> Sequence[Callable[[], None]]: ...
@@ -58,7 +58,7 @@ class Graphs:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.seconds = 0.0  # that captures took
+        self.seconds = 0.0  # time spent on captures
         self.lock = RLock()  # held while a program is used
         self._programs: OrderedDict[Hashable, Any] = OrderedDict()
         self._arena: Tensor | None = None
@@ -69,10 +69,10 @@ class Graphs:
         return None  # a copy of the model has other weights
 
     def program(self, key: Hashable, build: Callable[[New], P]) -> P | None:
-        """Return the program of this key; warn and return None if the GPU has no room.
+        """Return the program with this key; warn and return None if the GPU has no room.
 
-        The program is captured at its first use. `build` makes it, with tensors that come from `New`; it is
-        called twice, first to measure.
+        A new program is built and captured. `build` makes it, with tensors from `New`; it is called twice,
+        first to measure the memory.
         """
         if key not in self._programs:
             try:
@@ -82,7 +82,7 @@ class Graphs:
                 program = build(_Cutter(self._arena))
                 program.replays = self._captured(program.functions())
             except Exception as error:
-                self.clear()  # a capture that failed leaves a pool that cannot be used again
+                self.clear()  # a failed capture leaves an unusable pool
                 if not isinstance(error, torch.OutOfMemoryError):
                     raise
                 warnings.warn(
@@ -94,14 +94,14 @@ class Graphs:
         return self._programs[key]
 
     def clear(self) -> None:
-        """Give all memory back."""
+        """Drop all programs and free their memory."""
         self._programs.clear()
-        self._arena = self._pool = None  # torch takes a pool that no graph uses any more for a broken one
+        self._arena = self._pool = None  # torch refuses a pool that no graph uses any more
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
     def _reserve(self, build: Callable[[New], Any]) -> None:
-        """Make the shared memory as large as a program needs. Programs that use a smaller one are dropped."""
+        """Make the shared memory as large as a program needs; growing it drops all other programs."""
         measure = _Cutter(None)
         build(measure)
         if self._arena is None or len(self._arena) < measure.used:
@@ -114,7 +114,7 @@ class Graphs:
             return functions
         began = time.perf_counter()
         assert self._arena is not None
-        self._arena.zero_()  # the first run, in which libraries choose their kernels, must not meet NaN
+        self._arena.zero_()  # libraries choose their kernels in the first run, which must not meet NaN
         free, total = torch.cuda.mem_get_info(self.device)
         if free < LEAST_FREE * total:
             torch.cuda.empty_cache()
@@ -134,7 +134,7 @@ class Graphs:
                 try:
                     function()
                 except BaseException:
-                    with suppress(RuntimeError):  # which says that the capture has failed
+                    with suppress(RuntimeError):  # it only repeats that the capture has failed
                         graph.capture_end()
                     raise
                 graph.capture_end()
@@ -144,7 +144,7 @@ class Graphs:
 
 
 class _Cutter:
-    """Cuts tensors off a block of memory, one after the other; without one it only counts."""
+    """Cuts tensors off a block of memory, one after the other; without a block it only counts bytes."""
 
     def __init__(self, arena: Tensor | None) -> None:
         self.arena, self.used = arena, 0
@@ -161,7 +161,7 @@ class _Cutter:
 def any_kernels() -> Iterator[None]:
     """Turn deterministic mode off.
 
-    That mode turns `index_copy_` into a sort, though it is deterministic where no index repeats.
+    Deterministic mode makes `index_copy_` a sort, which is needless because no index repeats here.
     """
     mode = torch.get_deterministic_debug_mode()
     torch.set_deterministic_debug_mode(0)
@@ -172,9 +172,9 @@ def any_kernels() -> Iterator[None]:
 
 
 def bucket(size: int, step: int = 1) -> int:
-    """Round `size` up to a multiple of `step` that is one of at most eight numbers per octave.
+    """Round `size` up to a multiple of `step`, to one of at most eight numbers per octave.
 
-    There are few such sizes, and at most a seventh of a large one is unused.
+    So there are few different sizes, and at most a seventh of a large one is unused.
     """
     grain = max(step, 1 << max(0, (size - 1).bit_length() - 3))
     return -(-size // grain) * grain
@@ -184,16 +184,16 @@ def bucket(size: int, step: int = 1) -> int:
 
 
 # Tensors of these states neither move nor grow, so that a step can be replayed. Each sentence is decoded in k
-# rows (a beam's slots, or samples). Its self-attention has k queries and k entries (keys and values) per
-# position, one per row; a mask selects the entries of each row's prefix. Reordering a beam reorders the mask,
-# and no key or value moves. Keys and values of the source exist once per sentence.
+# rows (a beam's slots, or samples). Self-attention has k queries and k entries (key and value) per position,
+# one per row; a mask selects the entries of each row's prefix. Reordering a beam reorders only the mask, not
+# the keys and values. Keys and values of the source exist once per sentence.
 #
 # Shapes: B sentences, k rows per sentence, S source positions, T target positions, L layers, H heads,
 # D width, E = D / H, F width of a recurrent state.
 
 
 class FixedState(Protocol):
-    """What a model keeps for B × k rows between steps."""
+    """A model's state for B × k rows between steps."""
 
     def load(self, memory: Memory) -> None:
         """Load the encoder's output of at most B sentences of at most S positions."""
@@ -202,7 +202,7 @@ class FixedState(Protocol):
         """Start decoding the loaded sentences from their beginning."""
 
     def reorder(self, parents: Tensor) -> None:
-        """Make row j of sentence b a copy of its row parents[b, j]; parents (B, k)."""
+        """Make row j of sentence b a copy of the sentence's row parents[b, j]; parents (B, k)."""
 
 
 class FixedDecoderState:
@@ -229,7 +229,7 @@ class FixedDecoderState:
         if self.real.shape != memory.mask.shape:
             self.hidden.zero_()
             self.real.zero_()
-            self.real[sentences:].fill_(True)  # unused: attention to no position at all would be NaN
+            self.real[sentences:].fill_(True)  # unused rows: with every position masked they would be NaN
         self.hidden[:sentences, :source].copy_(memory.hidden)
         self.real[:sentences, :source].copy_(memory.mask)
 
@@ -245,7 +245,7 @@ class FixedDecoderState:
         return keys, values
 
     def enter(self) -> Tensor:
-        """Begin a step; return the embedding of its position (1, D)."""
+        """Begin a step; return the embedding of the current position (1, D)."""
         return self.positions.index_select(0, self.position)
 
     def leave(self) -> None:
@@ -281,9 +281,9 @@ class FixedAttentionState(FixedDecoderState):
         return super().enter()
 
     def append(self, layer: int, entries: Tensor) -> tuple[Tensor, Tensor]:
-        """Store keys and values (2, B, H, k, E) of the current position; return those of all positions.
+        """Store keys and values (2, B, H, k, E) of the current position.
 
-        Shapes of the result: (B, H, T·k, E) each.
+        Returns the keys and the values of all positions, (B, H, T·k, E) each.
         """
         keys, values = self.cache[layer].index_copy_(3, self.places, entries).unbind(0)
         return keys, values
@@ -318,7 +318,7 @@ class FixedCellState(FixedDecoderState):
 
 
 class FixedRnnState:
-    """State of LSTMs with attention. Each row has its own copy of the source: a word is short."""
+    """State of LSTMs with attention. Each row has its own copy of the source, which is a short word."""
 
     def __init__(
         self,
@@ -330,7 +330,7 @@ class FixedRnnState:
         look: Callable[[Memory], tuple[Tensor, Source]],
     ) -> None:
         """`sizes`: B, k, S, D; `state`: F; `parts`: the number of attentions; `look` returns the states
-        (B, F) of empty prefixes, and the sources that they attend to."""
+        (B, F) of empty prefixes, and the source that the attentions read."""
         self.look = look
         sentences, self.beams, source, width = sizes
         count = sentences * self.beams

@@ -1,9 +1,9 @@
-"""Prepares a trained model for translation: weights are packed once for the kernels that use them.
+"""Prepare a trained model for translation: pack weights once for the kernels that use them.
 
-On a CPU torch computes fp32 products by MKL, which on processors other than Intel's has half the speed of
-oneDNN with packed weights, and a third for a few rows of a large matrix. So the larger weights are packed for
-oneDNN, and a single row is multiplied by `row_product`. Results differ from the unprepared model's by
-rounding only, except in int8.
+On a CPU torch computes fp32 products by MKL. On processors not made by Intel, oneDNN with packed weights is
+twice as fast, and three times for a few rows of a large matrix. So the larger weights are packed for oneDNN,
+and a single row is multiplied by `row_product`. Results differ from the unprepared model's by rounding only,
+except in int8.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from creamtea_workers.models.model import Model
 from creamtea_workers.models.nvs import NvsHead
 
 MIN_PACKED = 2**18  # elements of an fp32 weight; packing a smaller one costs more per call than it saves
-# With two, oneDNN takes 1.5 times as long as the loop on one (docs/results/benchmarks.md).
+# Up to two threads, oneDNN takes 1.5 times as long as `row_product` on one (docs/results/benchmarks.md).
 ROW_THREADS = 2
 Layer = Callable[[Tensor], Tensor]  # (..., D) → (..., K)
 
@@ -32,8 +32,8 @@ Layer = Callable[[Tensor], Tensor]  # (..., D) → (..., K)
 def prepare(model: Model, precision: Precision) -> Model:
     """Prepare a model on its device for translation.
 
-    `model` itself is changed, and can no longer be trained or saved. StepError if the device does not support
-    the precision.
+    Changes `model` itself, which can no longer be trained or saved. Raises StepError if the device does not
+    support the precision.
     """
     on_cpu = model.output_weight.device.type == "cpu"
     if precision == "fp16" and on_cpu:
@@ -64,9 +64,9 @@ def pack(
     linear: Callable[[Tensor, Tensor | None], Layer],
     projection: Callable[[Tensor, Tensor], Layer],
 ) -> Model:
-    """Replace the model's layers by ones that are no modules.
+    """Replace the model's layers by plain functions.
 
-    The overhead of calling an `nn.Module` is as long as a small layer takes.
+    Calling an `nn.Module` takes as long as a small layer itself.
     """
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
@@ -103,10 +103,9 @@ def normalisation(layer: nn.LayerNorm) -> Layer:
 class PackedLinear:
     """`nn.Linear` in fp32 with the weight in oneDNN's layout.
 
-    With few threads a single row, as in greedy search at batch size 1, has a kernel of its own
-    (`row_product`). oneDNN compiles a kernel for each number of rows (about a millisecond), so rows are
-    padded to a few different numbers. One row becomes four: oneDNN's product with one vector is slower than
-    that with four.
+    With few threads a single row, as in greedy search at batch size 1, has a special kernel (`row_product`).
+    oneDNN compiles a kernel for each number of rows (about a millisecond), so rows are padded to a few
+    different numbers. One row becomes four: oneDNN multiplies four vectors faster than one.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -115,7 +114,7 @@ class PackedLinear:
         self.multiply = torch.ops.mkldnn._linear_pointwise
         self.of_row: Layer | None = None
         if torch.get_num_threads() <= ROW_THREADS:
-            # imported where a large weight asks for it: Numba takes a second to import and compile
+            # imported only for large weights: Numba takes a second to import and compile
             from creamtea_workers.models.row_product import RowProduct
 
             self.of_row = RowProduct(weight, bias)
@@ -139,7 +138,7 @@ def pack_if_large(weight: Tensor, bias: Tensor | None) -> Layer:
 
 @cache
 def has_onednn() -> bool:
-    """Return True if torch was built with oneDNN's packed products. For macOS on ARM it is not."""
+    """Return True if torch was built with oneDNN's packed products (on macOS with ARM it is not)."""
     names = ("_linear_pointwise", "_reorder_linear_weight")
     return torch.backends.mkldnn.is_available() and all(hasattr(torch.ops.mkldnn, name) for name in names)
 
@@ -154,29 +153,29 @@ def padded_rows(rows: int) -> int:
 
 # Weights are quantised once, activations in every call.
 #
-# A weight has one scale per output row (its largest magnitude becomes L, see below), so that rows can be
-# taken out of a quantised matrix. An activation has one scale per vector, not one per tensor as in torch's
-# dynamic quantisation, where a sentence's output depends on its batch mates. All sums are exact:
+# A weight has one scale per output row (the row's largest magnitude becomes L, see below), so that single
+# rows of a quantised matrix can be selected. An activation has one scale per vector, not one per tensor as in
+# torch's dynamic quantisation, where a sentence's output depends on its batch mates. All sums are exact:
 #
 #     y = s_x · s_w ⊙ (q_w q_x) + b,   q_w = round(w / s_w),   s_w = max |w| / L,
 #                                      q_x = round(x / s_x),   s_x = max |x| / 127
 #
-# Both kinds of layer round x here, so that a row of one has the bits of the other's: FBGEMM, which rounds
-# by itself, is given q_x and the scale 1.
+# Both kinds of layer round x here, so that their outputs are equal to the bit; FBGEMM, which rounds by
+# itself, gets q_x and the scale 1.
 #
 # The products are FBGEMM's (packed weights) and oneDNN's (rows picked for one sentence, not worth packing).
 # Both shift q_x to u8, 1 … 255. With AVX-512 VNNI (Intel from Ice Lake and Cascade Lake on, AMD from Zen 4
-# on) they add products in int32, and L is 127. The instruction that other x86 processors have for this
+# on) they add products in int32, and L is 127. On other x86 processors the instruction for this
 # (`vpmaddubsw`) adds two products in int16 and saturates at 32,767, an error of up to a third of a layer's
 # output: there L is 64, as 2 · 255 · 64 = 32,640 fits, and a layer's error is 1.6 % instead of 1 %. torch's
 # `reduce_range` takes the bit from the activations instead, which does not help: oneDNN adds 128 to any
 # input.
 
 
-MAX_INT8 = 127  # magnitude of an activation; and of a weight, where sums do not saturate
-MAX_SATURATING = 64  # magnitude of a weight, where they do
+MAX_INT8 = 127  # largest magnitude of an activation, and of a weight if sums do not saturate
+MAX_SATURATING = 64  # largest magnitude of a weight if sums saturate
 PROBE = 64  # rows and columns
-MIN_SCALE = 1e-37  # instead of 0, of a row of zeros
+MIN_SCALE = 1e-37  # scale of a row of zeros
 ENGINE = "fbgemm"
 Packed: Any = torch.classes.quantized.LinearPackedParamsBase  # a class that only TorchScript knows
 
@@ -185,7 +184,7 @@ Packed: Any = torch.classes.quantized.LinearPackedParamsBase  # a class that onl
 def largest_weight() -> int:
     """Return L: 64 if one of the two products saturates on this processor, else 127.
 
-    It is tested once per process, by multiplying the largest numbers.
+    Tested once per process, by multiplying the largest numbers.
     """
     largest = torch.full((PROBE, PROBE), MAX_INT8, dtype=torch.int8)
     matrix = Int8Matrix(largest, torch.full((PROBE,), 1 / MAX_INT8), torch.zeros(PROBE))
@@ -265,7 +264,7 @@ def pack_rows(matrix: Int8Matrix) -> Any:
 
 
 class Int8Projection(Int8Linear):
-    """The output layer, and the matrix of which one sentence may use some rows."""
+    """The output layer, with `matrix`, from which rows can be selected for one sentence."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         self.matrix = Int8Matrix.of(weight, bias)

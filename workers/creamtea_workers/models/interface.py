@@ -1,4 +1,4 @@
-"""What training and search know about a model, and nothing more. Models know nothing about the search.
+"""The interface of models to training and search. Models know nothing about the search.
 
 Shapes: B sentences, S source and T target positions, N decoder rows (B × beam), D width, V vocabulary,
 K selected vocabulary. The special ids are those of the subwords. A source row is subwords + eos, then pads.
@@ -49,24 +49,24 @@ class AttentiveState(State, Protocol):
 
 
 class Tree(Protocol):
-    """Decoder states of prefixes that share their beginnings, for searches that go back.
+    """Decoder states of prefixes with shared beginnings, for searches that go back.
 
-    A node is a prefix with its last token, and may be continued in any order, at any time, until it is freed.
-    Nodes 0 … B-1 stand for the empty prefixes of the B sentences, before bos.
+    A node is a prefix. Nodes may be continued in any order, at any time, until they are freed. Nodes 0 … B-1
+    are the empty prefixes of the B sentences, before bos.
     """
 
     def free(self, nodes: Sequence[int]) -> None:
-        """Free the places of nodes for reuse; no node below them is stepped or continued any more."""
+        """Free the places of nodes for reuse. Nodes below them may not be continued any more."""
 
 
 class TranslationModel(Protocol):
-    """What search and analyses need."""
+    """A model as search and analyses see it."""
 
     vocabulary_size: int
     output_bias: Tensor  # (V,)
-    projection: Projection | None  # the output layer in another form (`models.inference`); None: a product
-    kept: int  # numbers that a decoder row keeps for each place of the source and of the target, at most
-    may_pad: bool  # False: padding could change an output by rounding, so batches are of one length (int8)
+    projection: Projection | None  # replaces the product with `output_weight` (`models.inference`)
+    kept: int  # most numbers that a decoder row stores per position of source and target
+    may_pad: bool  # False: padding could change an output by rounding (int8); batches have one length
 
     @property
     def output_weight(self) -> Tensor:
@@ -79,28 +79,31 @@ class TranslationModel(Protocol):
         """Decode teacher-forced: target_in (B, T) = bos + subwords → hidden (B, T, D)."""
 
     def start(self, memory: Memory, max_length: int) -> State:
-        """Make an empty state, one row for each of the B sentences (`reorder` makes beams of it)."""
+        """Make an empty state with one row per sentence (`reorder` expands rows to beams)."""
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
-        """Advance the state by tokens (N,), the last of each row (bos at first); return hidden (N, D)."""
+        """Advance the state by each row's last token (N,) (at first bos); return hidden (N, D)."""
 
     def start_tree(self, memory: Memory, max_length: int) -> Tree:
         """Make a tree of the B empty prefixes, for at most `max_length` tokens per prefix (bos counted)."""
 
     def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
-        """Continue each of the nodes `parents` (N,) by one of tokens (N,); return hidden (N, D), new nodes.
+        """Continue each node in `parents` (N,) by a token (N,); return hidden (N, D) and the new nodes.
 
-        The nodes may be of different sentences and depths and may repeat.
+        Parents may belong to different sentences and depths, and may repeat.
         """
 
     def nvs_logits(self, memory: Memory) -> Tensor:
-        """Return the NVS head's logits, maximal over source positions (B, V). ValueError without a head."""
+        """Return the NVS head's logits, the maximum over source positions (B, V).
+
+        Raises ValueError if the model has no head.
+        """
 
 
 def output_logits(model: TranslationModel, hidden: Tensor) -> Tensor:
-    """Return the full-vocabulary logits of hidden (..., D): (..., V) in fp32.
+    """Return the full-vocabulary logits (..., V) of hidden (..., D) in fp32.
 
-    The product is in the model's type: in bf16 a logit has eight significant bits.
+    The product is computed in the model's type: in bf16 a logit has eight significant bits.
     """
     return raw_logits(model, hidden).float()
 

@@ -61,7 +61,7 @@ class PositionTable(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """A vector for each of so many positions. StepError beyond them."""
+    """One learned vector for each of `count` positions. Raises StepError beyond them."""
 
     def __init__(self, width: int, count: int) -> None:
         super().__init__()
@@ -82,8 +82,8 @@ def sinusoids(length: int, width: int, kind: str = "sinusoidal") -> Tensor:
     """Make a table of sinusoidal positions (length, D).
 
     `kind`: sine and cosine of each rate side by side (`sinusoidal`); all sines before all cosines (`halves`);
-    or halves at the rates of Marian (`marian`; marian-dev, src/tensors/cpu/tensor_operators.cpp), the lowest
-    of which is exactly 1/10000.
+    or halves with Marian's rates, whose lowest is exactly 1/10000 (`marian`; marian-dev,
+    src/tensors/cpu/tensor_operators.cpp).
     """
     steps = max(width - 2, 1) if kind == "marian" else width
     rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / steps))
@@ -109,7 +109,7 @@ def join_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
-MASKED = -1e4  # instead of -inf, with which the entmax package gives NaN; no weight is left either way
+MASKED = -1e4  # not -inf, with which the entmax package gives NaN; the weight is 0 with either
 WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax": lambda scores: scores.softmax(dim=-1),
     "entmax": lambda scores: entmax.entmax15(scores, dim=-1),
@@ -120,9 +120,9 @@ WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {
 class Attention(nn.Module):
     """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1).
 
-    `dropout` falls on its weights in training, which are softmax's, entmax's with α = 1.5, or sparsemax's
-    (Peters et al. 2019; Correia et al. 2019). Masks are True where a key may be attended, or are added to
-    scores, and broadcast to (B, H, T, S); packed sentences have spans instead.
+    The weights are softmax's, entmax's with α = 1.5, or sparsemax's (Peters et al. 2019; Correia et al.
+    2019); in training `dropout` applies to them. A mask is True where a key may be attended, or is added to
+    scores; it broadcasts to (B, H, T, S). Packed sentences have spans instead.
     """
 
     def __init__(self, heads: int, dropout: float, weights: str = "softmax") -> None:
@@ -140,7 +140,7 @@ class Attention(nn.Module):
             return join_heads(weights.to(value.dtype) @ value)
         if isinstance(mask, Spans):
             return mask.attend(query, key, value, share, causal)
-        if mask is not None and mask.is_cuda and mask.is_floating_point():  # of a step in fixed shape
+        if mask is not None and mask.is_cuda and mask.is_floating_point():  # a step of fixed shape
             from creamtea_workers.models.fused import WIDTHS, attend
 
             if query.shape[3] in WIDTHS:
@@ -149,11 +149,11 @@ class Attention(nn.Module):
         return join_heads(attended)
 
     def weights_of(self, query: Tensor, key: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-        """Return the weights of values (B, H, T, S), in fp32, for queries (B, H, T, E), keys (B, H, S, E)."""
+        """Return attention weights (B, H, T, S) in fp32: queries (B, H, T, E), keys (B, H, S, E)."""
         scores = (query @ key.transpose(2, 3)).float() / math.sqrt(query.shape[3])
         if causal:
             mask = torch.ones(scores.shape[2:], dtype=torch.bool, device=scores.device).tril()
-        if mask is not None:  # True, or 0 of a mask that is added, where a key may be attended
+        if mask is not None:  # a key may be attended where it is True, or 0 if the mask is additive
             scores = scores.where(mask if mask.dtype == torch.bool else mask == 0, MASKED)
         return WEIGHTS[self.weights](scores)
 
@@ -197,7 +197,7 @@ class CrossAttention(Attention):
         return self.out(self.weigh(query, key, value, mask))
 
     def mean_weights(self, x: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the weights that `forward` gives to values, averaged over heads: (B, T, S) in fp32."""
+        """Return the attention weights of `forward`, averaged over heads: (B, T, S) in fp32."""
         (query,) = split_heads(self.query(x), 1, self.heads)
         return self.weights_of(query, key, mask).mean(1)
 

@@ -1,8 +1,8 @@
-"""A model in MarianMT format, or of Marian itself, as one of ours: the same numbers, in other places.
+"""Convert a model in MarianMT or Marian format to ours: the same numbers under other names.
 
-The decoder of Marian begins with its pad, whose embedding is the row of our bos. Our pad and bos cannot be
-produced: their logits are `NEVER`. Marian itself has no pad among its outputs; transformers has, and forbids
-it only after the softmax, so that its log-probabilities are lower by what it gives to the pad.
+Marian's decoder begins with its pad, whose embedding becomes the row of our bos. Our pad and bos cannot be
+produced: their logits are `NEVER`. Marian itself has no pad among its outputs. The transformers library has
+one and forbids it only after the softmax, so that its log-probabilities are lower by the pad's share.
 """
 
 from __future__ import annotations
@@ -95,7 +95,10 @@ def _weights(marian: MarianFolder, read: Read) -> Iterator[tuple[str, Tensor]]:
 def _embeddings(
     marian: MarianFolder, read: Read, source: Tensor, target: Tensor
 ) -> Iterator[tuple[str, Tensor]]:
-    """`source`, `target`: the file's ids of ours. StepError where a matrix that is there twice differs."""
+    """Yield the embeddings. `source`, `target`: Marian's id of each of our ids.
+
+    Raises StepError if two copies of a matrix differ.
+    """
     matrices = []
     for names in embedding_names(marian.architecture):
         first, *others = [name for name in names if name in marian.weights]

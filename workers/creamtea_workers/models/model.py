@@ -1,6 +1,6 @@
-"""Models of all architectures: what they share, and how they are built, saved and loaded.
+"""The base class of all architectures; how models are built, saved and loaded.
 
-A folder has model.safetensors and model.json, which rebuilds the module.
+A model's folder has model.safetensors, and model.json to rebuild the module.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ CONFIG = "model.json"
 
 
 class Model(nn.Module, TranslationModel):
-    """What all architectures are to training, saving and `models.inference`."""
+    """Base class of all architectures, for training, saving and `models.inference`."""
 
     output_bias: nn.Parameter  # (V,)
     nvs: Callable[[Memory], Tensor] | None
-    # what `models.inference` changes
+    # `models.inference` changes these two
     projection: Projection | None = None
     may_pad = True
     kept = 0
-    recorder: Recorder | None = None  # of what a training replays on a GPU
-    graphs: Graphs | None = None  # of what a translation replays on a GPU
-    fixed_encoder = False  # whether `encode` reads nothing back, so that it can be replayed
+    recorder: Recorder | None = None  # replays passes of a training on a GPU
+    graphs: Graphs | None = None  # replays steps of a translation on a GPU
+    fixed_encoder = False  # True if `encode` can be replayed: it copies nothing to the CPU
 
     def scale_logits(self, factor: float) -> None:
         """Scale the logits before training, if they start too large for some objectives (Transformers)."""
 
     def change_logits(self, factor: float, shift: float) -> None:
-        """Make every logit `factor` times what it is, plus `shift` (Transformers)."""
+        """Replace every logit z by `factor` · z + `shift` (Transformers)."""
         raise NotImplementedError
 
     def start_fixed(self, new: New, sentences: int, rows: int, source: int, max_length: int) -> FixedState:
@@ -52,9 +52,9 @@ class Model(nn.Module, TranslationModel):
         raise NotImplementedError
 
     def step_fixed(self, tokens: Tensor, state: FixedState) -> Tensor:
-        """Advance the state by tokens (B, k), the last of each row (bos at first); return hidden (B, k, D).
+        """Advance the state by each row's last token (B, k) (at first bos); return hidden (B, k, D).
 
-        Nothing is read back, and no shape depends on data.
+        Copies nothing to the CPU, and no shape depends on data.
         """
         raise NotImplementedError
 
@@ -65,13 +65,13 @@ class Model(nn.Module, TranslationModel):
 
 
 class ModelConfig(Strict):
-    """model.json: what rebuilds a trained model, beside its weights."""
+    """The content of model.json, from which a module is rebuilt for its weights."""
 
     objective: Objective
     architecture: Architecture
     nvs: Nvs | None
-    vocabulary_size: int  # of the target
-    # None: source and target have the same
+    vocabulary_size: int  # the target's
+    # None: source and target share a vocabulary
     source_vocabulary: SourceVocabulary | None = unstated(None)
 
 
@@ -96,8 +96,8 @@ def save_model(folder: Path, model: Model, config: ModelConfig) -> None:
 def load_initial(model: Model, folder: Path) -> bool:
     """Load the weights of another train step from `folder` into a fresh model.
 
-    Return True if the model has an NVS head that the other lacks, which then starts anew. StepError if names
-    or shapes differ.
+    Returns True if only the fresh model has an NVS head, which then keeps its fresh weights. Raises StepError
+    if names or shapes differ.
     """
     loaded, own = load_file(folder / WEIGHTS), model.state_dict()
     head = {name for name in own if name.startswith("nvs.")}
@@ -127,7 +127,7 @@ def shape_of(weight: Tensor) -> str:
 def load_model(
     folder: Path, device: str | torch.device = "cpu", config_file: str = CONFIG
 ) -> tuple[Model, base.Objective, ModelConfig]:
-    """Load what a train step left in `folder`: the model in eval mode, its objective, model.json."""
+    """Load a train step's `folder`; return the model in eval mode, its objective, and model.json."""
     config = ModelConfig.model_validate_json((folder / config_file).read_text(encoding="utf-8"))
     model = build_model(config)
     model.load_state_dict(load_file(folder / WEIGHTS))

@@ -23,19 +23,19 @@ class NvsHead(nn.Module):
     encoder (section 4.1).
     """
 
-    product: Callable[[Tensor], Tensor] | None = None  # by `weight`, in another form (`models.inference`)
+    product: Callable[[Tensor], Tensor] | None = None  # replaces `weight` (`models.inference`)
 
     def __init__(self, vocabulary_size: int, width: int, detach: bool = True) -> None:
         super().__init__()
         self.detach = detach
         self.weight = nn.Parameter(torch.empty(vocabulary_size, width))
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
-        # a generator of its own, so that the model's weights and dropout are those of a model without a head
+        # a separate generator, so that the model's weights and dropout are the same as without a head
         generator = torch.Generator().manual_seed((torch.initial_seed() + 1) % 2**63)
         nn.init.normal_(self.weight, std=width**-0.5, generator=generator)
 
     def forward(self, memory: Memory) -> Tensor:
-        """Return logits (B, V), fp32 (fp64 of fp64)."""
+        """Return logits (B, V) in fp32 (fp64 for an fp64 model)."""
         if torch.is_grad_enabled():
             hidden = memory.hidden.detach() if self.detach else memory.hidden
             return MaxVote.apply(hidden, memory.mask, self.weight, self.bias)  # type: ignore[no-untyped-call]
@@ -53,10 +53,10 @@ class NvsHead(nn.Module):
 
 
 class MaxVote(torch.autograd.Function):
-    """max over positions s of (W h_s + b), without holding all of them.
+    """The maximum over positions s of (W h_s + b), without storing all of the logits.
 
-    Logits are computed for a few sentences at a time, and only the winning position is kept, so that the
-    memory needed is B × V, not B × S × V. Backward, with an embedding bag over the encoder's rows:
+    Logits are computed for a few sentences at a time, and only the winning position is kept, so that memory
+    is B × V, not B × S × V. The backward pass uses an embedding bag over the encoder's rows:
 
         ∂/∂W_v = Σ_b g_bv · h_{b, winner(b, v)},   ∂/∂h_bs = Σ_v g_bv [winner(b, v) = s] W_v
     """
@@ -100,7 +100,7 @@ class MaxVote(torch.autograd.Function):
 
 
 def maximum_and_place(votes: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the maximum of votes (b, S, V) over S and a position that has it, (b, V) each.
+    """Return the maximum of votes (b, S, V) over S and its position, (b, V) each.
 
     bf16 fills half of an fp32 number; the position goes into the other half, and a plain maximum finds both:
     four times as fast on a CPU as a maximum that also returns its position.
@@ -117,15 +117,15 @@ def maximum_and_place(votes: Tensor) -> tuple[Tensor, Tensor]:
 def nvs_loss(
     logits: Tensor, target: Tensor, positive_weight: float, auto_weight: float | None = None
 ) -> Tensor:
-    """Return the binary cross-entropy against the bag of target words, a mean over sentences.
+    """Return the binary cross-entropy against the bag of target words, averaged over sentences.
 
-    It is the paper's L_NVS, which is printed there without the minus sign:
+    It is the paper's L_NVS (where the minus sign is missing):
 
         L = -1/Z Σ_v [λ_p y_v log σ(z_v) + (1 - y_v) log(1 - σ(z_v))],   Z = V + (λ_p - 1) n_p
 
-    y marks the unique target words as the decoder emits them: EOS among them, padding and BOS not.
-    n_p = Σ_v y_v is each sentence's own. λ_p is `positive_weight`, or where `auto_weight` x is given
-    x · (V - n_p) / n_p of each sentence (Appendix B). logits (B, V), target (B, T) ids padded with PAD.
+    y marks the unique target words that the decoder emits: with EOS, without padding and BOS. n_p = Σ_v y_v
+    is computed per sentence. λ_p is `positive_weight`; with `auto_weight` x it is x · (V - n_p) / n_p, per
+    sentence (Appendix B). logits (B, V), target (B, T) ids padded with PAD.
     """
     present = torch.zeros(logits.shape, dtype=torch.bool, device=logits.device)
     present.scatter_(1, target, True)

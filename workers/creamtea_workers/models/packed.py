@@ -1,8 +1,8 @@
-"""How a GPU trains: sentences packed one behind the other, without padding between them (Transformers), and
-passes that are recorded and replayed.
+"""Training on a GPU: sentences packed without padding between them (Transformers), and passes that are
+recorded and replayed.
 
-Every product and elementwise kernel works on real subwords only, and attention has kernels that know where
-sentences begin. Batches of few different sizes are left, so that kernels can be replayed.
+Products and elementwise kernels work on real subwords only, and kernels for attention know where sentences
+begin. Packed batches have few different sizes, so that kernels can be replayed.
 
 Shapes: B sentences, N subwords of all of them (N_q queries, N_s keys), H heads, D width, E = D / H.
 """
@@ -20,16 +20,16 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-RECORD_AT = 8  # a shape's eighth call: making a recording takes as long as some thirty calls
+RECORD_AT = 8  # record at a shape's eighth call: a recording takes as long as some thirty calls
 MOST = 64  # recordings; each keeps its arguments, its result and their gradients in the GPU's memory
 ROOM = 0.1  # share of a GPU's memory that recordings leave free
-WARM_UP = 3  # calls before a recording, in which libraries choose their kernels and take their memory
-SHORT = 64  # positions of a sentence; attention to more has faster kernels than `fused.ShortAttention`
+WARM_UP = 3  # calls before a recording, in which libraries choose their kernels and allocate memory
+SHORT = 64  # positions of a sentence; for longer ones there are faster kernels than `fused.ShortAttention`
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Sentence b is rows starts[b] to starts[b + 1], of which no sentence has more than `longest`."""
+    """Sentence b has the rows starts[b] to starts[b + 1], at most `longest` of them."""
 
     starts: Tensor  # (B + 1,) int32
     longest: int
@@ -41,7 +41,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Spans:
-    """The sentences of queries, and those of the keys that each of them attends to."""
+    """The sentences of queries, and of keys: the queries of sentence b attend to the keys of sentence b."""
 
     queries: Lengths
     keys: Lengths
@@ -77,21 +77,21 @@ class Spans:
 
 @dataclass
 class Packing:
-    """How a batch is packed, and what its dropout follows from."""
+    """How a batch is packed, and the seed of its dropout."""
 
     source: Lengths
     target: Lengths
-    dtype: torch.dtype  # of matrix products
-    seed: Tensor  # () int64, of the fused kernels' dropout
-    sites: Iterator[int] = field(default_factory=count)  # places of dropout in the model, as they come
+    dtype: torch.dtype  # type of matrix products
+    seed: Tensor  # () int64, seed of the fused kernels' dropout
+    sites: Iterator[int] = field(default_factory=count)  # numbers the model's dropouts in order of execution
 
 
 def add_and_normalise(
     x: Tensor | None, added: Tensor, dropout: nn.Module, norm: nn.Module, packing: Packing | None
 ) -> tuple[Tensor, Tensor]:
-    """Return x + dropout(added), and the layer normalisation of that; no `x` is zero.
+    """Return x + dropout(added), and the layer normalisation of this sum; x None counts as zero.
 
-    On a GPU one kernel does it, in packed batches and where nothing is trained: the sum is then in fp32.
+    On a GPU one kernel computes both for packed batches and for inference: the sum is then in fp32.
     """
     if added.is_cuda and (packing is not None or not (dropout.training or torch.is_grad_enabled())):
         from creamtea_workers.models.fused import AddAndNormalise
@@ -127,8 +127,8 @@ Function = Callable[..., tuple[Tensor, ...]]
 class Recorder:
     """Call a function of tensors; replay it for shapes that have been recorded.
 
-    Dropout draws as the function itself would. Recordings share the memory of intermediate results: compute
-    the gradient of one call before the next call.
+    Dropout draws the same numbers as without a recording. Recordings share the memory of intermediate
+    results: compute the gradient of one call before the next call.
     """
 
     def __init__(self, record_at: int = RECORD_AT, most: int = MOST) -> None:
@@ -153,8 +153,8 @@ class Recorder:
         """Return function(*arguments), replayed if there is a recording.
 
         `weights`: parameters that the function also reads; at least one must be trained for a replay. `key`
-        tells functions apart that take arguments of the same shapes. A result without a gradient stays
-        without one.
+        distinguishes functions with arguments of the same shapes. A result that has no gradient has none in
+        a replay.
         """
         trained = [weight for weight in weights if weight.requires_grad]
         shapes = tuple((tensor.shape, tensor.dtype, tensor.requires_grad) for tensor in arguments)
@@ -168,7 +168,7 @@ class Recorder:
                 self._shared = _Shared(trained)
             found = self._recordings[place] = _Recording(function, arguments, self._shared)
         self.replays += 1
-        # autograd has to follow one of the weights at least
+        # autograd must see at least one of the weights
         results: tuple[Tensor, ...] = _Replay.apply(found, trained[0], *arguments)  # type: ignore[no-untyped-call]
         return results
 
@@ -186,7 +186,7 @@ class _Shared:
         self.weights = weights
         self.slopes = [torch.zeros_like(weight) for weight in weights]
         self.pool: Any = torch.cuda.graph_pool_handle()
-        self.stream = torch.cuda.Stream()  # one for all: cuBLAS keeps memory for each stream that it has seen
+        self.stream = torch.cuda.Stream()  # one for all recordings: cuBLAS keeps memory for each stream
 
     @torch.no_grad()
     def add_gradients(self) -> None:
@@ -246,7 +246,7 @@ class _Recording:
         return [result.clone() for result in self.results]
 
     def run_backwards(self, slopes: Sequence[Tensor]) -> list[Tensor | None]:
-        """Replay, and return the gradients of the arguments. Those of weights are in `shared.slopes`."""
+        """Replay; return the gradients of the arguments. `shared.slopes` has the weights' gradients."""
         for kept, slope in zip(self.slopes_in, slopes, strict=True):
             kept.copy_(slope)
         self.backwards.replay()

@@ -3,9 +3,9 @@ and Manning 2015), as Peters and Martins (2021, sections 4.1 and 4.2) have them.
 
     s[t] = LSTM([y[t-1]; h[t-1]], s[t-1]),   a = π(K s[t]),   c = Σ a_j v_j,   h[t] = tanh(W [s[t]; c])
 
-v are the encoder's outputs, K = v Uᵀ ("general" scores), π is softmax or entmax; h, of which logits are made,
-is fed back. A gated model (GATEDATTN, Peters and Martins 2019) has an encoder and an attention for the lemma
-and for its tags each, which give h_1 and h_2, and h = g_1 h_1 + g_2 h_2 with g = π(G [s; c_1; c_2]).
+v are the encoder's outputs, K = v Uᵀ ("general" scores), π is softmax or entmax; h gives the logits, and is
+fed back. A gated model (GATEDATTN, Peters and Martins 2019) has two encoders with attentions, for the lemma
+and for its tags, which give h_1 and h_2, and h = g_1 h_1 + g_2 h_2 with g = π(G [s; c_1; c_2]).
 
 Shapes: B sentences, N decoder rows, S source positions, T target positions, D width, E embedding, F state.
 """
@@ -32,13 +32,13 @@ from creamtea_workers.models.packed import Recorder
 from creamtea_workers.models.state import RnnState, RnnTree, Source
 
 FIRST_BRACKETED = 4  # languages and tags have the first ids after the special ones
-# a recording serves lengths up to a multiple of these: source and target positions
+# lengths of source and target are padded to multiples of these, so that few recordings are needed
 SOURCE_STEP, TARGET_STEP = 4, 2
 
 
 @dataclass
 class RnnMemory(Memory):
-    """The outputs of the encoders after each other, S = S_1 (+ S_2)."""
+    """The concatenated outputs of the encoders, S = S_1 (+ S_2)."""
 
     first: int  # S_1
 
@@ -46,7 +46,7 @@ class RnnMemory(Memory):
         return RnnMemory(self.hidden[rows], self.mask[rows], self.first)
 
     def padded(self, step: int) -> RnnMemory:
-        """Pad each encoder's outputs to a multiple of `step`: fewer shapes."""
+        """Pad each encoder's outputs to a multiple of `step`, so that there are fewer shapes."""
         sizes = [self.first, self.mask.shape[1] - self.first]
         hidden = [F.pad(part, (0, 0, 0, -part.shape[1] % step)) for part in self.hidden.split(sizes, 1)]
         mask = [F.pad(part, (0, -part.shape[1] % step)) for part in self.mask.split(sizes, 1)]
@@ -85,7 +85,7 @@ class Rnn(Model):
     ) -> None:
         super().__init__()
         self.vocabulary_size, self.width, self.layers = vocabulary_size, size.width, size.layers
-        self.kept = 3 * size.width * (2 if size.gated else 1)  # what attentions look at, of the source alone
+        self.kept = 3 * size.width * (2 if size.gated else 1)  # keys and values, of the source only
         self.bracketed = 0 if source is None else source.bracketed
         source_size = vocabulary_size if source is None else source.size
         self.source_embedding = nn.Embedding(source_size, size.embedding - size.language_embedding)
@@ -131,7 +131,7 @@ class Rnn(Model):
     # ------------------------------------------------------------ encoder
 
     def encode(self, source: Tensor) -> RnnMemory:
-        with torch.autocast(source.device.type, enabled=False):  # which makes LSTMs slower on a CPU
+        with torch.autocast(source.device.type, enabled=False):  # autocast makes LSTMs slower on a CPU
             parts = self.parts(source)
             hidden = [
                 self.encode_part(encoder, part, source[:, :1])
@@ -141,9 +141,9 @@ class Rnn(Model):
         return RnnMemory(torch.cat(hidden, dim=1), mask, parts[0].shape[1])
 
     def parts(self, source: Tensor) -> list[Tensor]:
-        """Split source (B, S) by encoder: all of it; or language and lemma, and the tags.
+        """Split source (B, S) by encoder: the whole source, or (gated) language with lemma, and tags.
 
-        Tags come last, so that an unknown symbol behind a tag is a tag that the training text does not have.
+        Tags come last, so an unknown symbol after a tag is a tag that the training text does not have.
         """
         if len(self.encoders) == 1:
             return [source]
@@ -166,10 +166,10 @@ class Rnn(Model):
     # ------------------------------------------------------------ decoder
 
     def look(self, memory: Memory) -> tuple[Tensor, Source]:
-        """Return the state of the empty prefixes (B, F), and what the attentions look at.
+        """Return the states of the empty prefixes (B, F), and the keys and values of the attentions.
 
-        A state has the hidden vectors and cells of all layers, and h. The first encoder's last outputs of
-        either direction, tanh(W [→v_S; ←v_1]), begin all of them but h.
+        A state has the hidden vectors and cells of all layers, and h. Hidden vectors and cells start from the
+        first encoder's last outputs in both directions, tanh(W [→v_S; ←v_1]); h starts from zero.
         """
         assert isinstance(memory, RnnMemory)
         forward, backward = memory.hidden.split(self.width, dim=2)
@@ -278,7 +278,7 @@ class Rnn(Model):
 
 
 def moved_up(source: Tensor, kept: Tensor) -> Tensor:
-    """Move the kept ids of source (B, S) to the front, in order; pad to the most kept in a row."""
+    """Move the kept ids of source (B, S) to the front, in order; pad to the longest row of kept ids."""
     order = (~kept).long().argsort(dim=1, stable=True)
     counts = kept.sum(1, keepdim=True)
     places = torch.arange(source.shape[1], device=source.device)

@@ -1,8 +1,8 @@
-"""W x + b of one vector in fp32, at the speed of the memory.
+"""W x + b for one vector in fp32, at the speed of the memory.
 
-Greedy search at batch size 1 reads every weight of the decoder once for each subword, and does little else.
-On one core of an AMD EPYC (Zen 4) MKL and oneDNN read 8 to 16 GB/s there, this loop 18 to 21, nearly as much
-as plain summing (bench/row_products.py). With more rows the two are as fast or faster.
+Greedy search at batch size 1 spends its time reading every weight of the decoder once per subword. On one
+core of an AMD EPYC (Zen 4), MKL and oneDNN read 8 to 16 GB/s, and this loop 18 to 21, nearly as much as plain
+summing (bench/row_products.py). With more rows, MKL and oneDNN are at least as fast.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from torch import Tensor
 Floats = NDArray[np.float32]
 
 
-# Sums may be reordered, so that they are computed in vectors; infinities and NaN keep their meaning. With its
-# types given it is compiled when this module is imported, not within somebody's first sentence.
+# `fastmath` lets sums be reordered and vectorised; infinities and NaN keep their meaning. The signature makes
+# Numba compile when this module is imported, not during the first sentence.
 @njit(  # type: ignore[untyped-decorator]
     "void(f4[:, ::1], f4[::1], f4[::1], f4[::1])",
     fastmath={"reassoc", "contract"},

@@ -1,10 +1,10 @@
-"""Incremental states of decoders: of N rows from step to step, and in the nodes of search trees.
+"""Incremental states of decoders: for rows from step to step, and for the nodes of search trees.
 
-They are the `State` and the `Tree` of `creamtea_workers.models.interface`.
+They implement `State` and `Tree` of `creamtea_workers.models.interface`.
 
-Shapes: N decoder rows or new nodes, B sentences, S source positions, T positions so far (of a tree: the
-longest path of a batch), L most tokens of a prefix, M places of nodes, H heads, D width, E = D / H, F numbers
-of a recurrent state.
+Shapes: N decoder rows or new nodes, B sentences, S source positions, T positions so far (in a tree: the
+longest path of a batch), L maximal tokens of a prefix, M places of nodes, H heads, D width, E = D / H, F
+numbers of a recurrent state.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ Part = tuple[Tensor, Tensor, Tensor]  # keys (N, S, D), values (N, S, 2D), mask 
 
 
 class DecoderState:
-    """What all decoders need: the keys and values of the encoder's output in every layer.
+    """The state of every Transformer decoder: keys and values of the encoder's output in every layer.
 
     `sentences` (N,) is the sentence of each row. A reordering that keeps it (beams move within their
-    sentence) does not copy these keys and values, and the rows of a single sentence share one copy: it stays
-    in the processor's cache.
+    sentence) does not copy the keys and values. If all rows belong to one sentence, they share one copy,
+    which stays in the processor's cache.
     """
 
     own_mask = None  # every row sees all of its positions
     keeps_attention = False  # see `interface.AttentiveState`
-    attention: Tensor | None = None  # of the last layer, the mean over its heads
+    attention: Tensor | None = None  # weights of the last layer, averaged over its heads
 
     def __init__(self, cross: Tensor, mask: Tensor | None) -> None:
-        self.cross = cross  # (layers, 2, N, H, S, E): keys, values; 1 for N where all rows share them
-        self.mask = mask  # (N, 1, 1, S), or None where nothing is padded
+        self.cross = cross  # (layers, 2, N, H, S, E): keys, values; N is 1 if all rows share them
+        self.mask = mask  # (N, 1, 1, S), or None if nothing is padded
         self.sentences = torch.arange(cross.shape[2], device=cross.device)
         self.length = 0  # positions done
 
@@ -55,7 +55,7 @@ class DecoderState:
 
 
 class AttentionState(DecoderState):
-    """For self-attention: key-value caches that grow by doubling, up to `max_length`."""
+    """State for self-attention: key-value caches that grow by doubling, up to `max_length`."""
 
     def __init__(self, cross: Tensor, mask: Tensor | None, max_length: int) -> None:
         super().__init__(cross, mask)
@@ -68,8 +68,8 @@ class AttentionState(DecoderState):
         super().reorder(rows)
 
     def append(self, layer: int, entries: Tensor) -> tuple[Tensor, Tensor]:
-        """Put keys and values (2, N, H, 1, E) at the current position; return all of the layer's
-        (N, H, T, E). ValueError beyond `max_length`."""
+        """Store keys and values (2, N, H, 1, E) of the current position; return the layer's keys and
+        values of all positions, (N, H, T, E) each. Raise ValueError beyond `max_length`."""
         if self.length == self.cache.shape[4]:
             self._grow()
         used = self.cache[layer, :, :, :, : self.length + 1]
@@ -87,7 +87,7 @@ class AttentionState(DecoderState):
 
 
 class RecurrentState(DecoderState):
-    """For SSRUs: one cell per layer, however long the prefix is; fp32 or wider."""
+    """State for SSRUs: one cell per layer, however long the prefix is; fp32 or wider."""
 
     def __init__(self, cross: Tensor, mask: Tensor | None) -> None:
         super().__init__(cross, mask)
@@ -110,7 +110,7 @@ class RecurrentState(DecoderState):
 
 @dataclass(frozen=True)
 class Source:
-    """What the attentions of an LSTM decoder read: one part for each encoder."""
+    """Keys, values and masks for the attentions of an LSTM decoder: one part per encoder."""
 
     parts: Sequence[Part]
 
@@ -122,14 +122,14 @@ class RnnState:
     """State of an LSTM decoder: an `AttentiveState` of `creamtea_workers.models.interface`."""
 
     keeps_attention = False
-    attention: Tensor | None = None  # of a gated model: those to lemma and tags, one behind the other
+    attention: Tensor | None = None  # weights; in a gated model over the lemma, then over the tags
 
     def __init__(self, rows: Tensor, source: Source) -> None:
         self.rows, self.source = rows, source  # (N, F)
         self.sentences = torch.arange(len(rows), device=rows.device)  # (N,)
 
     def reorder(self, rows: Tensor) -> None:
-        """Reorder the rows; within the sentences (beams), nothing of the source is copied."""
+        """Reorder the rows. If rows stay in their sentence (beams), the source is not copied."""
         self.rows = self.rows.index_select(0, rows)
         sentences = self.sentences[rows]
         if not torch.equal(sentences, self.sentences):
@@ -140,10 +140,10 @@ class RnnState:
 # ---------------------------------------------------------------- search trees
 
 
-# A node keeps only what its last token adds to the decoder's state: its keys and values in every layer, or
-# the cell that an SSRU has after it. The state of a prefix is gathered from the nodes on its path when the
-# prefix is continued (for cells, from the parent). So nothing is copied when a search goes back, and the rows
-# of a batch may be at any depth of any sentence's tree.
+# A node stores only the contribution of its last token to the decoder's state: keys and values in every
+# layer, or the cell of an SSRU after the token. When a prefix is continued, its state is gathered from the
+# nodes on its path (cells: from the parent). So nothing is copied when a search goes back, and the rows of a
+# batch may be at any depth of any sentence's tree.
 
 
 class Nodes:
@@ -160,9 +160,9 @@ class Nodes:
         self._free.extend(nodes)
 
     def place(self, parents: Tensor) -> Tensor:
-        """Make new nodes below `parents` (N,); their rows are still to be written.
+        """Make a new node below each of `parents` (N,); the caller writes the nodes' rows.
 
-        ValueError beyond `max_length` tokens.
+        Raises ValueError beyond `max_length` tokens.
         """
         depths = self.depths[parents] + 1
         if int(depths.max()) > self.max_length:
@@ -178,7 +178,7 @@ class Nodes:
 
 
 class DecoderTree(Nodes):
-    """Nodes of a Transformer's search tree: a table per layer, and last the paths (M, L)."""
+    """Nodes of a Transformer's search tree: a table per layer, and a last table of paths (M, L)."""
 
     def __init__(
         self, memory: Memory, max_length: int, cross: Sequence[Tensor], heads: int, recurrent: bool = False
@@ -193,11 +193,11 @@ class DecoderTree(Nodes):
             dtype = torch.promote_types(dtype, torch.float32)
         row = memory.hidden.new_zeros(sentences, width if recurrent else 2 * width, dtype=dtype)
         paths = torch.zeros(sentences, max_length, dtype=torch.long, device=row.device)
-        # per layer (M, 2D or D), zeros of an empty prefix
+        # a table (M, 2D or D) per layer, with zeros for the empty prefixes
         super().__init__(sentences, max_length, [*(row.clone() for _ in cross), paths])
 
     def add(self, parents: Tensor) -> TreeStep:
-        """Make one new node below each of `parents` (N,). ValueError beyond `max_length` tokens."""
+        """Make a new node below each of `parents` (N,). Raise ValueError beyond `max_length` tokens."""
         places = self.place(parents)
         depths, sentences, paths = self.depths[parents], self.sentences[parents], self.tables[-1][parents]
         paths.scatter_(1, depths.unsqueeze(1), places.unsqueeze(1))
@@ -218,19 +218,19 @@ class DecoderTree(Nodes):
 
 @dataclass(frozen=True)
 class TreeStep:
-    """What the decoder's layers use as their state while N nodes are added."""
+    """The state that the decoder's layers use while N nodes are added."""
 
     tree: DecoderTree
-    places: Tensor  # (N,) of the nodes
+    places: Tensor  # (N,) places of the new nodes
     parents: Tensor  # (N,)
-    paths: Tensor  # (N, T) places from the first token to the new one; what follows is masked
+    paths: Tensor  # (N, T) places from the first token to the new one; the rest is masked
     positions: Tensor  # (N,)
     sentences: Tensor  # (N,)
     own_mask: Tensor  # (N, 1, 1, T) bool
     mask: Tensor | None  # (N, 1, 1, S) bool
 
     def append(self, layer: int, entries: Tensor) -> tuple[Tensor, Tensor]:
-        """Store the new tokens' keys and values (2, N, H, 1, E); return those of their paths (N, H, T, E)."""
+        """Store the new tokens' keys and values (2, N, H, 1, E); return their paths' (N, H, T, E) each."""
         table, (rows, length) = self.tree.tables[layer], self.paths.shape
         table[self.places] = entries.transpose(0, 1).flatten(1)
         whole = table.index_select(0, self.paths.flatten())

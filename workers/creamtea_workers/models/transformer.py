@@ -1,9 +1,9 @@
 """Transformer (Vaswani et al. 2017); by default layer normalisation comes first, as in Xiong et al. (2020).
 
-Source, target and output embeddings are one matrix, unless `tied_embeddings` says otherwise; a source with a
-vocabulary of its own has embeddings of its own. The output layer has a bias. The decoder looks back by
-self-attention or by SSRUs (`Layered.recurrent`); positions are added for both. Dropout falls on the
-embeddings and on the output of every sublayer, and on attention weights where `attention_dropout` says so.
+Source, target and output embeddings are one matrix, unless `tied_embeddings` says otherwise or the source has
+a separate vocabulary. The output layer has a bias. The decoder looks back by self-attention or by SSRUs
+(`Layered.recurrent`); both get positions. Dropout applies to the embeddings, to the output of every sublayer,
+and to attention weights if `attention_dropout` is above 0.
 
 Shapes: B sentences, N decoder rows, S source and T target positions, D width, V vocabulary.
 """
@@ -41,22 +41,22 @@ from creamtea_workers.models.nvs import NvsHead
 from creamtea_workers.models.packed import Lengths, Packing, Spans, add_and_normalise
 from creamtea_workers.models.state import AttentionState, DecoderState, DecoderTree, RecurrentState, TreeStep
 
-# x (B, T, D), or packed (N, D), and its layer normalisation; post-norm: twice x, which is normalised
+# x (B, T, D), or packed (N, D), and its layer normalisation; with post-norm x is normalised and occurs twice
 Stream = tuple[Tensor, Tensor]
 
 
 class PrefixLayer(Protocol):
-    """What a decoder layer looks back with. Each kind steps with the state of its kind."""
+    """The part of a decoder layer that looks back at the prefix. Each kind has its own kind of state."""
 
     def over_prefix(self, x: Tensor, packed: Lengths | None = None) -> Tensor:
-        """Map x (B, T, D) → (B, T, D), from each position and those before it; packed: (N, D) → (N, D)."""
+        """Map x (B, T, D) → (B, T, D), or packed (N, D) → (N, D), from each position and earlier ones."""
 
     def step(self, x: Tensor, state: Any, layer: int) -> Tensor:
-        """Map one more position (N, 1, D); the state keeps what later positions need."""
+        """Map one more position (N, 1, D), and store it in the state for later positions."""
 
 
 class ResidualLayer(nn.Module):
-    """Sublayers around which their input goes on."""
+    """Sublayers with residual connections."""
 
     def __init__(self, size: Layered) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class ResidualLayer(nn.Module):
     ) -> Stream:
         """Add a sublayer's output to its input.
 
-        `own` is the sublayer's normalisation, `following` that of the next one.
+        `own`: the sublayer's normalisation; `following`: the next sublayer's.
         """
         norm = own if self.post_norm else following
         assert norm is not None
@@ -143,7 +143,7 @@ class DecoderLayer(ResidualLayer):
         """Apply the layer to one position, (N, 1, D) or (B, k, D), and add it to the state's prefix."""
         added = self.attention.step(stream[1], state, layer)
         stream = self.add(stream, added, self.attention_norm, self.cross_norm)
-        if isinstance(state, DecoderState) and state.keeps_attention:  # the last layer's stays
+        if isinstance(state, DecoderState) and state.keeps_attention:  # the last layer overwrites the others
             state.attention = self.cross.mean_weights(stream[1], state.memory(layer)[0], state.mask)[:, 0]
         added = self.cross(stream[1], *state.memory(layer), state.mask)
         stream = self.add(stream, added, self.cross_norm, self.feed_norm)
@@ -189,10 +189,7 @@ class Transformer(Model):
         self.initialise()
 
     def initialise(self) -> None:
-        """Initialise linear layers by Xavier, embeddings with variance 1/D.
-
-        So tied logits start like N(0, 1).
-        """
+        """Initialise linear layers by Xavier, embeddings with variance 1/D: tied logits start as N(0, 1)."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -203,7 +200,7 @@ class Transformer(Model):
                 nn.init.normal_(table.weight, std=1 / math.sqrt(self.size.width))
 
     def scale_logits(self, factor: float) -> None:
-        """Scale by the gain of the last normalisation: the embeddings, also the decoder's input, stay."""
+        """Scale the last normalisation's gain, not the embeddings, which are also the decoder's input."""
         last: Any = self.decoder_norm or self.decoder_layers()[-1].feed_norm
         nn.init.constant_(last.weight, factor)
 
@@ -219,7 +216,7 @@ class Transformer(Model):
         return (self.output_embedding or self.embedding).weight
 
     def embed(self, ids: Tensor, start: int = 0, table: nn.Embedding | None = None) -> Tensor:
-        """Embed ids (B, T) at positions start … → (B, T, D); `table`: the source's, if it has its own."""
+        """Embed ids (B, T) at positions start … → (B, T, D). `table`: separate source embeddings."""
         vectors = F.embedding(ids, (table or self.embedding).weight) * self.scale
         return vectors + self.positions(start, ids.shape[1]).to(vectors.dtype)
 
@@ -236,8 +233,8 @@ class Transformer(Model):
     ) -> tuple[Tensor, Tensor]:
         """Encode and decode packed sentences; return hidden vectors of both sides, (N, D).
 
-        Ids are (N_s,) and (N_t,); `places` (N_s + N_t,) of both in their sentences, whose vectors are rows of
-        `table`.
+        Ids are (N_s,) and (N_t,); `places` (N_s + N_t,) are the positions in their sentences, and rows of the
+        position embeddings `table`.
         """
         sizes = [len(source), len(target_in)]
         if self.source_embedding is None:
@@ -265,7 +262,7 @@ class Transformer(Model):
         return stream[1]
 
     def norms(self, layers: nn.ModuleList) -> list[nn.Module | None]:
-        """Return the first normalisation of each layer, and the one after the last."""
+        """Return the first normalisation of each layer, and the normalisation after the last layer."""
         last = self.encoder_norm if layers is self.encoder else self.decoder_norm
         return [*(cast(Any, layer).attention_norm for layer in layers), last]
 
@@ -344,9 +341,9 @@ def build(
 
 
 def key_mask(mask: Tensor) -> Tensor | None:
-    """Reshape (B, S) → (B, 1, 1, S) for attention; None if nothing is padded, which attention does faster.
+    """Reshape (B, S) → (B, 1, 1, S) for attention; None if nothing is padded: attention is then faster.
 
-    Padding is only looked for on a CPU: a GPU would have to wait for the answer.
+    Checked only on a CPU: a GPU would have to wait for the answer.
     """
     if mask.device.type == "cpu" and bool(mask.all()):
         return None
@@ -363,8 +360,8 @@ class Ssru(nn.Module):
         c[t] = f[t] ⊙ c[t-1] + (1 - f[t]) ⊙ W x[t],   c[-1] = 0
         h[t] = relu(c[t])
 
-    Only the recurrence runs position by position, and it is elementwise. Gates and cells are fp32 at
-    least: in bf16 a gate above 0.996 would be 1, and the cell would never change again.
+    Only the recurrence, which is elementwise, runs position by position. Gates and cells are in fp32 or
+    wider: in bf16 a gate above 0.996 would be 1, and the cell would never change again.
     """
 
     def __init__(self, width: int) -> None:
@@ -385,17 +382,17 @@ class Ssru(nn.Module):
         return F.relu(cell).to(x.dtype)
 
     def gates(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return f and W x of x (..., D)."""
+        """Return the forget gates f and the candidates W x for x (..., D)."""
         precise = torch.promote_types(x.dtype, torch.float32)
         return self.forget(x).to(precise).sigmoid(), self.candidate(x).to(precise)
 
 
 class Recurrence(torch.autograd.Function):
-    """f, W x → c, all (B, T, D), by one elementwise operation per position in either direction.
+    """f, W x → c, all (B, T, D), by one elementwise operation per position in each direction.
 
     Autograd of the plain loop would compute and keep several.
 
-    Backward, with C[t] the whole gradient that arrives at c[t]:
+    Backward, with C[t] the total gradient of c[t]:
 
         C[t] = ∂c[t] + f[t+1] ⊙ C[t+1],   ∂f[t] = C[t] ⊙ (c[t-1] - W x[t]),   ∂(W x[t]) = C[t] ⊙ (1 - f[t])
     """

@@ -12,8 +12,8 @@ from creamtea_workers.objectives.base import Objective
 def build_objective(spec: objectives.Objective, unigram: Tensor | None = None) -> Objective:
     """Build the objective of a spec.
 
-    `unigram` (V,), relative frequencies of the training targets (`unigram_frequencies`), is what a loss
-    smoothed with `unigram` needs; scores never do.
+    `unigram` (V,): relative frequencies of the training targets (`unigram_frequencies`). Only a loss with
+    unigram smoothing needs them; scores never do.
     """
     built: Objective = implementation(spec).build(spec, unigram)
     return built

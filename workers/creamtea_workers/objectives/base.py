@@ -15,7 +15,7 @@ from creamtea_workers.models.interface import EOS
 
 
 class Objective(Protocol):
-    """`hidden` (N, D), `weight` (V, D), `bias` (V,), `targets` (N,) ids. Numerics in fp32."""
+    """A training objective. `hidden` (N, D), `weight` (V, D), `bias` (V,), `targets` (N,) ids; fp32."""
 
     def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
         """Sum of the token losses (a scalar), differentiable in hidden, weight and bias."""
@@ -35,9 +35,9 @@ class Objective(Protocol):
 
 
 def unigram_frequencies(rows: Rows, vocabulary_size: int) -> Tensor:
-    """Return relative frequencies (V,), fp64, of the subwords in the targets, with an eos for each.
+    """Return relative frequencies (V,), fp64, of the subwords in the targets, counting an eos per target.
 
-    A subword that never occurs there has 0, and gets no mass from smoothing.
+    A subword that never occurs has frequency 0, and gets no mass from smoothing.
     """
     counts = np.zeros(vocabulary_size, dtype=np.int64)
     for part in rows.parts():
@@ -48,11 +48,11 @@ def unigram_frequencies(rows: Rows, vocabulary_size: int) -> Tensor:
 
 @dataclass(frozen=True)
 class LabelSmoothing:
-    """q of n tokens: `gold` (n, 1) are their labels, V the size of the vocabulary.
+    """The smoothed target q of n tokens with labels `gold` (n, 1), over a vocabulary of V.
 
-    The uniform r is that of the papers and of `F.cross_entropy`: over all of V, the gold label included
-    (other toolkits divide by V - 1 or V - 2). With unigram, whose r is 0 for subwords that the training
-    targets never held, a loss without the frequencies is a ValueError; with ε = 0 nothing needs r.
+    The uniform r spans all of V, gold label included, as in the papers and `F.cross_entropy` (other toolkits
+    divide by V - 1 or V - 2). The unigram r is 0 for subwords that the training targets never held; a loss
+    with unigram, ε > 0 and no frequencies raises ValueError.
     """
 
     epsilon: float = 0.0
@@ -71,10 +71,7 @@ class LabelSmoothing:
         return chosen.lerp(mean, self.epsilon)
 
     def subtract_from_(self, p: Tensor, gold: Tensor) -> Tensor:
-        """Turn p (n, V) into p - q, in place.
-
-        It is a Fenchel-Young gradient (Peters and Martins 2021, Eqs. 9 and 13).
-        """
+        """Turn p (n, V) into p - q, in place: the gradient in Peters and Martins 2021, Eqs. 9 and 13."""
         if self.epsilon and self.kind == "uniform":
             p.sub_(self.epsilon / p.shape[1])
         elif self.epsilon:

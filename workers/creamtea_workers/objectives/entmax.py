@@ -17,8 +17,8 @@ from creamtea_workers.objectives.linear import LinearObjective, uses_kernels
 class EntmaxObjective(LinearObjective):
     """L_ε(z; y) = Ω*(z) + Ω(q) - z·q with q = (1 - ε) e_y + ε r and Ω(p) = (Σ p^α - 1) / (α (α - 1)).
 
-    That is L + ε (z_y - r·z) + C (Peters and Martins 2021, Proposition 1 and Appendix A); C = Ω(q) - Ω(e_y)
-    is kept, so that losses at different ε can be compared and zero is the minimum. The gradient is p̂ - q.
+    It equals L + ε (z_y - r·z) + C (Peters and Martins 2021, Proposition 1 and Appendix A). The constant
+    C = Ω(q) - Ω(e_y) makes losses at different ε comparable, with minimum zero. The gradient is p̂ - q.
     """
 
     alpha: float  # 1.000001 … 50; 2 is sparsemax
@@ -26,7 +26,7 @@ class EntmaxObjective(LinearObjective):
 
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         gold, logits = targets[:, None], precise(logits, self.alpha)
-        logits.sub_(logits.amax(1, keepdim=True))  # the loss does not change with the shift
+        logits.sub_(logits.amax(1, keepdim=True))  # the shift does not change the loss
         value = self.entropy(self.smoothing.power_sum(self.alpha, gold, logits))
         value -= self.smoothing.expected(logits, gold)
         candidates, rest, tau = support(logits.mul_(self.alpha - 1), self.alpha)
@@ -73,30 +73,30 @@ class EntmaxObjective(LinearObjective):
 # The threshold τ of α-entmax: p = [(α - 1) z - τ]₊^β with β = 1 / (α - 1) and Σ p = 1.
 #
 # Scores are s = (α - 1)(z - max z) ≤ 0 throughout: the same entmax with τ in [-1, 0), and s - τ keeps its
-# digits. The threshold of some entries of a row is a lower bound of the row's. That of the largest of every
-# few entries costs little and leaves hardly more candidates than the support, some dozens of a trained
-# model's vocabulary; only they are gone over for the row's own threshold.
+# digits. The threshold of a subset of a row's entries is a lower bound of the row's threshold. Taking the
+# largest entry of each block is cheap, and this bound leaves hardly more candidates than the support (some
+# dozens in a trained model). The exact threshold is computed from the candidates alone.
 #
-# In what precision: near α = 1, p is a high power of s - τ and magnifies its rounding, so that below 1.01
-# all is done in fp64, down to 1 + 10⁻⁶, where entmax is softmax but for 10⁻⁶. Above α = 2, p is a root of s
-# - τ: next to the threshold a word can have any probability although no digit of s - τ is left. Bisection
-# goes on until τ is between two neighbours in fp64, with a sum of p above 1 and one below, and p is what
-# lies between theirs and sums up to 1. Up to α = 50, -τ ≥ V^(1 - α) is in fp64's range.
+# Precision: near α = 1, p is a high power of s - τ, which magnifies rounding; below α = 1.01 everything is in
+# fp64, down to 1 + 10⁻⁶, where entmax differs from softmax by 10⁻⁶. Above α = 2, p is a root of s - τ: next
+# to the threshold a word can have any probability although no digit of s - τ is left. There bisection ends
+# with τ between two neighbouring fp64 numbers, at which p sums to more and to less than 1; p is interpolated
+# between the two so that it sums to 1. Up to α = 50, -τ ≥ V^(1 - α) is in fp64's range.
 
 
-BLOCK = 32  # entries, of which the largest stands for all
-MARGIN = 1e-4  # by which rounding may put the bound too high, and far more
+BLOCK = 32  # entries that their largest represents
+MARGIN = 1e-4  # lowers the bound by far more than rounding may have raised it
 MAX_CANDIDATES = 0.25  # share of the entries above which gathering the candidates does not pay
 NEAR_SOFTMAX = 1.01  # α below which fp32 is not precise enough
-MAX_ITERATIONS = 60  # five to seven do; the limit is for rows that are not finite
+MAX_ITERATIONS = 60  # five to seven suffice; the limit is for rows that are not finite
 
 
 @dataclass(frozen=True)
 class Candidates:
     """The m entries of scores (n, V) above a bound (n, 1)."""
 
-    scores: Tensor  # (n, K), K the most of a row; rows with fewer are filled with -1. Or (n, V), all
-    # (m,) each: their rows, slots in `scores`, and words; None: `scores` are all entries in their places
+    scores: Tensor  # (n, K), K the largest number in a row, other rows padded with -1; or all entries (n, V)
+    # (m,) each: rows, slots in `scores`, and words of the entries; None: `scores` are all entries in place
     places: tuple[Tensor, Tensor, Tensor] | None = None
 
     @classmethod
@@ -120,14 +120,14 @@ class Candidates:
 
 
 def precise(logits: Tensor, alpha: float) -> Tensor:
-    """Convert the logits to the type that α asks for."""
+    """Convert the logits to the type that α requires."""
     return logits.double() if alpha < NEAR_SOFTMAX else logits
 
 
 def support(scores: Tensor, alpha: float) -> tuple[Candidates, Tensor, Tensor]:
-    """Find what may be in the support of scores (n, V) whose maximum is 0.
+    """Find candidates for the support of scores (n, V) whose maximum is 0.
 
-    Return it with its [s - τ]₊ (n, K), and τ (n, 1); these two in fp64 where α > 2.
+    Returns the candidates, their [s - τ]₊ (n, K), and τ (n, 1); the latter two in fp64 if α > 2.
     """
     lowest = scores.new_full((len(scores), 1), -1.0)
     bound = (threshold(block_maxima(scores), alpha, lowest) - MARGIN).clamp_(min=-1.0)
@@ -148,7 +148,7 @@ def block_maxima(scores: Tensor) -> Tensor:
 
 
 def threshold(scores: Tensor, alpha: float, bound: Tensor) -> Tensor:
-    """Return τ (n, 1) of scores (n, K), which is not below `bound` (n, 1)."""
+    """Return the threshold τ (n, 1) of scores (n, K). `bound` (n, 1) is a lower bound of τ."""
     beta = 1 / (alpha - 1)
     return newton(scores, beta, bound) if beta >= 1 else bisection(scores.double(), beta)[0]
 
@@ -156,11 +156,11 @@ def threshold(scores: Tensor, alpha: float, bound: Tensor) -> Tensor:
 def newton(scores: Tensor, beta: float, bound: Tensor) -> Tensor:
     """Find τ for β ≥ 1 (α ≤ 2), by Newton's method on g(τ) = ‖[s - τ]₊‖_β - 1.
 
-    g is convex (a norm of convex functions that are not negative) and falls: from a bound, where g ≥ 0, each
-    step comes closer from the left and none goes too far. From -1 it ends at rounding error after five to
-    seven passes, however large the support. For β = 1, sparsemax, g is linear between changes of the support,
-    and the result is exact. Sorting (Peters, Niculae and Martins 2019, Algorithm 2) takes twice as long for
-    the 32 largest logits, and forty times as long for all of a row of 4,000.
+    g is convex (a norm of non-negative convex functions) and decreasing: from a bound, where g ≥ 0, each step
+    approaches τ from the left and none overshoots. From -1 it reaches rounding error after five to seven
+    passes, however large the support. For β = 1, sparsemax, g is linear between changes of the support, and
+    the result is exact. Sorting (Peters, Niculae and Martins 2019, Algorithm 2) takes twice as long for the
+    32 largest logits, and forty times as long for a whole row of 4,000.
     """
     tau = bound.clone()
     tolerance = 8 * torch.finfo(scores.dtype).eps
@@ -178,10 +178,10 @@ def newton(scores: Tensor, beta: float, bound: Tensor) -> Tensor:
 def bisection(scores: Tensor, beta: float) -> tuple[Tensor, Tensor]:
     """Find the numbers just below and above τ for β < 1 (α > 2), by bisection.
 
-    Σ [s - τ]₊^β is then neither convex nor concave. What is halved is the logarithm of the largest
-    probability, m = (-τ)^β, which lies between 1/K and 1.
+    Σ [s - τ]₊^β is then neither convex nor concave. Bisection halves the interval of the logarithm of the
+    largest probability, m = (-τ)^β, which lies between 1/K and 1.
     """
-    low = scores.new_full((len(scores), 1), max(1, scores.shape[1])).log_().neg_()  # none of rows of NaN
+    low = scores.new_full((len(scores), 1), max(1, scores.shape[1])).log_().neg_()  # K = 0: rows of NaN
     high = torch.zeros_like(low)
     for _ in range(MAX_ITERATIONS):
         middle = (low + high) / 2
@@ -192,9 +192,9 @@ def bisection(scores: Tensor, beta: float) -> tuple[Tensor, Tensor]:
 
 
 def between(scores: Tensor, below: Tensor, above: Tensor, power: float) -> Tensor:
-    """Return [s - τ]₊ (n, K) for the τ between two neighbours (n, 1) at which its roots sum up to 1.
+    """Return [s - τ]₊ (n, K) for the τ, between two neighbours (n, 1), at which its roots sum up to 1.
 
-    The roots are of degree `power`.
+    `power`: the degree of the roots.
     """
     more, less = ((scores - tau).clamp_(min=0.0).pow_(1 / power) for tau in (below, above))
     excess, lack = (p.sum(1, keepdim=True) - 1 for p in (more, less))
@@ -203,7 +203,7 @@ def between(scores: Tensor, below: Tensor, above: Tensor, power: float) -> Tenso
 
 
 def power(rest: Tensor, exponent: float) -> Tensor:
-    """Return rest^exponent of rest ≥ 0, with 0⁰ = 0: what is off the support adds nothing."""
+    """Return rest^exponent for rest ≥ 0, with 0⁰ = 0: entries off the support add nothing."""
     if exponent == 0:
         return (rest > 0).to(rest.dtype)
     return rest.clone() if exponent == 1 else rest.pow(exponent)

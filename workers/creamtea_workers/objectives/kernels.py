@@ -30,12 +30,12 @@ ITERATIONS, MARGIN = tl.constexpr(MAX_ITERATIONS), tl.constexpr(BELOW)
 jit: Callable[[Callable[..., Any]], Any] = triton.jit
 
 
-# What objectives call. `product` (n, V), the logits without the `bias` (V,), becomes the gradient; the losses
-# (n,) of the `targets` (n,) are returned.
+# The functions that objectives call. Each overwrites `product` (n, V), the logits without the `bias` (V,), by
+# the gradient, and returns the losses (n,) of the `targets` (n,).
 
 
 def softmax_(product: Tensor, bias: Tensor, targets: Tensor, smoothing: LabelSmoothing) -> Tensor:
-    """Compute log Σ exp z - q·z of each row."""
+    """Compute the loss log Σ exp z - q·z of each row."""
     losses = bias.new_empty(len(product))
     launch(softmax_kernel, product, bias, targets, losses, **smoothed(smoothing, product, bias))
     return losses
@@ -43,7 +43,7 @@ def softmax_(product: Tensor, bias: Tensor, targets: Tensor, smoothing: LabelSmo
 
 def scones_(product: Tensor, bias: Tensor, targets: Tensor, alpha: float, label_smoothing: float) -> Tensor:
     losses = bias.new_empty(len(product))
-    terms = 17 if bias.dtype == torch.float64 else 7  # of a series in 1/9
+    terms = 17 if bias.dtype == torch.float64 else 7  # the series has ratio at most 1/9
     launch(scones_kernel, product, bias, targets, losses, ALPHA=alpha, EPSILON=label_smoothing, TERMS=terms)
     return losses
 
@@ -51,7 +51,7 @@ def scones_(product: Tensor, bias: Tensor, targets: Tensor, alpha: float, label_
 def entmax_(
     product: Tensor, bias: Tensor, targets: Tensor, alpha: float, smoothing: LabelSmoothing
 ) -> Tensor:
-    """Compute Ω*(z) - q·z of each row."""
+    """Compute the loss Ω*(z) - q·z of each row."""
     losses = bias.new_empty(len(product))
     options = {"ALPHA": alpha, "TYPE": working_type(alpha, bias), **smoothed(smoothing, product, bias)}
     launch(entmax_kernel, product, bias, targets, losses, **options)
@@ -68,12 +68,12 @@ def entmax_log_scores(logits: Tensor, alpha: float) -> Tensor:
 
 
 def working_type(alpha: float, like: Tensor) -> tl.dtype:
-    """Return fp64 if `objectives.threshold` needs it, or is given it; else fp32."""
+    """Return fp64 if α needs it (`objectives.entmax`) or the logits have it; else fp32."""
     return tl.float64 if alpha < NEAR_SOFTMAX or alpha > 2 or like.dtype == torch.float64 else tl.float32
 
 
 def smoothed(smoothing: LabelSmoothing, product: Tensor, bias: Tensor) -> dict[str, Any]:
-    """Return the arguments of `smooth_of`."""
+    """Return the kernels' arguments for `smooth_of`."""
     epsilon, words = smoothing.epsilon, product.shape[1]
     if epsilon and smoothing.kind == "unigram":
         return {
@@ -93,13 +93,13 @@ def launch(kernel: Any, rows: Tensor, *arguments: Tensor, **options: Any) -> Non
     kernel[(len(rows),)](rows, *arguments, words, BLOCK=block, SPAN=span, num_warps=warps, **options)
 
 
-# What a program does with its row of V words. `words` are the numbers of a block's words; `first` is the
-# first block, which is all of a row that fits into it.
+# Below, each program processes one row of V words. `words` are the numbers of a block's words; `first` is the
+# logits of the first block, which is the whole row if it fits.
 
 
 @jit
 def logits_of(product, bias, words, V):
-    """Load z of a block in the type of the bias, without one in fp32; -inf beyond the row's end."""
+    """Load z of a block in the bias's type (fp32 without a bias); -inf beyond the row's end."""
     inside = words < V
     z = tl.load(product + words, inside, other=-float("inf"))
     if bias is None:
@@ -214,9 +214,9 @@ def scones_kernel(
 def scores_of(
     first, product, bias, words, V, top, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr
 ):
-    """Return s = (α - 1)(z - max z) of a block.
+    """Return s = (α - 1)(z - max z) of a block, rounded as on a CPU.
 
-    It is rounded as on a CPU: where α > 2, p can have any value beside it.
+    For α > 2 a last digit of s can change p arbitrarily.
     """
     z = block_of(first, product, bias, words, V, SPAN) - top
     if ALPHA > 2:
@@ -229,19 +229,19 @@ def scores_of(
 def threshold_of(first, product, bias, V, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr):
     """Find the largest logit of a row, and τ.
 
-    For α > 2 also the number above τ, and the share of the way to τ at which Σ p = 1.
+    For α > 2 also the number above τ, and the point between the two at which Σ p = 1, as a share.
     """
     BETA: tl.constexpr = 1 / (ALPHA - 1)
     largest = maxima_of(first, product, bias, V, SPAN)
     top = tl.max(largest, 0)
     if ALPHA <= 2:
         tau = tl.full((), -1.0, TYPE)
-        if first.shape[0] < SPAN:  # `objectives.threshold`: that of some words is a lower bound
+        if first.shape[0] < SPAN:  # the threshold of some words is a lower bound (`objectives.entmax`)
             tau = newton(largest, product, bias, V, top, tau, ALPHA, TYPE, first.shape[0])
             tau = tl.maximum(tau - MARGIN, -1.0)
         tau = newton(first, product, bias, V, top, tau, ALPHA, TYPE, SPAN)
         return top, tau, tau, tau
-    else:  # threshold.bisection and between
+    else:  # `entmax.bisection` and `between`
         low, high = -tl.log(tl.full((), 1.0, TYPE) * V), tl.full((), 0.0, TYPE)
         for _ in range(ITERATIONS):
             middle = (low + high) / 2
@@ -256,7 +256,7 @@ def threshold_of(first, product, bias, V, ALPHA: tl.constexpr, TYPE: tl.constexp
 
 @jit
 def newton(first, product, bias, V, top, tau, ALPHA: tl.constexpr, TYPE: tl.constexpr, SPAN: tl.constexpr):
-    """Find τ of a row as `threshold.newton` does, from `tau`; it ends at the same tolerance, 8 · eps."""
+    """Find τ of a row from the bound `tau`, as `entmax.newton` does, to the same tolerance, 8 · eps."""
     BETA: tl.constexpr = 1 / (ALPHA - 1)
     lanes = tl.arange(0, first.shape[0])
     step, count = tl.full((), 1.0, TYPE), 0

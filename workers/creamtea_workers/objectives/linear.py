@@ -1,9 +1,9 @@
-"""Softmax, SCONES, and what all objectives share: output layer and loss in one autograd function.
+"""Softmax, SCONES, and the base of all objectives: output layer and loss in one autograd function.
 
-Every objective computes the loss of given logits and replaces the logits by their gradient. Here the output
-layer is applied to a chunk of tokens, the objective is called, and the gradients of hidden states, weight and
-bias are added up at once: no more than a chunk of the N × V logits exists at any time, and the backward pass
-is a multiplication by a number.
+An objective computes the loss of given logits and replaces the logits by their gradient. For each chunk of
+tokens this module applies the output layer, calls the objective, and adds up the gradients of hidden states,
+weight and bias: at any time only one chunk of the N × V logits exists, and the backward pass only multiplies
+by a number.
 
 A chunk has the size that suits matrix products (the weight and its gradient are read once per chunk). On a
 CPU the loss processes it in tiles that fit into the cache; on a GPU one kernel computes all of its gradient.
@@ -26,35 +26,36 @@ from creamtea_workers.objectives.base import LabelSmoothing
 
 class Sizes(NamedTuple):
     chunk: int  # logits that exist at the same time
-    tile: int  # numbers of one elementwise pass: what fits into a core's cache, or is worth a kernel launch
+    tile: int  # numbers of one elementwise pass: fits into a core's cache, or is worth a kernel launch
 
 
 SIZES = {"cpu": Sizes(2**23, 2**20), "cuda": Sizes(2**28, 2**26)}
 
 
 class LinearObjective(ABC):
-    """What creamtea's objectives (`creamtea_workers.objectives.base.Objective`) share."""
+    """Base class of creamtea's objectives (`creamtea_workers.objectives.base.Objective`)."""
 
     def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        """Sum of the losses of hidden (N, D) under weight (V, D), bias (V,), targets (N,).
+        """Sum the losses of hidden (N, D) under weight (V, D), bias (V,), targets (N,).
 
-        The matrix products run in autocast's type if it is on, all else in fp32 (fp64 for fp64)."""
+        Matrix products use autocast's type if it is on; everything else is in fp32 (fp64 for fp64 weights).
+        """
         device = hidden.device.type
         low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
-        with torch.autocast(device, enabled=False):  # which would round the objectives' own products
+        with torch.autocast(device, enabled=False):  # autocast would round the objectives' own products
             return LinearLoss.apply(self, low, torch.is_grad_enabled(), hidden, weight, bias, targets)  # type: ignore[no-untyped-call]
 
     @abstractmethod
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Return the sum of the token losses, a scalar, and its gradient (n, V).
 
-        logits (n, V) in fp32 or fp64, which may be overwritten; targets (n,).
+        logits (n, V) in fp32 or fp64, may be overwritten; targets (n,).
         """
 
     def fused_(self, product: Tensor, bias: Tensor, targets: Tensor) -> Tensor | None:
         """Compute the losses (n,) by a kernel on a GPU; None if the objective has no kernel.
 
-        It overwrites product (n, V), the logits without the bias, by their gradient.
+        Overwrites `product` (n, V), the logits without the bias, by their gradient.
         """
         return None
 
@@ -123,10 +124,10 @@ def differentiate_(
 
 
 def add_product_(total: Tensor, gradient: Tensor, rows: Tensor, tile: int) -> None:
-    """Add a product: total (V, D) += gradientᵀ (n, V) · rows (n, D).
+    """Add a product: total (V, D) += gradient (n, V)ᵀ · rows (n, D).
 
-    cuBLAS adds a product of lower precision in fp32. On a CPU it is added a tile at a time: as a whole it
-    would pass through memory three more times.
+    cuBLAS adds a product of lower precision in fp32. On a CPU the product is added tile by tile: a whole
+    product would pass through memory three more times.
     """
     if gradient.dtype == total.dtype:
         total.addmm_(gradient.t(), rows)
@@ -150,9 +151,10 @@ class SoftmaxObjective(LinearObjective):
 
     L = -Σ_w q_w log softmax(z)_w + Σ_w q_w log q_w, with q = (1 - ε) e_y + ε r.
 
-    That is the cross-entropy of the papers and of `F.cross_entropy`, and the constant Ω(q) of the
-    Fenchel-Young loss Ω*(z) + Ω(q) - z·q, with Ω(p) = Σ p log p and Ω*(z) = log Σ exp z: losses at different
-    ε can be compared, and zero is the minimum. Without smoothing Ω(q) is 0. The gradient is softmax(z) - q.
+    It is the cross-entropy of the papers and of `F.cross_entropy` plus the constant Ω(q), hence the
+    Fenchel-Young loss Ω*(z) + Ω(q) - z·q, with Ω(p) = Σ p log p and Ω*(z) = log Σ exp z. The constant makes
+    losses at different ε comparable, with minimum zero; it is 0 without smoothing. The gradient is
+    softmax(z) - q.
     """
 
     smoothing: LabelSmoothing
@@ -183,10 +185,10 @@ class SconesObjective(LinearObjective):
 
     With 1 - σ(z) = σ(-z) this is softplus(-z_y) + α (Σ_w softplus(z_w) - softplus(z_y)), exact for every
     logit; the listing in the paper's Appendix C takes the logarithm of a rounded, clipped difference
-    (-69.08 in place of -20.0 at z = 20, with no gradient).
+    (-69.08 instead of -20.0 at z = 20, without a gradient).
 
-    Label smoothing λ is that of each binary label (Eqs. 11 and 12): the gold word's term becomes
-    (1 - λ) softplus(-z_y) + λ softplus(z_y) = softplus(-z_y) + λ z_y, any other's softplus(z_w) - λ z_w.
+    Label smoothing λ applies to each binary label (Eqs. 11 and 12): the gold word's term becomes
+    (1 - λ) softplus(-z_y) + λ softplus(z_y) = softplus(-z_y) + λ z_y, another word's softplus(z_w) - λ z_w.
     """
 
     alpha: float = 0.5
@@ -195,7 +197,7 @@ class SconesObjective(LinearObjective):
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         gold = targets[:, None]
         chosen = logits.gather(1, gold)
-        # the gold term is left out of the sum, not subtracted: a large one would swallow the others' digits
+        # the gold term is excluded from the sum, not subtracted: a large one would swallow the others' digits
         negative = F.softplus(logits).scatter_(1, gold, 0.0).sum(1)
         value = F.softplus(-chosen).sum() + self.alpha * negative.sum()
         if self.label_smoothing:
@@ -215,7 +217,7 @@ class SconesObjective(LinearObjective):
     def initial_bias(self, vocabulary_size: int) -> float:
         """Return -log V: every word starts at about probability 1/V.
 
-        At 0 the negative terms would sum to α V log 2, three orders of magnitude above where training ends.
+        At 0 the negative terms would sum to α V log 2, a thousand times the loss at the end of training.
         """
         return -math.log(vocabulary_size)
 

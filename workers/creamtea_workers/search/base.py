@@ -1,4 +1,4 @@
-"""What all searches share: their interface, hypotheses, and the best of many candidates."""
+"""The interface of searches, their hypotheses, and the selection of the best candidates."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Detokenize = Callable[[Sequence[int]], str]  # subwords of a hypothesis -> text
 
 @dataclass(frozen=True)
 class SearchInput:
-    """B encoded sentences, and all that is needed to find and to score their translations."""
+    """B encoded sentences, with everything needed to find and to score their translations."""
 
     model: TranslationModel
     objective: Objective
-    memory: Memory  # of the B sentences
+    memory: Memory  # the encoder's output for the B sentences
     output: OutputLayer  # the vocabulary of each sentence
     limits: Sequence[int]  # the maximum number of tokens of each hypothesis, </s> included
     sources: Sequence[Sequence[int]] = ()  # subwords of each sentence, which seed its random draws
@@ -34,9 +34,9 @@ class SearchInput:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a search reports about its hypotheses beyond what every search does.
+    """A search's additional results: JSON Lines by file name, and metrics.
 
-    Files of JSON Lines by name, and metrics, as its class in `creamtea.methods.searches` declares them.
+    The search's class in `creamtea.methods.searches` declares them.
     """
 
     files: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
@@ -61,19 +61,19 @@ class SearchMethod(ABC):
 
     @abstractmethod
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:
-        """One hypothesis per sentence."""
+        """Return one hypothesis per sentence."""
 
     def best(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
         """Return at most `count` distinct hypotheses per sentence, best first; `__call__` finds the first.
 
-        `count`: at most the `most_hypotheses` of its class in `creamtea.methods.searches`.
+        `count`: at most `most_hypotheses` of the search's class in `creamtea.methods.searches`.
         """
         if count > 1:
             raise ValueError(f"{type(self).__name__} finds one hypothesis per sentence, not {count}")
         return [[hypothesis] for hypothesis in self(batch)]
 
     def rounds(self, batch: SearchInput) -> Iterator[Sequence[tuple[int, Hypothesis]]]:
-        """Yield the hypotheses with their sentences' positions, as soon as they are found.
+        """Yield pairs of a sentence's position and its hypothesis, as soon as they are found.
 
         Empty rounds let the caller report progress and stop.
         """
@@ -82,14 +82,14 @@ class SearchMethod(ABC):
     def settle(
         self, sources: Sequence[str], hypotheses: Sequence[Hypothesis], context: StepContext[Any]
     ) -> tuple[Sequence[Hypothesis], Sequence[MetricRow]]:
-        """Choose the outputs of a whole test set from what was found; return metrics of the choice, too.
+        """Choose the outputs of a whole test set; return them and metrics of the choice.
 
-        Only searches whose class has `settles` change anything.
+        Only searches whose class has `settles` change the hypotheses.
         """
         return hypotheses, []
 
     def findings(self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Findings:
-        """Report on all hypotheses of a test set; `indices` are the segments' numbers."""
+        """Return additional results for all hypotheses of a test set. `indices`: the segments' numbers."""
         return Findings()
 
 
@@ -98,17 +98,17 @@ Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One translation. `score` is NaN where the search was told not to score."""
+    """One translation. `score` is NaN if the search was told not to score."""
 
     tokens: list[int]  # subwords, without </s>
-    score: float  # sum of the tokens' log-scores; that of </s> is included where `finished`
+    score: float  # sum of the tokens' log-scores, with </s> if `finished`
     finished: bool  # False: cut at the length limit before </s> ("truncated")
 
 
 @dataclass(frozen=True)
 class Translation:
     hypothesis: Hypothesis
-    selected_size: int  # of the sentence's vocabulary; V where nothing is selected
+    selected_size: int  # size of the sentence's vocabulary; V without a selection
 
 
 def length_limit(ratio: float, source_subwords: int) -> int:
@@ -120,18 +120,18 @@ def length_limit(ratio: float, source_subwords: int) -> int:
 
 
 _SMALLEST_BLOCK = 32
-_FEW = 1 << 15  # candidates in all: below it, one plain search takes less time than the operations for blocks
+_FEW = 1 << 15  # total candidates; with fewer, one plain search is faster than working with blocks
 
 
 def top_candidates(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return the `count` best of ranks (n, C), C ≥ count: values and indices (n, count), best first.
 
-    Equal ones are in order of index (`topk` alone does not define the order of equal values). Which of those
-    at -inf fill the rest is undefined. On a GPU ranks are ≤ 0 and fp32.
+    Equal ranks are in order of index (`topk` alone does not define their order). If fewer than `count` ranks
+    are above -inf, the remaining indices are undefined. On a GPU ranks must be ≤ 0 and fp32.
 
-    Many candidates are cut into blocks of neighbours. The best ones all lie in the `count` blocks with the
-    highest maxima, of equal ones the first: a candidate of any other block has `count` others before it,
-    the maxima of those. So one pass over all, and two searches in about √(C · count) values, are enough.
+    Many candidates are cut into blocks of neighbours. The best candidates all lie in the `count` blocks with
+    the highest maxima (of equal maxima, in the first blocks), because these maxima precede every candidate of
+    another block. So one pass over all, and two searches in about √(C · count) values, are enough.
     """
     size = ranks.shape[1]
     block = 1 << round(math.log2(size / count) / 2)  # near the root; a power of two is reduced faster
@@ -139,7 +139,7 @@ def top_candidates(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
         return _top(ranks, count)
     blocks = size // block
     maxima = ranks[:, : blocks * block].unflatten(1, (blocks, block)).amax(2)
-    chosen = _top(maxima, count)[1].sort(dim=1).values  # in order of index, as their candidates then are
+    chosen = _top(maxima, count)[1].sort(dim=1).values  # so that their candidates are in order of index
     inside = torch.arange(block, device=ranks.device)
     rest = torch.arange(blocks * block, size, device=ranks.device)
     indices = torch.cat(
@@ -150,8 +150,8 @@ def top_candidates(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _top(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Do what `top_candidates` does, in one search."""
-    if ranks.is_cuda:  # asking whether there are equal ones would make the CPU wait
+    """Do what `top_candidates` does, without blocks."""
+    if ranks.is_cuda:  # asking whether there are equal ranks would make the CPU wait
         return top_by_key(ranks, count)
     values, indices = ranks.topk(min(count + 1, ranks.shape[1]), dim=1)
     tied = ((values[:, 1:] == values[:, :-1]) & (values[:, 1:] > -math.inf)).any(dim=1)
@@ -165,9 +165,9 @@ def _top(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def top_by_key(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return the same for ranks ≤ 0 in fp32, by keys that are all different.
+    """Do the same for ranks ≤ 0 in fp32, by unique keys.
 
-    A key is the bits of a number's magnitude, which are in the order of the magnitudes, and below them its
+    A key has the bits of the rank's magnitude, which sort like the magnitudes, and in its lower half the
     index.
     """
     magnitudes = ranks.abs().view(torch.int32).long()

@@ -1,18 +1,18 @@
 """Batched beam search, one code path for every objective and for per-sentence vocabularies.
 
-The beam of a sentence holds its `width` best hypotheses. A finished one stays in the beam with its score
-frozen until better ones push it out; the best finished hypotheses so far are kept, as many as are asked for.
-A sentence stops as soon as none of its unfinished hypotheses can beat the last of them: as log-scores are
-≤ 0, an unfinished hypothesis of score s ends at best with s (with length normalisation: with s / limit^a; a
-coverage penalty only lowers that), so that stopping early never changes the result.
+The beam of a sentence holds its `width` best hypotheses. A finished hypothesis stays in the beam with its
+score frozen until better hypotheses push it out. Beside the beam, the requested number of best finished
+hypotheses is kept. A sentence stops as soon as no unfinished hypothesis can beat the worst kept one: because
+log-scores are ≤ 0, an unfinished hypothesis with score s ends at best with s (with length normalisation: with
+s / limit^a; a coverage penalty only lowers this), so stopping early never changes the result.
 
-Without normalisation the same holds for a single hypothesis: one whose score is not above that of the last
-that is kept can neither win nor take the place of one that can, and is dropped; so is every finished one.
-A wide beam thus becomes narrow once a hypothesis is finished. Only slots that hold something are decoded. The
-first of several is what is found where one is asked for: more are kept below it, and none above.
+Without normalisation the same bound applies to each hypothesis: one whose score is not above the worst kept
+score can neither win nor displace one that can, and is dropped; so is every finished hypothesis. A wide beam
+thus becomes narrow once a hypothesis is finished, and only filled slots are decoded. Asking for more
+hypotheses does not change the best one.
 
-Of equal candidates the one of the better hypothesis, then the lower id, comes first, so that the result
-depends neither on the batch nor on the order in which `topk` meets equal values.
+Equal candidates are ordered by their hypothesis, better first, then by id, so that the result depends neither
+on the batch nor on `topk`'s order of equal values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, Se
 from creamtea_workers.search.fixed import Running, decode_fixed
 from creamtea_workers.search.output import OutputLayer
 
-LEAST_COVERED = 1e-10  # so that a source position without attention does not rule a hypothesis out
+LEAST_COVERED = 1e-10  # above 0, so that a source position without attention excludes no hypothesis
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class BeamSearch(SearchMethod):
 
         score / ((5 + length) / 6)^a + β Σ_i log min(Σ_j p_ij, 1)
 
-    where p_ij is the attention of target position j to source position i, </s> among both. A sum below
-    `LEAST_COVERED` counts as that.
+    where p_ij is the attention of target position j to source position i, with </s> on both sides. Sums are
+    at least `LEAST_COVERED`.
     """
 
     width: int = 4
@@ -62,7 +62,7 @@ class BeamSearch(SearchMethod):
         return self.width
 
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:
-        """One hypothesis per sentence. A beam always scores, whatever `with_scores` says."""
+        """Return one hypothesis per sentence. A beam always scores, whatever `with_scores` says."""
         return [best for best, *_ in self.best(batch, 1)]
 
     def best(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
@@ -106,19 +106,19 @@ class BeamSearch(SearchMethod):
 class _Beams:
     """The beams of n running sentences: R slots each, best first.
 
-    R follows from what the fullest beam holds. `extend` writes to none of its tensors but replaces them.
+    R depends on the fullest beam. `extend` replaces the tensors, and never writes to them.
     """
 
     search: BeamSearch
-    sentences: Tensor  # (n,) which sentence of the batch
+    sentences: Tensor  # (n,) positions in the batch
     limits: Tensor  # (n,)
     length: Tensor  # (n,) tokens of the unfinished hypotheses
     last: Tensor  # (n, R) last token
-    tokens: Tensor  # (n, R, L); of a hypothesis only the first `lengths` count
+    tokens: Tensor  # (n, R, L); only the first `lengths` tokens of a hypothesis count
     scores: Tensor  # (n, R); -inf: an empty slot
     lengths: Tensor  # (n, R) tokens, </s> included
     finished: Tensor  # (n, R) bool
-    best_rank: Tensor  # (n, B) of the B best finished hypotheses so far, best first; -inf: none
+    best_rank: Tensor  # (n, B) ranks of the B best finished hypotheses so far, best first; -inf: none
     best_score: Tensor  # (n, B)
     best_tokens: Tensor  # (n, B, L)
     best_length: Tensor  # (n, B)
@@ -161,7 +161,7 @@ class _Beams:
     def extend(self, log_scores: Tensor, output: OutputLayer, ends: Tensor) -> Tensor:
         """Extend every unfinished hypothesis by log_scores (n, R, K) and keep the best.
 
-        `log_scores` is overwritten. Return the slots (n, R') that the kept hypotheses come from.
+        Overwrites `log_scores`. Returns the slots (n, R') that the kept hypotheses come from.
         """
         _, slots, size = log_scores.shape
         scores, ranks = (tensor.flatten(1) for tensor in self._candidates(log_scores, ends))
@@ -185,7 +185,7 @@ class _Beams:
     def _candidates(self, log_scores: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
         """Return the candidates' scores and ranks (n, R, K).
 
-        A finished hypothesis, which only stays with normalisation, has one candidate, itself, at </s>.
+        A finished hypothesis (kept only with normalisation) is its own single candidate, at </s>.
         """
         scores = log_scores.add_(self.scores.unsqueeze(2))
         if self.by_score:
@@ -203,11 +203,11 @@ class _Beams:
 
     @property
     def by_score(self) -> bool:
-        """Whether the rank is the score."""
+        """True if the rank is the score."""
         return not (self.search.length_normalization or self.search.coverage_penalty)
 
     def attend(self, attention: Tensor) -> None:
-        """Add the last step's attention (n·R, S) to that of unfinished hypotheses."""
+        """Add the last step's attention (n·R, S) to the sums of unfinished hypotheses."""
         assert self.attended is not None
         added = attention.unflatten(0, self.finished.shape).masked_fill(self.finished.unsqueeze(2), 0.0)
         self.attended = self.attended + added
@@ -219,7 +219,7 @@ class _Beams:
         return scores / ((5 + lengths) / 6 if self.search.gnmt else lengths) ** power
 
     def _remember_best(self, rank: Tensor) -> None:
-        """`rank` (n, R): of the slots that this step has finished; -inf: of the others."""
+        """Update the best finished hypotheses. `rank` (n, R): -inf in slots that this step did not finish."""
         if rank.device.type == "cpu" and not bool((rank > self.best_rank[:, -1:]).any()):
             return
         count = self.best_rank.shape[1]
@@ -236,9 +236,9 @@ class _Beams:
         return (self.best_rank[:, -1] >= reachable) | (self.limits <= self.length)
 
     def results(self, done: Tensor) -> list[tuple[int, list[Hypothesis]]]:
-        """Return (position in the batch, hypotheses) of the sentences that are done (n,).
+        """Return (position in the batch, hypotheses) for the sentences that are `done` (n,).
 
-        These are the best finished hypotheses, best first; if there is none, the best unfinished one.
+        The hypotheses are the best finished ones, best first; if there is none, the best unfinished one.
         """
         own = self.mapped(itemgetter(done))
         best = (own.best_rank, own.best_score, own.best_length, own.best_tokens)
@@ -268,7 +268,7 @@ class _Beams:
     def narrow(self, rows: Tensor) -> Tensor:
         """Drop slots that are empty in every sentence: rows (n, R) of the slots → (n, R').
 
-        They go in steps of a quarter of the slots, since decoders copy more when the number of rows changes.
+        R shrinks by a quarter at a time, since decoders copy more when the number of rows changes.
         """
         filled = self.scores > -torch.inf
         needed, slots = int(filled.sum(1).amax()), filled.shape[1]
@@ -276,7 +276,7 @@ class _Beams:
             slots = fewer
         if slots == filled.shape[1]:
             return rows
-        order = (~filled).long().argsort(dim=1, stable=True)[:, :slots]  # what is filled comes first
+        order = (~filled).long().argsort(dim=1, stable=True)[:, :slots]  # filled slots first
         self.last, self.scores, self.lengths, self.finished, rows = (
             tensor.gather(1, order) for tensor in (self.last, self.scores, self.lengths, self.finished, rows)
         )
@@ -285,21 +285,21 @@ class _Beams:
 
 
 def _of_slots(table: Tensor | None, slots: Tensor) -> Any:
-    """table (n, R, X), slots (n, R') -> (n, R', X); None of None."""
+    """Select slots: table (n, R, X), slots (n, R') -> (n, R', X). None stays None."""
     return None if table is None else table.gather(1, slots.unsqueeze(2).expand(-1, -1, table.shape[2]))
 
 
 class _FixedBeams(Running):
-    """Beams of fixed shape: all slots of all sentences; what is done stays as it was."""
+    """Beams of fixed shape: all slots of all sentences. Sentences that are done no longer change."""
 
     def __init__(self, search: BeamSearch, count: int, new: New, sentences: int, length: int) -> None:
         self.running = new((sentences,), torch.bool)
         self.ends = new((sentences, 1), torch.long)
-        limits, room = [0] * sentences, length + 1  # sentences that are done write to the last place
+        limits, room = [0] * sentences, length + 1  # finished sentences write to the last place
         fresh = _Beams.start(search, count, limits, self.running.device, search.width, room)
         self.fresh = fresh.tensors()
         self.beams = fresh.mapped(lambda tensor: new(tensor.shape, tensor.dtype))
-        self.limits, self.last = self.beams.limits, self.beams.last  # which stay where they are
+        self.limits, self.last = self.beams.limits, self.beams.last  # tensors at fixed addresses
 
     def begin(self, output: OutputLayer) -> None:
         for name, own in self.beams.tensors().items():

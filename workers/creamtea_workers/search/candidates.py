@@ -1,14 +1,13 @@
 """Searches that choose one of several candidates: minimum Bayes risk decoding and reranking.
 
 Minimum Bayes risk decoding over samples (Eikema and Aziz 2020) chooses the sample with the highest expected
-utility, its mean utility with each of the samples as the reference: samples are both the candidates and the
-Monte Carlo estimate of the model's distribution. Samples with the same text are one candidate, and count as
+utility: its mean utility with every sample as the reference. Samples are both the candidates and the Monte
+Carlo estimate of the model's distribution. Samples with the same text are one candidate, and count as
 references as often as they were drawn.
 
 Reranking (Fernandes et al. 2022) chooses the candidate that a metric scores best. A metric without references
-scores each candidate. Any other has each candidate as the hypothesis and every candidate of the sentence as
-the reference, as in minimum Bayes risk decoding. All are scored at once, so that a metric with a model of its
-own loads it once.
+scores each candidate; any other metric scores each candidate against every candidate of the sentence, as in
+minimum Bayes risk decoding. All pairs are scored at once, so that a metric loads its model only once.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.sample import Sampler, sampler_of
 
 Utility = Literal["chrf", "bleu"]
-_DIGITS = 9  # of means that are compared: equal ones may differ by the order of summation
+_DIGITS = 9  # means are rounded before comparison: the order of summation changes their last digits
 _CELLS = 1 << 22  # numbers held at once: 32 MB of statistics
 _tokenize = Tokenizer13a()
 
@@ -47,7 +46,7 @@ _tokenize = Tokenizer13a()
 class MbrSearch(SearchMethod):
     """Choose the sample with the highest expected utility.
 
-    Of equal ones the higher score wins, then the first.
+    Among equal samples the highest score wins, then the first.
     """
 
     sampler: Sampler
@@ -61,7 +60,7 @@ class MbrSearch(SearchMethod):
         return self.samples
 
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:
-        """One hypothesis per sentence. `Hypothesis.score` is the model's, as in every search."""
+        """Return one hypothesis per sentence. `Hypothesis.score` is the model's, as in every search."""
         return [self.choose(samples) for samples in self.sampler.draw(batch, self.samples)]
 
     def choose(self, samples: Sequence[Hypothesis]) -> Hypothesis:
@@ -81,7 +80,7 @@ def by_text(hypotheses: Sequence[Hypothesis], detokenize: Detokenize) -> dict[st
 def best_of(groups: Mapping[str, Sequence[Hypothesis]], values: Array) -> Hypothesis:
     """Return the best hypothesis of the text with the highest value.
 
-    Of equal ones the higher score wins, then the first.
+    Among equal texts the highest score wins, then the first.
     """
     best = [max(group, key=lambda hypothesis: hypothesis.score) for group in groups.values()]
     ranked = zip(values.round(_DIGITS).tolist(), best, strict=True)
@@ -89,16 +88,16 @@ def best_of(groups: Mapping[str, Sequence[Hypothesis]], values: Array) -> Hypoth
 
 
 def expected_utilities(texts: Sequence[str], counts: Sequence[int], utility: Utility) -> Array:
-    """Return the mean utility of each of U texts against all samples (U,); text j is `counts[j]` samples."""
+    """Return the mean utility (U,) of U texts against all samples; text j was sampled counts[j] times."""
     times = np.asarray(counts, dtype=np.float64)
     return pairwise_utilities(texts, utility) @ times / times.sum()
 
 
 def pairwise_utilities(texts: Sequence[str], utility: Utility) -> Array:
-    """Return (U, U) in 0 … 100: row i as the hypothesis against column j as the reference.
+    """Return utilities (U, U) from 0 to 100: hypothesis i (row) against reference j (column).
 
-    The values are sacreBLEU's sentence scores: of BLEU with the effective order, as it advises, and with the
-    tokeniser 13a, which does not split languages written without blanks (chrF is for those).
+    The values are sacreBLEU's sentence scores. BLEU has the effective order, as sacreBLEU advises, and the
+    tokeniser 13a, which does not split languages written without blanks (use chrF for those).
     """
     if utility == "chrf":
         counts, matched = ngram_matches(list(map(characters, texts)), CHARACTER_ORDER)
@@ -125,7 +124,7 @@ def pairwise_utilities(texts: Sequence[str], utility: Utility) -> Array:
 
 @dataclass(frozen=True)
 class Candidates(Hypothesis):
-    """The candidate with the highest score, and all candidates: samples may repeat, a beam's do not."""
+    """The candidate with the highest score, and all candidates (samples may repeat)."""
 
     candidates: list[Hypothesis]
 
@@ -156,9 +155,9 @@ class RerankSearch(SearchMethod):
     def settle(
         self, sources: Sequence[str], hypotheses: Sequence[Hypothesis], context: StepContext[Any]
     ) -> tuple[Sequence[Hypothesis], Sequence[MetricRow]]:
-        """Choose the candidate of each source that the metric scores best.
+        """Choose for each source the candidate that the metric scores best.
 
-        If candidates are equal, the higher score wins, then the first. Candidates with the same text are one
+        Among equal candidates the highest score wins, then the first. Candidates with the same text are one
         candidate, with the highest of their scores.
         """
         groups = [  # an empty source has one hypothesis, without candidates

@@ -1,7 +1,7 @@
 """Exact search (Stahlberg and Byrne 2019): the hypothesis with the highest score within the length limit.
 
-A beam search's hypothesis is the first bound of a depth-first search for better ones; when that has nothing
-left to search, the best is proved.
+The score of a beam search's hypothesis is the first bound of a depth-first search for better hypotheses. Once
+nothing is left to search, the best hypothesis is proved.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ TOLERANCE = 1e-4  # per token: two searches round the score of the same hypothes
 
 @dataclass(frozen=True)
 class ExactHypothesis(Hypothesis):
-    """The best hypothesis that was found. `outcome`:
+    """The best hypothesis found. `outcome`:
 
-    - proved: nothing was left to search, so that it is the best of all within the length limit;
-    - improved: a limit was reached; it is better than the beam search's;
-    - limit: a limit was reached, and nothing better than the beam search's was found.
+    - proved: nothing was left to search, so it is the best of all hypotheses within the length limit;
+    - improved: the budget was spent; it is better than the beam search's hypothesis;
+    - limit: the budget was spent, and nothing better than the beam search's hypothesis was found.
     """
 
     outcome: str
-    expansions: int  # prefixes that the decoder continued, the papers' explored states
+    expansions: int  # prefixes that the decoder continued ("explored states" in the papers)
     beam_score: float  # -inf: the beam search found no finished hypothesis
 
 
@@ -47,8 +47,8 @@ class ExactHypothesis(Hypothesis):
 class ExactSearch(SearchMethod):
     """Exact search of a batch.
 
-    With `depth`, only hypotheses of at most that many subwords compete with the beam search's, and `outcome`
-    is about those.
+    With `depth`, only hypotheses of at most that many subwords compete with the beam search's hypothesis, and
+    `outcome` refers to them.
     """
 
     budget: SearchBudget
@@ -61,12 +61,12 @@ class ExactSearch(SearchMethod):
         return max(self.beam, self.budget.nodes)
 
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:
-        """One hypothesis per sentence. Exact search always scores, whatever `with_scores` says."""
+        """Return one hypothesis per sentence. Exact search always scores, whatever `with_scores` says."""
         hypotheses = dict(pair for finished in self.rounds(batch) for pair in finished)
         return [hypotheses[n] for n in range(len(batch.limits))]
 
     def rounds(self, batch: SearchInput) -> Iterator[Sequence[tuple[int, ExactHypothesis]]]:
-        """Yield the sentences whose search has finished, after every call of the decoder: often none."""
+        """Yield newly finished sentences (often none) after every call of the decoder."""
         beams = BeamSearch(self.beam)(batch)
         bounds = [beam.score if beam.finished else -math.inf for beam in beams]
         if self.depth is not None:
@@ -85,7 +85,7 @@ class ExactSearch(SearchMethod):
 
 
 def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
-    """Return the metrics of the lines of exact.jsonl."""
+    """Compute metrics from the lines of exact.jsonl."""
     outcomes = [row["outcome"] for row in rows]
     return [
         *(share_row(outcome, outcomes.count(outcome), len(rows)) for outcome in OUTCOMES),
@@ -94,7 +94,7 @@ def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
 
 
 def outscores(hypothesis: Hypothesis, score: float) -> bool:
-    """Return True if a finished hypothesis is better than one of `score`, by more than rounding explains."""
+    """Return True if a finished hypothesis exceeds `score` by more than rounding explains."""
     return hypothesis.score > score + tolerance(len(hypothesis.tokens))
 
 
@@ -108,16 +108,15 @@ def build(spec: Exact, detokenize: Detokenize | None) -> ExactSearch:
     return ExactSearch(SearchBudget(spec.max_states, seconds), spec.depth, spec.beam, spec.max_length_ratio)
 
 
-# Depth-first search for hypotheses that score above a bound, of many sentences side by side.
+# Depth-first search for hypotheses that score above a bound, for many sentences at the same time.
 #
-# A prefix never ends better than it stands, as log-scores are ≤ 0: one that does not score above the best
-# hypothesis so far (at first: above the given bound) is left out with all that begins with it. Of a prefix's
-# continuations </s> comes first, then the best (Stahlberg and Byrne 2019, Algorithm 1).
+# Because log-scores are ≤ 0, continuing a prefix never raises its score. So a prefix that does not score
+# above the best hypothesis so far (at first: above the given bound) is pruned with all its continuations. Of
+# the continuations of a prefix, </s> comes first, then the best (Stahlberg and Byrne 2019, Algorithm 1).
 #
-# Every call of the decoder continues up to `SearchBudget.nodes` prefixes of each sentence, those that the
-# search would reach next. Once the best hypothesis is found the order in which the others are ruled out makes
-# no difference, so little of this work is wasted. What is searched for a sentence never depends on the
-# others.
+# Every call of the decoder continues up to `SearchBudget.nodes` prefixes of each sentence, which the search
+# would reach next. Once the best hypothesis is found, the order of pruning makes no difference, so little of
+# this work is wasted. The search for a sentence never depends on other sentences.
 #
 # Shapes: n sentences, N rows (prefixes that are continued), R the largest number of rows of a sentence, D
 # width, K vocabulary.
@@ -125,19 +124,19 @@ def build(spec: Exact, detokenize: Detokenize | None) -> ExactSearch:
 
 @dataclass(frozen=True)
 class SearchBudget:
-    """What the search for one sentence may cost."""
+    """Limits of the search for one sentence."""
 
     expansions: int  # prefixes that the decoder continues
-    seconds: float = math.inf  # its share of the time of the rounds that it was in
+    seconds: float = math.inf  # the sentence's share of the time of its rounds
     only_first: bool = False  # stop at the first hypothesis above the bound
     nodes: int = 16  # maximum number of prefixes that one call of the decoder continues
 
 
 @torch.inference_mode()
 def depth_first(batch: SearchInput, bounds: Sequence[float], budget: SearchBudget) -> Iterator[list[_Search]]:
-    """Search, and yield before every round the sentences whose search has finished, often none.
+    """Search; before every round, yield the sentences whose search has finished (often none).
 
-    `bounds`: the score that each sentence's hypothesis must exceed; -inf if any will do.
+    `bounds`: the score that each sentence's hypothesis must exceed; -inf accepts any.
     """
     model, output, limits = batch.model, batch.output, batch.limits
     device = batch.memory.hidden.device
@@ -153,7 +152,7 @@ def depth_first(batch: SearchInput, bounds: Sequence[float], budget: SearchBudge
             kept = torch.tensor(running, device=device).nonzero().squeeze(1)
             output, ends = output.keep(kept), ends[kept]
             for search, runs in zip(searches, running, strict=True):
-                if not runs:  # its nodes may still be on the stack, if it ended early
+                if not runs:  # a search that ended early still has nodes on its stack
                     tree.free([*search.released(), *(prefix.node for prefix in search.stack)])
             searches = [search for search, runs in zip(searches, running, strict=True) if runs]
         began = time.perf_counter()
@@ -170,15 +169,15 @@ def depth_first(batch: SearchInput, bounds: Sequence[float], budget: SearchBudge
 
 @dataclass
 class _Prefix:
-    """A prefix that the decoder has continued, and its continuations but </s>, the best first."""
+    """A prefix that the decoder has continued, and its continuations except </s>, best first."""
 
     node: int
     parent: _Prefix | None
     token: int
     length: int  # subwords
     tokens: list[int]
-    scores: list[float]  # of the prefix with each of `tokens`
-    taken: int = 0  # of `tokens`
+    scores: list[float]  # score of the prefix continued by each of `tokens`
+    taken: int = 0  # number of `tokens` taken so far
 
     def subwords(self) -> list[int]:
         tokens: list[int] = []
@@ -193,21 +192,21 @@ class _Prefix:
 class _Search:
     """The search for one sentence.
 
-    On `stack` every prefix lies above its own beginnings; a prefix that has no continuation left to take is
-    released when it is on top.
+    On `stack` every prefix lies above the prefixes that it extends. A prefix without continuations left is
+    released once it is on top.
     """
 
     sentence: int
     limit: int
-    best: float  # the score to exceed: the bound, then that of the best hypothesis above it
-    tokens: list[int] | None = None  # of that hypothesis, without </s>; None: there is none
+    best: float  # the score to exceed: at first the bound, then the score of the best hypothesis
+    tokens: list[int] | None = None  # the best hypothesis above the bound, without </s>; None: none yet
     expansions: int = 0  # prefixes that the decoder continued
     seconds: float = 0.0
     stack: list[_Prefix] = field(default_factory=list)
     to_free: list[int] = field(default_factory=list)  # nodes
 
     def __post_init__(self) -> None:
-        """Before the empty prefix: bos is the one continuation."""
+        """Start before the empty prefix, whose only continuation is bos."""
         self.stack.append(_Prefix(self.sentence, None, -1, -1, [BOS], [0.0]))
 
     def has_next(self, prefix: _Prefix) -> bool:
@@ -221,11 +220,11 @@ class _Search:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing is left to search."""
+        """True if nothing is left to search."""
         return not self.stack
 
     def take(self, count: int) -> list[_Child]:
-        """Return the next `count` continuations, or all that are left, in the order of depth-first search."""
+        """Take the next `count` continuations, or fewer if none are left, in depth-first order."""
         children: list[_Child] = []
         for prefix in reversed(self.stack):
             while len(children) < count and self.has_next(prefix):
@@ -265,7 +264,7 @@ class _Child:
         return self.prefix.length + 1
 
     def bound(self) -> float:
-        """Return the log-score above which a continuation other than </s> is of use.
+        """Return the log-score that a continuation other than </s> must exceed.
 
         It is infinite if the limit leaves no room for the continuation and </s>.
         """
@@ -273,7 +272,7 @@ class _Child:
         return self.search.best - self.score if has_room else math.inf
 
     def end(self, gain: float) -> None:
-        """End the prefix with </s>, whose log-score is `gain`, and keep it if it is the best so far."""
+        """End the prefix with </s>, whose log-score is `gain`; keep the hypothesis if it is the best."""
         if self.score + gain > self.search.best:
             self.search.best = self.score + gain
             self.search.tokens = [*self.prefix.subwords(), self.token] if self.length else []
@@ -288,7 +287,7 @@ class _Child:
 
 @dataclass(frozen=True)
 class _Children:
-    """What one call of the decoder continues, of n sentences."""
+    """The continuations of n sentences for one call of the decoder."""
 
     children: list[_Child]
     tokens: Tensor  # (N,)
@@ -316,13 +315,13 @@ class _Children:
         return output.log_scores(objective, output.logits(grid))[self.sentences, self.slots]
 
     def end(self, scores: Tensor, ends: Tensor) -> None:
-        """Complete every child with </s>: that may raise the bound for all the others."""
+        """End every child with </s>, which may raise the bound for all the others."""
         gains = scores.gather(1, ends[self.sentences]).squeeze(1).tolist()
         for child, gain in zip(self.children, gains, strict=True):
             child.end(gain)
 
     def push(self, scores: Tensor, output: OutputLayer, nodes: Sequence[int]) -> None:
-        """Keep the continuations above the bound, those of the first child on top."""
+        """Push the continuations above the bound; the first child's come on top of the stack."""
         bounds = scores.new_tensor([child.bound() for child in self.children])  # (N,)
         rows, positions = (scores > bounds.unsqueeze(1)).nonzero(as_tuple=True)
         ids = output.ids(torch.arange(scores.shape[1], device=scores.device).expand(self.shape[0], -1))

@@ -1,12 +1,12 @@
 """Decoding in tensors of fixed shape: on a GPU a whole step, from the last tokens to the next, is one replay.
 
-A program (`models.graphs`) serves all batches of at most so many sentences, source positions, target
-positions and selected subwords. Sentences that are done go on until all are, and change nothing. Nothing is
-read back but whether any sentence is still running, and that one step late, so that the GPU never waits.
+A program (`models.graphs`) serves all batches up to certain numbers of sentences, source positions, target
+positions and selected subwords. Finished sentences run on without effect until all are finished. The CPU
+reads only whether any sentence is still running, and reads it one step late, so that the GPU never waits.
 
-Translations are those of the loops in `beam` and `columns`, which give up memory and work as rows are
-completed and are faster on a CPU. These loops also serve what has no state of fixed shape: ensembles, and
-beams and samples too wide for one attention over all rows of a sentence.
+Translations equal those of the loops in `beam` and `greedy`, which free memory and work as rows finish, and
+are faster on a CPU. The loops also serve systems without a state of fixed shape: ensembles, and beams and
+samples too wide for one attention over all rows of a sentence.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Hypothesis, SearchInput
 from creamtea_workers.search.output import OutputLayer
 
-DEVICES = {"cuda"}  # on which it is faster
-MAX_ROWS = 64  # of a sentence
+DEVICES = {"cuda"}  # devices on which it is faster
+MAX_ROWS = 64  # rows per sentence
 POSITIONS, WORDS = 8, 256  # lengths and selections are rounded up to multiples of these
 
 
@@ -43,25 +43,25 @@ class Running(ABC):
 
     @abstractmethod
     def begin(self, output: OutputLayer) -> None:
-        """Start afresh with the batch that was loaded; `output`: its output layer."""
+        """Start decoding the loaded batch; `output` is its output layer."""
 
     @abstractmethod
     def extend(self, hidden: Tensor, output: OutputLayer, objective: Objective) -> Tensor | None:
-        """Extend hidden (B, k, D) by one token; return the rows (B, k) that the new rows continue.
+        """Extend the hypotheses by one token, chosen by hidden (B, k, D); copy nothing to the CPU.
 
-        None: each continues its own. Nothing is read back.
+        Returns the row (B, k) that each new row continues; None: its own.
         """
 
     @abstractmethod
     def results(self, sentences: int) -> list[list[Hypothesis]]:
-        """Return the results of the first so many sentences."""
+        """Return the hypotheses of the first `sentences` sentences."""
 
 
-Make = Callable[[New, int, int], Running]  # of so many sentences, and positions
+Make = Callable[[New, int, int], Running]  # the integers: sentences and positions
 
 
 class Encoding(Program):
-    """The encoder, as `Graphs` runs it."""
+    """The encoder as a program of `Graphs`."""
 
     def __init__(self, new: New, model: Model, sentences: int, length: int) -> None:
         self.model = model
@@ -87,7 +87,7 @@ def encode_fixed(model: TranslationModel, source: Tensor) -> Memory:
         if encoding is None:
             return model.encode(source)
         encoding.source.fill_(PAD)
-        encoding.source[:, 0] = EOS  # also of no sentence: attention to nothing would be NaN
+        encoding.source[:, 0] = EOS  # also in unused rows: with every position masked they would be NaN
         encoding.source[:sentences, :length].copy_(source)
         encoding.replays[0]()
         # a copy, since other programs use the same memory
@@ -95,7 +95,7 @@ def encode_fixed(model: TranslationModel, source: Tensor) -> Memory:
 
 
 class Decoding(Program):
-    """A step of decoding, as `Graphs` runs it."""
+    """A step of decoding as a program of `Graphs`."""
 
     def __init__(
         self, new: New, batch: SearchInput, model: Model, make: Make, sizes: tuple[int, int, int, int, int]
@@ -128,10 +128,10 @@ class Decoding(Program):
 
 
 def decode_fixed(batch: SearchInput, rows: int, key: Hashable, make: Make) -> list[list[Hypothesis]] | None:
-    """Decode each sentence in `rows` decoder rows; None if the search has to decode in its own loop.
+    """Decode each sentence in `rows` decoder rows; return None if the search must use its own loop.
 
-    It has to in the cases above, and where the GPU has no room for a program. `key`: different wherever
-    `make` or a step differ.
+    It must in the cases above, and if the GPU has no room for a program. `key` identifies `make` and the
+    search's settings.
     """
     model, output, device = batch.model, batch.output, batch.memory.hidden.device
     if device.type not in DEVICES or rows > MAX_ROWS or not (isinstance(model, Model) and output.fixable):
@@ -156,10 +156,10 @@ def decode_fixed(batch: SearchInput, rows: int, key: Hashable, make: Make) -> li
 
 
 def _replay(decoding: Decoding, steps: int, device: torch.device) -> None:
-    """Run at most so many steps.
+    """Run at most `steps` steps.
 
-    On a GPU the next step is started before it is known whether the last one has ended the last sentence;
-    such a step changes nothing.
+    On a GPU the next step starts before it is known whether the last step finished all sentences; such a step
+    changes nothing.
     """
     begin, replay_step = decoding.replays
     begin()

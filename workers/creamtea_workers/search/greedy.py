@@ -1,7 +1,7 @@
-"""Greedy search, and the loop that sampling shares: hypotheses that each grow by one chosen token per step.
+"""Greedy search, and the loop that it shares with sampling: each hypothesis grows by one token per step.
 
-Shapes: B sentences, k hypotheses of each, L most tokens of one; n × R decoder rows, the sentences and
-hypotheses that are still decoded.
+Shapes: B sentences, k hypotheses per sentence, L maximal tokens of a hypothesis; n × R decoder rows, for the
+sentences and hypotheses that are still decoded.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from creamtea_workers.search.base import Detokenize, Hypothesis, SearchInput, Se
 from creamtea_workers.search.fixed import Running, decode_fixed
 from creamtea_workers.search.output import OutputLayer
 
-# Complete rows leave the computation together, once a quarter of the rows is complete: dropping any copies
-# the caches and the selected weights of those that stay.
+# Complete rows leave the computation together, once a quarter of the rows is complete: dropping rows copies
+# the caches and the selected weights of the remaining rows.
 DROP_BELOW = 0.75
 
 
@@ -33,16 +33,16 @@ DROP_BELOW = 0.75
 class Choice:
     """How a search chooses the next tokens."""
 
-    key: Hashable  # tells it from others
-    # hidden (n, R, D), uniform numbers (n, R) if there are any → positions of the next tokens (n, R), and
-    # their log-scores if `scored`
+    key: Hashable  # identifies the choice
+    # hidden (n, R, D), uniform numbers (n, R) or None → positions of the next tokens (n, R), and their
+    # log-scores if `scored`
     choose: Callable[[Objective, OutputLayer, Tensor, Any], tuple[Tensor, Tensor | None]]
     draw: Callable[[SearchInput], Tensor] | None = None  # the uniform numbers (B, k, L) of a batch
     scored: bool = True  # False: the scores of hypotheses are NaN
 
 
 def decode_columns(batch: SearchInput, count: int, choice: Choice) -> list[list[Hypothesis]]:
-    """Decode `count` hypotheses per sentence. One that reaches its limit is not finished."""
+    """Decode `count` hypotheses per sentence. A hypothesis that reaches its limit is not finished."""
     make = partial(Columns, choice, count)
     if (found := decode_fixed(batch, count, (choice.key, count), make)) is not None:
         return found
@@ -84,10 +84,10 @@ def decode_columns(batch: SearchInput, count: int, choice: Choice) -> list[list[
 
 
 def _worth_dropping(live: Sequence[int], shape: Sequence[int]) -> tuple[list[int], list[int]] | None:
-    """Return which sentences and rows to keep, or None if that saves less than a quarter.
+    """Return the sentences and rows to keep; None if dropping the others saves less than a quarter.
 
-    `live`: the running ones of (n, R) decoder rows. The sentences that have any are kept and, of each of
-    them, as many rows as the most of a sentence, running ones first.
+    `live`: the running rows among (n, R) decoder rows. Sentences with running rows are kept, all with the
+    same number of rows (the largest number of running rows in a sentence), running rows first.
     """
     width = shape[1]
     counts = Counter(n // width for n in live)
@@ -162,16 +162,16 @@ class Columns(Running):
 
 @dataclass(frozen=True)
 class GreedySearch(SearchMethod):
-    """Choose the most likely token at every step: the arg max of the logits, of equal ones the lowest id.
+    """Choose the most likely token at every step: the arg max of the logits, the lowest id among equals.
 
-    Every objective is monotone in the logits, so that the decision needs no activation (SCONES,
-    footnote 7); the hypotheses are the same with `with_scores` and without.
+    Every objective is monotone in the logits, so the decision needs no activation (SCONES, footnote 7), and
+    the hypotheses are the same with `with_scores` and without.
     """
 
     max_length_ratio: float = 2.0
 
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:
-        """One hypothesis per sentence."""
+        """Return one hypothesis per sentence."""
         return [best for (best,) in decode_columns(batch, 1, SCORED if batch.with_scores else UNSCORED)]
 
 
@@ -185,7 +185,7 @@ def _most_likely(
     objective: Objective, output: OutputLayer, hidden: Tensor, uniforms: None
 ) -> tuple[Tensor, Tensor]:
     logits = output.logits(hidden)  # (n, 1, K)
-    positions = logits.argmax(-1, keepdim=True)  # the first, thus lowest, of equal ones
+    positions = logits.argmax(-1, keepdim=True)  # the first position, hence the lowest id, among equals
     scores = output.log_scores(objective, logits).gather(2, positions)
     return positions.squeeze(2), scores.squeeze(2)
 

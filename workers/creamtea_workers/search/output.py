@@ -1,13 +1,13 @@
 """The output layer of a batch in which every sentence has its own vocabulary.
 
-Toolkits commonly take the union of a batch's selected vocabularies, so that an output depends on its
-batch mates. Here no token outside a sentence's own selection is ever scored for it.
+Toolkits commonly use the union of a batch's selected vocabularies, so that an output depends on its batch
+mates. Here a sentence is never scored with a token outside its own selection.
 
 Shapes: B sentences, R rows per sentence (beam slots, or target positions), D width, V vocabulary, K the
-largest selection of the batch. Rows of a sentence with fewer than K ids are padded at the end: the
-padding has the logit `PADDED`, finite so that no objective meets an infinity (entmax sorts and sums its
-logits), and the log-score -inf. `PADDED` lies so low that every objective gives it exactly no mass: a
-score is the same with padding and without.
+largest selection of the batch. Vocabularies with fewer than K ids are padded at the end. Padding has the
+logit `PADDED`, finite so that no objective meets an infinity (entmax sorts and sums its logits), and the
+log-score -inf. `PADDED` is so low that every objective gives it exactly no mass: padding never changes a
+score.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from creamtea_workers.objectives.base import Objective
 
 PADDED = -1e4
 
-# Weight rows are gathered per sentence while that takes at most this many times the full weight. Beyond,
-# full logits are computed and gathered instead: one matrix product reads the weight once for all rows.
+# Weight rows are gathered per sentence if they take at most this many times the full weight. Otherwise full
+# logits are computed and gathered: one matrix product reads the weight once for all rows.
 _GATHER_WEIGHTS_BELOW = 4
 
 
 class OutputLayer(ABC):
     """The output layer of a batch. Positions index a sentence's own sorted ids: 0 … K-1."""
 
-    fixable = True  # whether it can be in tensors of fixed shape (`search.fixed`)
+    fixable = True  # False: it cannot have tensors of fixed shape (`search.fixed`)
 
     def __init__(self, ids: Tensor, real: Tensor | None) -> None:
         self._ids = ids  # (B, K), sorted
@@ -43,14 +43,14 @@ class OutputLayer(ABC):
 
     @abstractmethod
     def logits(self, hidden: Tensor) -> Tensor:
-        """Map hidden (B, R, D) -> (B, R, K), in fp32 for what follows; the product is in the model's type."""
+        """Map hidden (B, R, D) -> logits (B, R, K) in fp32; the product is in the model's type."""
 
     @abstractmethod
     def keep(self, sentences: Tensor) -> OutputLayer:
-        """Return the layer of these sentences (positions in the batch) only."""
+        """Return the layer for these sentences only (positions in the batch)."""
 
     def best(self, hidden: Tensor) -> Tensor:
-        """Find the highest logits of hidden (B, R, D) -> positions (B, R), of equal ones the first."""
+        """Find the highest logits: hidden (B, R, D) -> positions (B, R), the first among equals."""
         return self.logits(hidden).argmax(-1)
 
     def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class OutputLayer(ABC):
 
     def ends(self, sentences: int) -> Tensor:
         """Return the positions of </s>: (B, 1) of B sentences."""
-        # the padding repeats the last id at the end: of equal ones the first is the real one
+        # padding repeats the last id: if this is </s>, the first position is the real one
         return (self._ids == EOS).int().argmax(dim=1, keepdim=True)
 
     @property
@@ -73,12 +73,12 @@ class OutputLayer(ABC):
         return self._ids.shape[1]
 
     def fixed(self, new: New, sentences: int, size: int) -> OutputLayer:
-        """Make a layer like this one for B = `sentences` and K = `size`, in own tensors that `load` fills."""
+        """Make a layer of this kind with B = `sentences`, K = `size` and its own tensors, for `load`."""
         raise NotImplementedError
 
     def load(self, other: Self) -> None:
-        """Become the layer `other`, which is of the same kind, of at most as many sentences and no larger.
-        Only of layers that `fixed` made. What `other` lacks is padding, and no </s> is among that."""
+        """Copy `other`, a layer of the same kind that is not larger, into a layer made by `fixed`.
+        The rest is padding, without </s>."""
         assert self._real is not None
         sentences, size = other._ids.shape
         self._ids.fill_(PAD)
@@ -88,7 +88,7 @@ class OutputLayer(ABC):
         own.fill_(True) if other._real is None else own.copy_(other._real)
 
     def _kept(self, sentences: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the ids of these sentences, and which of them are real."""
+        """Return the ids of these sentences, and their mask of real (not padded) ids."""
         return self._ids[sentences], None if self._real is None else self._real[sentences]
 
 
@@ -110,9 +110,9 @@ def output_layer(model: TranslationModel, selection: Sequence[Tensor] | None) ->
 
 
 def _pad(selection: Sequence[Tensor], vocabulary_size: int) -> tuple[Tensor, Tensor | None]:
-    """Return ids (B, K), still sorted and padded with the last id, and (B, K) bool, True at the real ones.
+    """Return sorted ids (B, K), padded with the vocabulary's last id, and a mask (B, K) of the real ids.
 
-    None instead of the bools if nothing is padded, which saves the masking.
+    The mask is None if nothing is padded, which saves the masking.
     """
     sizes = [len(ids) for ids in selection]
     if len(set(sizes)) == 1:
@@ -154,11 +154,11 @@ class FullOutput(OutputLayer):
         return self
 
     def load(self, other: Self) -> None:
-        """Do nothing: a full layer holds nothing of a batch."""
+        """Do nothing: a full layer does not depend on the batch."""
 
 
 class GatheredWeights(OutputLayer):
-    """Weight rows gathered per sentence, once, before the first step: what makes selection fast."""
+    """Weight rows gathered once per sentence, before the first step, which makes selection fast."""
 
     def __init__(self, ids: Tensor, real: Tensor | None, weight: Tensor, bias: Tensor) -> None:
         super().__init__(ids, real)
@@ -197,13 +197,13 @@ class GatheredWeights(OutputLayer):
 
 
 class GatheredInt8(OutputLayer):
-    """The same in int8: one product per sentence, which on a CPU costs no more than one for all."""
+    """Gathered weights in int8: one product per sentence, on a CPU as fast as one for all."""
 
     fixable = False
 
     def __init__(self, ids: Tensor, real: Tensor | None, matrices: Sequence[Int8Matrix]) -> None:
         super().__init__(ids, real)
-        self._matrices = matrices  # (K_b, D) of each sentence b
+        self._matrices = matrices  # (K_b, D) for each sentence b
 
     def logits(self, hidden: Tensor) -> Tensor:
         if self._real is None:
@@ -218,7 +218,7 @@ class GatheredInt8(OutputLayer):
 
 
 class GatheredLogits(OutputLayer):
-    """Full logits, of which each sentence keeps its own: for selections too large to gather weights."""
+    """Full logits, from which each sentence gathers its own: for selections too large to gather weights."""
 
     def __init__(self, model: TranslationModel, ids: Tensor, real: Tensor | None) -> None:
         super().__init__(ids, real)

@@ -1,9 +1,9 @@
-"""CTranslate2 as what translates: its searches over our ids, for folders of its models.
+"""Translation by CTranslate2, for folders of its models: its searches over our ids.
 
-It has no limit per sentence, and takes the union of a batch's vocabularies. So sentences of one limit are a
-batch, and with a vocabulary map each sentence is one by itself: as elsewhere, no output depends on its batch
-mates. By default it forbids an empty hypothesis and cuts sources, which `AS_OURS` changes. An empty source is
-not shown to the model: its output is empty.
+CTranslate2 has no length limit per sentence, and uses the union of a batch's vocabularies. So only sentences
+with the same limit share a batch, and with a vocabulary map each sentence is a batch: as elsewhere, no output
+depends on its batch mates. By default CTranslate2 forbids empty hypotheses and cuts sources; `AS_OURS`
+changes this. An empty source is not shown to the model: its output is empty.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from creamtea_workers.selection.tables import VocabularyMap
 if TYPE_CHECKING:
     import ctranslate2
 
-Names = tuple[list[str], list[str]]  # of source and target subwords, by id
+Names = tuple[list[str], list[str]]  # names of source and target subwords, by id
 COMPUTE_TYPES: dict[str, str] = {"fp32": "float32", "int8": "int8"}
-# by default an output has one subword or more, and a source at most 1,024
+# CTranslate2's defaults: an output has at least one subword, a source at most 1,024
 AS_OURS: dict[str, Any] = {"min_decoding_length": 0, "max_input_length": 0}
 
 
 def require_ctranslate2(otherwise: str = "") -> None:
-    """Raise InputError if the package is missing; `otherwise`: what else there is to do."""
+    """Raise InputError if the package is missing. `otherwise`: an alternative to add to the message."""
     try:
         import ctranslate2  # noqa: F401
     except ImportError as error:
@@ -54,7 +54,7 @@ def require_ctranslate2(otherwise: str = "") -> None:
 
 
 class Library:
-    """A CTranslate2 model on the CPU, over ids."""
+    """A CTranslate2 model on the CPU, called with ids."""
 
     def __init__(self, folder: Path, names: Names, threads: int = 1, compute_type: str = "float32") -> None:
         import ctranslate2
@@ -65,7 +65,7 @@ class Library:
         self._names = names[0]
         self._ids = {name: id_ for id_, name in enumerate(names[1])}
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        # models that transformers has converted expect the end in the source, but do not say so
+        # models converted from transformers expect </s> in the source, but their config does not say so
         eos = config["eos_token"]
         ends = not config.get("add_source_eos") and config.get("decoder_start_token") == eos
         self._end = [eos] if ends else []
@@ -78,10 +78,10 @@ class Library:
         count: int = 1,
         mapped: bool = False,
     ) -> list[list[Hypothesis]]:
-        """Return at most `count` hypotheses of each source, best first.
+        """Return at most `count` hypotheses per source, best first.
 
-        `limits`: the maximum number of tokens of each, </s> included. `search`: None is greedy search.
-        `mapped`: in the vocabulary of the folder's map.
+        `limits`: the maximum number of tokens per source, </s> included. `search`: None is greedy search.
+        `mapped`: use the vocabulary of the folder's map.
         """  # fmt: skip
         results: list[list[Hypothesis]] = [[] for _ in sources]
         groups = [[n] for n in range(len(sources))]
@@ -106,15 +106,14 @@ class Library:
 
     def _hypothesis(self, names: Sequence[str], score: float, limit: int, power: float) -> Hypothesis:
         finished = len(names) < limit
-        length = len(names) + finished  # of the tokens, </s> included, by whose power scores are divided
+        length = len(names) + finished  # with </s>; CTranslate2 divides scores by length^power
         return Hypothesis([self._ids[name] for name in names], score * length**power, finished)
 
 
 def token_names(subwords: SubwordTexts) -> Names:
-    """Return the names of source and target subwords, by id, each name once.
+    """Return unique names of source and target subwords, by id.
 
-    Marian's decoder begins with the padding symbol, so that its name stands at two ids: at BOS it becomes
-    `<begin>`.
+    Marian's decoder begins with the padding symbol, so two ids have its name: at BOS it becomes `<begin>`.
     """
     sizes = vocabulary_sizes(subwords)
     sides = subwords.source_pieces(range(sizes[0])), subwords.pieces(range(sizes[1]))
@@ -126,10 +125,10 @@ def token_names(subwords: SubwordTexts) -> Names:
 
 @dataclass(frozen=True)
 class ShippedTranslator:
-    """A system of a CTranslate2 folder: what `creamtea_workers.search.translator.Translator` offers."""
+    """A system of a CTranslate2 folder, with the interface of `search.translator.Translator`."""
 
     library: Library
-    search: SearchMethod  # of the same settings: its width, and what it reports
+    search: SearchMethod  # our search with the same settings, for its width and findings
     beam: Beam | None
     map: VocabularyMap | None
     subwords: SubwordTexts

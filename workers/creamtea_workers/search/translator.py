@@ -50,9 +50,9 @@ from creamtea_workers.training import checkpoint
 
 Result = TypeVar("Result")
 _BATCH = 64  # sentences
-_BATCH_ON_GPU = 512  # for which it takes hardly longer than for a few
-# of a batch: decoder rows × vocabulary (256 MB of fp32 logits), rows, for small vocabularies, and numbers
-# that the rows keep (2 GB of fp32, twice while beams are reordered): a wide beam takes fewer sentences
+_BATCH_ON_GPU = 512  # takes a GPU hardly longer than a few sentences
+# bounds on a batch: decoder rows × vocabulary (256 MB of fp32 logits); rows (for small vocabularies); numbers
+# that the rows keep (2 GB of fp32, twice while beams are reordered). A wide beam has fewer sentences
 _CELLS, _ROWS, _KEPT = 1 << 26, 1 << 13, 1 << 29
 
 
@@ -60,10 +60,9 @@ _CELLS, _ROWS, _KEPT = 1 << 26, 1 << 13, 1 << 29
 class Translator:
     """A system: model × selection × search.
 
-    A source without subwords has one translation, the empty one: only </s> may follow it, whatever the model
-    has learnt. In fp32 and int8 an output does not depend on what else is in the batch; in bf16 and fp16, and
-    in int8 behind an LSTM, a batch of another shape may be rounded differently, so that one of two nearly
-    equal words wins instead of the other.
+    The only translation of a source without subwords is empty, whatever the model has learnt. In fp32 and
+    int8 an output does not depend on the rest of the batch. In bf16 and fp16, and in int8 with an LSTM, a
+    batch of another shape may be rounded differently, so that the other of two nearly equal words wins.
     """
 
     model: TranslationModel
@@ -74,8 +73,8 @@ class Translator:
     def batches(self, sources: Sources, size: int) -> Iterator[list[int]]:
         """Split the positions of the sentences into batches of similar length, the longest first.
 
-        A batch has at most `size` sentences, and as many as memory has room for. With the longest first,
-        memory runs out at once if at all.
+        A batch has at most `size` sentences, fewer if memory requires it. With the longest first, memory runs
+        out at once if at all.
         """
         lengths = [len(source) for source in sources]
         order = sorted(range(len(sources)), key=lambda n: -lengths[n])
@@ -91,14 +90,14 @@ class Translator:
 
     @property
     def capture_seconds(self) -> float:
-        """How long the model's CUDA graphs have taken to capture so far."""
+        """Seconds spent on capturing the model's CUDA graphs so far."""
         graphs = self.model.graphs if isinstance(self.model, Model) else None
         return 0.0 if graphs is None else graphs.seconds
 
     def translate(self, sources: Sources, with_scores: bool = True) -> list[Translation]:
         """Translate each source.
 
-        `with_scores` False saves greedy search the activation; the hypotheses are the same.
+        `with_scores` False saves the activation in greedy search; the hypotheses are the same.
         """
         return [best for (best,) in self.translate_best(sources, 1, with_scores)]
 
@@ -117,7 +116,7 @@ class Translator:
 
     @torch.inference_mode()
     def translate_gradually(self, sources: Sources) -> Iterator[list[tuple[int, Translation]]]:
-        """Yield what `translate` returns, by position, as it is found: an exact search may take an hour.
+        """Yield translations with their positions as they are found: an exact search may take an hour.
 
         Empty lists in between let the caller report progress and stop.
         """
@@ -150,16 +149,16 @@ class Translator:
 
     @torch.inference_mode()
     def limits(self, source: Sequence[int], ids: Sequence[int]) -> list[float | None] | None:
-        """Return what would allow each id (`LimitedSelector.limits`); None if the selector cannot say."""
+        """Return the limit that would allow each id (`LimitedSelector.limits`); None without limits."""
         if not isinstance(self.selector, LimitedSelector):
             return None
         return self.selector.limits(source, self._encode([source])[0], ids)
 
     def _batch(self, sources: Sources, with_scores: bool = True) -> tuple[SearchInput, list[int]]:
-        """Return what the search is given, and how many ids each sentence may use."""
+        """Return the input of the search, and the number of ids that each sentence may use."""
         memory, selection = self._encode(sources)
         sizes = [self.model.vocabulary_size] * len(sources) if selection is None else [*map(len, selection)]
-        if not any(sources):  # batches are of empty sources alone, or have none
+        if not any(sources):  # `_in_parts` separates empty sources from others
             selection = [torch.tensor([EOS], device=memory.hidden.device)] * len(sources)
         output = output_layer(self.model, selection)
         limits = [length_limit(self.search.max_length_ratio, len(source)) for source in sources]
@@ -171,9 +170,9 @@ class Translator:
         return memory, self.selector.select(sources, memory)
 
     def _in_parts(self, work: Callable[[Sources], list[Result]], sources: Sources) -> list[Result]:
-        """Do `work` on all sources at once, empty ones by themselves; return results in the sources' order.
+        """Do `work` on empty sources and on all others; return results in the sources' order.
 
-        If the model's batches may not be padded, work on the sources of each length.
+        If the model's batches may not be padded, do `work` for each length separately.
         """
         lengths = [len(source) for source in sources]
         order = sorted(range(len(sources)), key=lengths.__getitem__)
@@ -204,15 +203,15 @@ def source_batch(sources: Sources, device: torch.device) -> Tensor:
     return torch.from_numpy(Rows.of(sources).table(np.arange(len(sources)), PAD, EOS)).to(device)
 
 
-# Systems as steps name them: from folders and parameters to a `Translator`.
+# From a step's folders and parameters to a `Translator`.
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What a train step left, on a device, ready to translate.
+    """The model of a train step on a device, ready to translate.
 
-    Scores are computed in fp32, from logits that bf16 and fp16 have rounded and that are products of rounded
-    numbers in int8.
+    Scores are computed in fp32. Their logits are rounded in bf16 and fp16, and products of rounded numbers in
+    int8.
     """
 
     model: TranslationModel
@@ -227,16 +226,16 @@ class TrainedModel:
 
     @classmethod
     def of_step(cls, context: StepContext[Any], precision: Precision = "fp32") -> TrainedModel:
-        """Load it from a step's input train, onto the step's device. Several models make an ensemble."""
+        """Load the model of a step's input `train` onto the step's device; several make an ensemble."""
         return cls.of_folders(context.inputs("train"), precision, step_device(context.gpus))
 
     @classmethod
     def of_folders(cls, folders: Sequence[Path], precision: Precision, device: torch.device) -> TrainedModel:
-        """Load one model, or several as an ensemble. StepError for a CTranslate2 model."""
+        """Load one model, or several as an ensemble. Raise StepError for a CTranslate2 model."""
         if is_shipped(folders[0]):
             raise StepError(
-                "a CTranslate2 model is translated by its library, which shows no more than its outputs and "
-                "their scores: take a system that creamtea itself runs"
+                "a CTranslate2 model runs in its own library, which shows only outputs and scores: take a "
+                "system that creamtea itself runs"
             )
         first, *others = [cls.load(folder, precision, device) for folder in folders]
         if not others:
@@ -245,7 +244,7 @@ class TrainedModel:
         return cls(ensemble, EnsembleObjective(), first.config, precision)
 
     def require(self, selection: type[Selection]) -> None:
-        """Raise StepError if the model lacks what the selection needs."""
+        """Raise StepError if the selection needs an NVS head and the model has none."""
         if selection.needs_head and self.config.nvs is None:
             raise StepError(
                 f"{selection.title}: this variant was trained without an NVS head; give the variant "
@@ -260,7 +259,7 @@ class TrainedModel:
         subwords: TextModel | None = None,
         whole_test_set: bool = False,
     ) -> Translator:
-        """Make a translator. `lexicon` serves lexicon selection; `subwords`, MBR and NVS without context."""
+        """Make a translator. Lexicon selection needs `lexicon`; MBR and NVS without context, `subwords`."""
         self.require(type(selection))
         if search.settles and not whole_test_set:
             raise StepError(
@@ -287,20 +286,20 @@ def is_shipped(folder: Path) -> bool:
 def load_system(
     folders: Sequence[Path], precision: Precision, device: torch.device, threads: int
 ) -> TrainedModel | ShippedModel:
-    """Load what translates, ours or CTranslate2; several folders make an ensemble."""
+    """Load a model, ours or CTranslate2's; several folders make an ensemble."""
     if is_shipped(folders[0]):
         return ShippedModel.load(folders[0], precision, device, threads)
     return TrainedModel.of_folders(folders, precision, device)
 
 
 def lexicon_file(context: StepContext[Any]) -> Path | None:
-    """Return the lexicon among a step's inputs; None if no lexicon selection is asked for."""
+    """Return the lexicon among a step's inputs; None if its system has no lexicon selection."""
     folders = context.inputs("align")
     return folders[0] / "lexicon.npz" if folders else None
 
 
 def step_device(gpus: float) -> torch.device:
-    """Return the step's device. StepUnavailable if the step was given a GPU that torch cannot use."""
+    """Return the step's device. Raise StepUnavailable if torch cannot use the GPU that the step was given."""
     if gpus == 0:
         return torch.device("cpu")
     if not torch.cuda.is_available():
@@ -318,7 +317,7 @@ def device_name(device: torch.device) -> str:
     return f"{processor_name()} ({torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores)"
 
 
-# Lines of text translated by a trained system, outside of a test set.
+# A trained system translates lines of text, outside of a test set.
 
 
 UNKNOWN = "this selection does not say what would allow it"
@@ -326,15 +325,12 @@ UNKNOWN = "this selection does not say what would allow it"
 
 @dataclass(frozen=True)
 class OpenSystem:
-    """A system in memory, once its step's files have been read.
-
-    Its outputs are those of a decode step with the same params.
-    """
+    """A system loaded from a step's files; it translates like a decode step with the same params."""
 
     params: DecodeParams
     subwords: TextModel
     translator: Translator | ShippedTranslator
-    example: str = ""  # a source with its language and tags, of a system of words that has such symbols
+    example: str = ""  # for a word-level task with languages and tags: a source that shows them
 
     @classmethod
     def of_step(cls, context: StepContext[DecodeParams]) -> OpenSystem:
@@ -352,17 +348,17 @@ class OpenSystem:
     def translate(
         self, lines: Sequence[str], with_selection: bool = False, count: int = 1, word: str = ""
     ) -> list[dict[str, Any]]:
-        """Translate lines: for each {source, text, score, length, selected_size, unknown}.
+        """Translate lines; return {source, text, score, length, selected_size, unknown} for each.
 
-        `unknown` is what of the source the model has never seen. `with_selection` adds `selected`, the
-        subwords that the sentence may use (None: the full vocabulary). A `count` above 1 adds `best`, at most
-        so many of {text, score, length}, best first. A `word` of the target adds `word`: for each of its
-        subwords {subword, allowed, needs}, the last what would allow it, in words, and "" if it is allowed.
-        InputError for a selection of a model of characters or tokens.
+        `unknown` has the symbols of the source that the model does not know. `with_selection` adds
+        `selected`, the subwords that the sentence may use (None: the full vocabulary). A `count` above 1 adds
+        `best`: at most `count` of {text, score, length}, best first. A target `word` adds `word`: {subword,
+        allowed, needs} for each of its subwords; `needs` says in words what would allow it, "" if it is
+        allowed. Raises InputError if a selection is asked of a model of characters or tokens.
         """
         subwords = self.subwords if isinstance(self.subwords, SubwordTexts) else None
         if (with_selection or word) and subwords is None:
-            raise InputError("what a selection allows is shown of subwords of kind bpe or unigram only")
+            raise InputError("a selection can be shown only for subwords of kind bpe or unigram")
         lines = [normalise(line) for line in lines]
         sources = encode_sources(self.subwords, lines)
         translations: dict[int, list[Translation]] = {}
@@ -394,7 +390,7 @@ class OpenSystem:
     def _subwords_of(
         self, word: str, source: Sequence[int], selected: Sequence[int] | None, subwords: SubwordTexts
     ) -> list[dict[str, Any]]:
-        """`selected` None: every subword is allowed."""
+        """Return {subword, allowed, needs} for the word's subwords. `selected` None allows all."""
         (ids,) = subwords.encode_targets([word])
         needs = dict.fromkeys(ids, "")
         if missing := [id_ for id_ in needs if selected is not None and id_ not in selected]:
@@ -415,7 +411,7 @@ def described(hypothesis: Hypothesis, subwords: TextModel) -> dict[str, Any]:
     }
 
 
-# The translations of a decoding step so far, with which its next attempt continues.
+# The translations of a decode step so far, from which its next attempt continues.
 
 
 SAVE_EVERY = 60.0  # seconds
@@ -424,14 +420,14 @@ SAVE_EVERY = 60.0  # seconds
 @dataclass
 class SavedTranslations:
     translations: dict[int, Translation] = field(default_factory=dict)  # by position among the sources
-    seconds: float = 0.0  # of all attempts
+    seconds: float = 0.0  # decoding time of all attempts
 
     def save(self, checkpoints: Checkpoints, worker: int) -> None:
         checkpoint.save(checkpoints, _name(worker), asdict(self))
 
     @classmethod
     def load(cls, checkpoints: Checkpoints) -> SavedTranslations:
-        """Load what all workers have saved last, whose files have no gap; nothing at first."""
+        """Load the latest translations of all workers (files are numbered from 0); at first none."""
         saved: list[SavedTranslations] = []
         while (content := checkpoint.load(checkpoints, _name(len(saved)))) is not None:
             translations = {

@@ -1,4 +1,4 @@
-"""Word alignment of subwords, and the lexicon for vocabulary selection that is made of it.
+"""Word alignment of subwords, and the lexicon for vocabulary selection made from it.
 
 A target of m subwords given a source of n, i and j counted from 1 (Dyer et al., Figure 1):
 
@@ -7,13 +7,13 @@ A target of m subwords given a source of n, i and j counted from 1 (Dyer et al.,
     δ(j | i, m, n)    = (1 - p₀) · exp(λ h(i, j, m, n)) / Z_λ(i, m, n),    h(i, j, m, n) = -|i/m - j/n|
 
 As in fast_align: p₀ = 0.08 is fixed, λ starts at 4 and is optimised after every E-step, t starts uniform.
-Unlike there, λ is the exact maximum of the expected log-likelihood (which is concave in λ) instead
-of eight fixed gradient steps, so the log-likelihood never decreases; and t is the plain maximum-likelihood
-estimate, without the Dirichlet prior.
+Unlike fast_align, this module computes the exact maximum of the expected log-likelihood (concave in λ)
+instead of eight fixed gradient steps, so the log-likelihood never decreases; and t is the plain
+maximum-likelihood estimate, without the Dirichlet prior.
 
 Pairs of the same shape (m, n) are handled together, as dense arrays (pairs, m, n) with one prior (m, n). The
-corpus is read again in each iteration, shard by shard; what stays in memory is the table of the subwords that
-occur together (`Together`: 24 bytes for each such pair, 32 while posteriors are added).
+corpus is read again in each iteration, shard by shard. Only the table of subwords that occur together stays
+in memory (`Together`: 24 bytes for each such pair of subwords, 32 while posteriors are added).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Result = TypeVar("Result")
 NULL_PROBABILITY = 0.08  # p₀
 FIRST_TENSION = 4.0  # λ
 TENSIONS = (0.0, 50.0)  # the range of λ; 0: no preference for the diagonal
-_UNIT = 1 << 23  # cells whose posteriors are in memory before they are counted
+_UNIT = 1 << 23  # cells whose posteriors are in memory at a time
 
 
 @dataclass(frozen=True)
 class TranslationTable:
     """t(target | source): parallel arrays, sorted by source, then target; only pairs that occur together.
 
-    `vocabulary_size`: of the larger side, if each has its own vocabulary. It is NULL's source id.
+    `vocabulary_size`: of the larger side, if the sides have separate vocabularies. It is NULL's source id.
     """
 
     source: NDArray[Any]  # integers
@@ -56,7 +56,7 @@ class TranslationTable:
 
     @property
     def keys(self) -> Ids:
-        """Numbers of the entries' pairs of ids, ascending."""
+        """One number for the pair of ids of each entry, ascending."""
         return self.source.astype(np.int64) * self.vocabulary_size + self.target
 
 
@@ -77,8 +77,8 @@ def train_aligner(
 ) -> Aligner:
     """Train by EM over the pairs, which are read several times; pairs with an empty side are skipped.
 
-    `progress(iteration, log_likelihood)` is called after each iteration, which count from 1. The number of
-    threads changes nothing. ValueError when no pair is left.
+    Calls `progress(iteration, log_likelihood)` after each iteration, from 1. The number of threads does not
+    change the result. Raises ValueError if no pair is left.
     """
     index = Together.of(shards, vocabulary_size)
     probability = np.full(len(index), 1.0 / vocabulary_size)
@@ -112,7 +112,7 @@ def _normalised(counts: Reals, index: Together) -> Reals:
 class _Expected:
     """The result of the E-step."""
 
-    counts: Reals  # of each entry of the table
+    counts: Reals  # expected count of each entry of the table
     log_likelihood: float
     feature: float  # Σ posterior · h over all cells
     weights: dict[tuple[int, int], Reals]  # (m, n) -> (m,) posterior mass that is not on NULL
@@ -130,7 +130,7 @@ class _Group(NamedTuple):
         return self.target.size * (self.source.shape[1] + 1)
 
 
-# a group's shape (m, n), target words, log-likelihood, feature and weights: its part in the E-step
+# a group's contribution to the E-step: shape (m, n), target words, log-likelihood, feature and weights
 Part = tuple[tuple[int, int], int, float, float, Reals]
 
 
@@ -163,7 +163,7 @@ def _expect(
 
 
 def _units(shards: Iterable[Shard]) -> Iterator[list[_Group]]:
-    """Groups of together at most `_UNIT` cells, unless one has more."""
+    """Yield lists of groups with at most `_UNIT` cells in total (more if a single group has more)."""
     unit: list[_Group] = []
     cells = 0
     for shard in shards:
@@ -180,10 +180,10 @@ def _units(shards: Iterable[Shard]) -> Iterator[list[_Group]]:
 def _posteriors(
     index: Together, probability: Reals, tension: float, unit: list[_Group]
 ) -> tuple[Ids, Reals, list[Part]]:
-    """Compute the posteriors of every target word's source words and of NULL.
+    """Compute, for every target word, the posteriors of its source words and of NULL.
 
-    Return the entry of each cell (cells,), its posterior (cells,), and what the groups add. A group's cells
-    are (pairs, m, n), then (pairs, m).
+    Returns each cell's entry in the table (cells,), its posterior (cells,), and the groups' contributions. A
+    group's cells are (pairs, m, n) for source words, then (pairs, m) for NULL.
     """
     size = sum(group.cells for group in unit)
     numbers, values = np.empty(size, dtype=np.int64), np.empty(size)
@@ -212,7 +212,7 @@ def _posteriors(
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """Yield map(work, items), computed by several threads that are at most one item each ahead."""
+    """Yield map(work, items), computed by threads that run at most one item per thread ahead."""
     if threads == 1:
         yield from map(work, items)
         return
@@ -229,8 +229,8 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int
 def _best_tension(expected: _Expected, tension: float) -> float:
     """Return the λ in TENSIONS that maximises Σ posterior · log δ.
 
-    Newton's method on the gradient (Dyer et al., Section 2.2), which falls in λ; bisection where a step would
-    leave the bracket:
+    Newton's method on the gradient (Dyer et al., Section 2.2), which decreases in λ, with bisection if a step
+    would leave the bracket:
 
         Σ posterior · h  -  Σ_i weight_i · E_δ[h | i]
     """
@@ -252,25 +252,25 @@ def _best_tension(expected: _Expected, tension: float) -> float:
     return tension
 
 
-# Which source and target subwords occur together, and the number of each such pair among all of them.
+# An index that numbers the pairs of source and target subwords that occur together.
 #
-# A bitmap with the number of set bits before each of its words: a number is found with two reads, and the
-# index takes a quarter of a byte for each possible pair of subwords (30 MB where 11,000 source and 11,000
-# target subwords occur), however large the corpus is.
+# It is a bitmap, with the number of set bits before each of its words. Finding a pair's number takes two
+# reads. The index takes a quarter of a byte for each possible pair of subwords (30 MB for 11,000 source and
+# 11,000 target subwords), however large the corpus is.
 
 
 Ids = NDArray[np.int64]
 CELLS = 1 << 20  # maximum of pairs × m × n in a group of more than one pair
-MAX_CELLS = 1 << 24  # m × n of a sentence pair; longer ones are left out
-_BLOCK = 1 << 29  # possible pairs that are marked in one pass over the corpus, in bytes
-_ENTRIES = 1 << 22  # of a table that are handled at a time
+MAX_CELLS = 1 << 24  # m × n of a sentence pair; longer pairs are omitted
+_BLOCK = 1 << 29  # possible pairs to mark in one pass over the corpus, one byte each
+_ENTRIES = 1 << 22  # entries of a table to handle at a time
 
 
 def same_shape(shard: Shard) -> Iterator[tuple[Ids, Ids, Ids]]:
-    """Yield the places of pairs of one shape, their sources (pairs, n) and targets (pairs, m).
+    """Yield groups of pairs of the same shape: their places, sources (pairs, n) and targets (pairs, m).
 
-    Shapes come in order, at most `CELLS` cells at a time. Pairs with an empty side, and with more than
-    `MAX_CELLS` cells, are omitted.
+    Shapes come in order, at most `CELLS` cells at a time. Pairs with an empty side or more than `MAX_CELLS`
+    cells are omitted.
     """
     n, m = shard.sources.lengths, shard.targets.lengths
     places = np.flatnonzero((n > 0) & (m > 0) & (m * n <= MAX_CELLS))
@@ -290,19 +290,19 @@ def same_shape(shard: Shard) -> Iterator[tuple[Ids, Ids, Ids]]:
 
 @dataclass(frozen=True)
 class Together:
-    """The source id `vocabulary_size` is NULL, which occurs with all targets; its row is the last."""
+    """The index of pairs. The source id `vocabulary_size` is NULL; its row, the last, has all targets."""
 
     sources: Ids  # (R,) the ids that occur, ascending
     targets: Ids  # (T,)
-    rows: Ids  # (vocabulary_size + 1,) of each source id its row
-    columns: Ids  # (vocabulary_size,) of each target id its column
+    rows: Ids  # (vocabulary_size + 1,) the row of each source id
+    columns: Ids  # (vocabulary_size,) the column of each target id
     bits: NDArray[np.uint64]  # (R, words of a row)
     before: Ids  # (R × words + 1,) set bits before each word
     left_out: int  # sentence pairs with more than MAX_CELLS cells
 
     @classmethod
     def of(cls, shards: Iterable[Shard], vocabulary_size: int) -> Together:
-        """Collect the words that occur together. ValueError if no sentence pair has words on both sides."""
+        """Index the words that occur together. Raise ValueError if every sentence pair has an empty side."""
         seen_source = np.zeros(vocabulary_size + 1, dtype=np.bool_)
         seen_target = np.zeros(vocabulary_size, dtype=np.bool_)
         left_out = 0
@@ -325,11 +325,11 @@ class Together:
 
     @property
     def starts(self) -> Ids:
-        """(R + 1,): the numbers of the pairs of row r are [starts[r], starts[r + 1])."""
+        """(R + 1,): row r has the pairs numbered from starts[r] to starts[r + 1] - 1."""
         return self.before[:: self.bits.shape[1]]
 
     def numbers(self, source: Ids, target: Ids) -> Ids:
-        """Number each word of sources (pairs, n) with each word of targets (pairs, m): (pairs, m, n)."""
+        """Return the number of each pair of words: sources (pairs, n), targets (pairs, m) → (pairs, m, n)."""
         column = self.columns[target]
         words = self.rows[source][:, None, :] * self.bits.shape[1] + (column >> 6)[:, :, None]
         lower = (np.uint64(1) << (column & 63).astype(np.uint64)) - np.uint64(1)
@@ -339,7 +339,7 @@ class Together:
         return numbers
 
     def blocks(self) -> Iterator[tuple[int, int]]:
-        """Yield rows [first, last) with about `_ENTRIES` pairs, one block after the other."""
+        """Yield blocks of rows [first, last) with about `_ENTRIES` pairs each."""
         first = 0
         while first < len(self.sources):
             last = int(np.searchsorted(self.starts, self.starts[first] + _ENTRIES, side="right")) - 1
@@ -359,9 +359,9 @@ class Together:
 
 
 def _bitmap(shards: Iterable[Shard], rows: Ids, columns: Ids) -> NDArray[np.uint64]:
-    """Return (R, words of a row), bit c of row r set where they occur together.
+    """Return a bitmap (R, words of a row): bit c of row r is set if r and c occur together.
 
-    It passes over the corpus as often as it takes to mark `_BLOCK` possible pairs at a time, mostly once.
+    One pass over the corpus marks `_BLOCK` possible pairs; mostly one pass is enough.
     """
     count, width = int(rows[-1]) + 1, int(columns[-1]) + 1
     bits = np.zeros((count, -(-width // 64)), dtype="<u8")
@@ -388,20 +388,20 @@ NULL = -1
 def viterbi(aligner: Aligner, shard: Shard) -> list[Ids]:
     """Return an array (m,) for each pair: the source position (from 0) of every target word, or NULL.
 
-    Of equally probable positions the first is taken, NULL last. In model 2 the best alignment is the best of
-    each target word alone:
+    Among equally probable positions the first wins, NULL last. In model 2 each target word is aligned
+    independently:
 
         argmax_j δ(j | i, m, n) · t(e_i | f_j)
 
-    Words that never occurred together in training have t = 0; a target word that has it for all sources, and
-    every word of a pair without a source, is NULL's.
+    Words that never occurred together in training have t = 0. A target word with t = 0 for all sources, and
+    every word of a pair with an empty source, is aligned to NULL.
     """
     table, keys = aligner.table, aligner.table.keys
     alignments: list[Ids] = [np.full(len(target), NULL) for target in shard.targets]
     size = table.vocabulary_size  # also NULL's id
 
     def lookup(source: Ids | int, target: Ids) -> Reals:
-        """Look up t(target | source), 0 where the two never occur together; the shapes broadcast."""
+        """Look up t(target | source), 0 if the two never occur together; the shapes broadcast."""
         pairs = source * size + target
         wanted, numbers = np.unique(pairs, return_inverse=True)  # sorted look-ups are many times faster
         nearest = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -422,21 +422,21 @@ def viterbi(aligner: Aligner, shard: Shard) -> list[Ids]:
 
 # The alignment lexicon: the most probable target subwords of each source subword (Domhan et al. 2022, § 2).
 #
-# Selecting out of context, word by word, is the method that neural vocabulary selection is compared with.
+# It selects word by word, without context: the method that neural vocabulary selection is compared with.
 
 
-_PART = 1 << 22  # entries of a table that are sorted at a time, if no source has more
-MIN_PROBABILITY = 1e-9  # entries below carry no mass and are not stored
+_PART = 1 << 22  # entries of a table to sort at a time (more if one source has more)
+MIN_PROBABILITY = 1e-9  # smaller entries carry no mass and are not stored
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Rows of target subwords, the most probable first (equals by id), one after the other."""
+    """The concatenated rows of target subwords, one per source subword, most probable first, then by id."""
 
     starts: NDArray[np.int64]  # (V + 1,): the row of source id s is [starts[s], starts[s + 1])
     targets: NDArray[np.int32]
     probabilities: NDArray[np.float32]
-    # subwords of the training targets, the most frequent first; of a shortlist step only
+    # subwords of the training targets, the most frequent first; only from a shortlist step
     frequent: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     @classmethod
@@ -479,14 +479,14 @@ class Lexicon:
         return len(self.targets)
 
     def select(self, source_ids: Iterable[int], k: int, frequent: int = 0) -> NDArray[np.int64]:
-        """Return the allowed target ids of a sentence, sorted, each once.
+        """Return the allowed target ids of a sentence, sorted and unique.
 
         These are the first `k` of each source subword's row, the first `frequent` of `self.frequent`, and
         EOS, without which no translation could end.
 
-        A row with fewer than k entries gives all of them (so a k above the lexicon's `max_k` is as
-        `max_k`). A source subword that training never saw, and the special ids, give nothing. Pad and bos
-        are never in it, unk only where training text had it. ValueError if k < 1.
+        A row with fewer than k entries contributes all of them (so a k above the lexicon's `max_k` acts like
+        `max_k`). Special ids and source subwords that training never saw contribute nothing. Pad and bos are
+        never included, unk only if the training text had it. Raises ValueError if k < 1.
         """
         if k < 1:
             raise ValueError(f"k must be 1 or more, not {k}")

@@ -1,10 +1,9 @@
-"""Alignments that other programs computed: translation tables of fast_align, and eflomal.
+"""Alignments by other programs: translation tables of fast_align, and eflomal.
 
 A line is `source TAB target TAB natural log of t(target | source)`, in any order; the source `<eps>` is
-NULL. The words are the study's subwords, as SentencePiece writes them. Refused are tables in
-another format, with logarithms above 0, with rows that add up to more than 1, with a pair named twice, and
-with other subwords. The last is checked on both sides: pieces that the study does not have, and subwords of
-the training text that the table does not have.
+NULL. The words are the study's subwords, as SentencePiece writes them. A table is refused if it has another
+format, a logarithm above 0, a row that adds up to more than 1, a pair named twice, or other subwords: pieces
+that the study lacks, or too few subwords of the training text.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from creamtea_workers.selection.aligner import TranslationTable
 NULL = b"<eps>"
 MAX_UNKNOWN = 0.05  # share of the lines that may have a piece that is not a subword of the study
 MIN_COVERED = 0.99  # share of the training text's source subwords that must have a row
-_ROUNDING = 1e-3  # of sums of probabilities printed with six digits
+_ROUNDING = 1e-3  # tolerance for probabilities printed with six digits
 
 _FORMAT = "a line of fast_align's table (fast_align -p): source TAB target TAB natural log of the probability"
 _SAME_SUBWORDS = (
@@ -49,11 +48,11 @@ _SAME_SUBWORDS = (
 class ImportedTable:
     table: TranslationTable
     lines: int
-    skipped: int  # of these, with an unknown piece
+    skipped: int  # lines with an unknown piece
 
 
 def read_table(file: UserFile, subwords: SubwordTexts) -> ImportedTable:
-    """Read a translation table. StepError names the file, the line, what was found and the remedy."""
+    """Read a translation table. Raise a StepError that names the file, the line and the remedy."""
     sizes = vocabulary_sizes(subwords)
     names = subwords.source_pieces(range(sizes[0])), subwords.pieces(range(sizes[1]))
     sources, targets = (  # a text has neither pad, nor bos, nor eos
@@ -91,9 +90,9 @@ def read_table(file: UserFile, subwords: SubwordTexts) -> ImportedTable:
 
 
 def coverage(table: TranslationTable, sources: Rows, file: UserFile) -> float:
-    """Return the share of the source subwords of the training text, by occurrence, that have a row.
+    """Return the share of the training text's source subwords, by occurrence, that have a row.
 
-    StepError if it is so low that the table must be of other subwords or the other direction.
+    Raises StepError if it is so low that the table must be for other subwords or the other direction.
     """
     known = np.zeros(table.vocabulary_size + 1, dtype=bool)
     known[table.source] = True
@@ -130,7 +129,7 @@ def _shown(line: bytes, length: int = 60) -> str:
 
 
 def _check_rows(file: UserFile, table: TranslationTable, subwords: SubwordTexts) -> None:
-    """No pair twice, and no row above 1."""
+    """Raise StepError if a pair occurs twice, or if a row adds up to more than 1."""
 
     def piece(id_: int) -> str:
         return NULL.decode() if id_ == table.vocabulary_size else subwords.source_pieces([id_])[0]
@@ -153,13 +152,13 @@ def _check_rows(file: UserFile, table: TranslationTable, subwords: SubwordTexts)
 
 
 # eflomal (Östling and Tiedemann 2016, "Efficient Word Alignment with Markov Chain Monte Carlo"), if the user
-# has installed it: its command-line tool runs as a separate program that reads and writes files. eflomal is
+# has installed it. Its command-line tool runs as a separate program that reads and writes files: eflomal is
 # under the GPL and is compiled on installation, so creamtea neither depends on it nor loads it.
 #
-# The lexicon counts its alignment links, as the NVS paper's does (Domhan et al. 2022, Appendix A: the top k
-# most frequently aligned tokens): t(e | f) = links of f with e / links of f. The links are the forward ones,
-# which give each target subword at most one source subword, as `em` and fast_align do. eflomal samples, and
-# takes its seed from the system: two runs differ a little.
+# The lexicon counts eflomal's alignment links, as in the NVS paper (Domhan et al. 2022, Appendix A: the top k
+# most frequently aligned tokens): t(e | f) = links of f with e / links of f. These are the forward links,
+# which give each target subword at most one source subword, as `em` and fast_align do. eflomal samples with a
+# seed from the operating system, so two runs differ a little.
 
 
 PROGRAM = "eflomal-align"
@@ -176,10 +175,10 @@ def align_with_eflomal(
     threads: int,
     watch: Callable[[], None],
 ) -> TranslationTable:
-    """Align with eflomal, which holds all of the text; here it is read in shards.
+    """Align with eflomal, which holds the whole text in memory; this process reads it in shards.
 
-    `watch` is called every second while eflomal runs; an exception from it stops eflomal. StepUnavailable if
-    eflomal is not installed; StepError if it fails, InfrastructureError if it is killed.
+    Calls `watch` every second while eflomal runs; an exception from `watch` stops eflomal. Raises
+    StepUnavailable if eflomal is not installed, StepError if it fails, InfrastructureError if it is killed.
     """
     program = find_program()
     with scratch_folder("eflomal") as name:
@@ -264,9 +263,9 @@ def _run(program: Path, folder: Path, threads: int, watch: Callable[[], None]) -
 def _counted_links(
     path: Path, shards: Iterable[Shard], pairs: int, vocabulary_size: int
 ) -> tuple[Keys, Keys]:
-    """Return source * vocabulary_size + target of every link, ascending, and how often it is there.
+    """Return the key of every link (source * vocabulary_size + target), ascending, and its count.
 
-    StepError if the links are not those of these pairs.
+    Raises StepError if the links do not fit these pairs.
     """
     keys, counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     try:

@@ -31,7 +31,7 @@ _CELLS = 1 << 24  # logits (words × vocabulary) held at once: 64 MB
 
 @dataclass(frozen=True)
 class NvsSelector:
-    """`words` None: each sentence is predicted from its own encoding, the one that the decoder sees."""
+    """Selects by the NVS head. `words` None: it predicts from the sentence's encoding, like the decoder."""
 
     model: TranslationModel
     threshold: float
@@ -52,18 +52,18 @@ class NvsSelector:
 class WordVotes:
     """NVS logits without context (Domhan et al. 2022, section 4.3 and Table 6).
 
-    The model encodes each source word, which may be several subwords, alone with </s> and predicts from that.
-    The maximum over a sentence's words is, at every threshold, the union of their sets; a sentence without
-    words has the empty union.
+    The model encodes each source word (one or more subwords) alone with </s>, and predicts from the encoding.
+    The maximum over a sentence's words is, at every threshold, the union of the words' sets; a sentence
+    without words has the empty union.
     """
 
     model: TranslationModel
     starts: frozenset[int]  # the subwords that begin a word
 
     def __call__(self, sources: Sequence[Sequence[int]]) -> Tensor:
-        """(B, V) fp32, -inf where no word votes. Each distinct word of the batch is encoded once, with words
-        of its own length, so that nothing is padded."""
-        sentences: dict[Word, set[int]] = defaultdict(set)  # in which each word is
+        """Return logits (B, V) in fp32, -inf for a sentence without words. Each distinct word is encoded
+        once, in a batch of words of the same length, so that nothing is padded."""
+        sentences: dict[Word, set[int]] = defaultdict(set)  # the sentences that have each word
         for n, source in enumerate(sources):
             for word in words_of(source, self.starts):
                 sentences[word].add(n)
@@ -84,9 +84,9 @@ class WordVotes:
 
 
 def words_of(source: Sequence[int], starts: Collection[int]) -> list[Word]:
-    """Split a source into words, each with its subwords.
+    """Split a source into words, each a tuple of subwords.
 
-    In a script without blanks, what stands between two blanks is one word.
+    In a script without blanks, the text between two blanks is one word.
     """
     words: list[list[int]] = []
     for id_ in source:
@@ -99,7 +99,7 @@ def words_of(source: Sequence[int], starts: Collection[int]) -> list[Word]:
 def above(logits: Tensor, threshold: float) -> Tensor:
     """Map NVS logits (..., V) -> (..., V) bool: σ(logit) > threshold, and always </s>.
 
-    Compared as logits: σ in fp32 is exactly 1 from 17 on, and would hide what lies beyond.
+    Logits are compared, because σ in fp32 is exactly 1 from 17 on, where logits still differ.
     """
     chosen = logits > logit(threshold)
     chosen[..., EOS] = True
@@ -114,7 +114,7 @@ def logit(probability: float) -> float:
 
 
 def build(spec: NvsSelection, resources: SelectionResources) -> NvsSelector:
-    """Build the selector: NVS needs a model with the head, and without context the subwords."""
+    """Build the selector. The model must have an NVS head; selection without context needs the subwords."""
     if spec.context == "sentence":
         return NvsSelector(resources.model, spec.threshold)
     if resources.subwords is None:
@@ -134,9 +134,9 @@ def count(
     inputs: RecallInputs,
     batch: int = 1,
 ) -> list[Counts]:
-    """Count the selected subwords of each segment, at each threshold, in the precision of the system.
+    """Count the selected subwords of each segment, at each threshold, in the system's precision.
 
-    Segments of a batch share what is selected.
+    All segments of a batch use the union of their selections.
     """
     trained = TrainedModel.of_step(context, context.params.precision)
     trained.require(NvsSelection)
@@ -157,12 +157,12 @@ def count(
 
 
 def wanted_of(row: Logits, reference: Reference) -> list[Logits]:
-    """Return those of a sentence's logits (V,) that the scopes of its reference want."""
+    """Return the logits of a sentence (V,) for the subwords in each scope of its reference."""
     return [row[ids] for ids in reference.scopes()]
 
 
 def counts_above(least: Sequence[float], logits: Sequence[Logits]) -> Counts:
-    """Count how many of each of the arrays `logits` exceed each of `least`, one row for each."""
+    """Count, for each bound in `least` (rows), the logits of each array (columns) that exceed it."""
     bounds = np.array(least)[:, None]
     return np.stack([(own > bounds).sum(axis=1) for own in logits], axis=1)
 
@@ -175,7 +175,7 @@ def nvs_logits(
 ) -> Iterator[tuple[int, Logits]]:
     """Yield (position, logits (V,)) of every sentence, in batches of similar length, the shortest first.
 
-    </s>, which is always selected, has infinity. `words` predicts without context.
+    The logit of </s>, which is always selected, is infinite. `words` predicts without context.
     """
     size = max(1, min(64, _CELLS // model.vocabulary_size))
     order = sorted(range(len(sources)), key=lambda n: len(sources[n]))

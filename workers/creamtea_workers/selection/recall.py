@@ -1,12 +1,13 @@
 """Recall of a selection: the share of the references' subwords that it contains.
 
-Recall is the share of the *unique* subwords of the reference that are in the selected set, EOS on neither
-side. Three scopes:
-- sentence: selected from the source sentence, looked for in the whole reference;
-- idiom words: selected from the idiom's words alone, looked for in its translation, "the source and target
+Recall is the share of the *unique* subwords of the reference, without EOS, that are in the selected set.
+There are three scopes:
+
+- sentence: selection from the source sentence, recall of the whole reference;
+- idiom words: selection from the idiom's words alone, recall of its translation, "the source and target
   idiomatic multiword expressions according to metadata" (`RecallTask`);
-- idiom, in its context, which the paper does not have: selected from the sentence, as in decoding, looked for
-  in the subwords of the reference that overlap the idiom's target spans.
+- idiom, in its context (not in the paper): selection from the sentence, as in decoding, recall of the
+  reference's subwords that overlap the idiom's target spans.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from creamtea_workers.corpora.text import move_span, normalise
 from creamtea_workers.metrics.base import ratio
 
 Ids = NDArray[np.int64]
-# (settings, 3 + idioms): how many ids are selected, how many of those are in the reference, in any of its
-# idioms, and in each of its idioms, in the order of `Reference.idioms`
+# (settings, 3 + idioms): number of selected ids; and how many of them are in the reference, in any of its
+# idioms, and in each of its idioms (in the order of `Reference.idioms`)
 Counts = NDArray[np.int64]
 
 
@@ -41,7 +42,7 @@ class Reference:
     """Unique subwords of a reference, sorted."""
 
     sentence: Ids
-    idioms: dict[str, Ids]  # by name: those that overlap the idiom; at least one each
+    idioms: dict[str, Ids]  # by name: the subwords that overlap the idiom, at least one
 
     @classmethod
     def of(cls, subwords: SubwordTexts, text: str, idioms: Iterable[Mapping[str, Any]]) -> Reference:
@@ -60,11 +61,11 @@ class Reference:
 
     @property
     def idiom(self) -> Ids:
-        """The subwords of any idiom; empty if there is none."""
+        """The subwords of all idioms; empty if there is none."""
         return unique(id_ for ids in self.idioms.values() for id_ in ids.tolist())
 
     def scopes(self) -> list[Ids]:
-        """Return what `Counts` counts: the sentence, any idiom, each idiom."""
+        """Return the subwords of the scopes of `Counts`: sentence, all idioms, each idiom."""
         return [self.sentence, self.idiom, *self.idioms.values()]
 
     def possible(self) -> Ids:
@@ -73,13 +74,13 @@ class Reference:
 
 
 def count_reached(selected: Sequence[Ids], reference: Reference) -> Counts:
-    """Count what is selected of a reference: one row for each setting's selected ids."""
+    """Count the subwords of a reference that are selected: one row for each setting's selected ids."""
     scopes = reference.scopes()
     return np.array([[len(ids), *(int(np.isin(wanted, ids).sum()) for wanted in scopes)] for ids in selected])
 
 
 def unique(ids: Iterable[int]) -> Ids:
-    """Return the different ids, ascending."""
+    """Return the distinct ids, ascending."""
     return np.unique(np.fromiter(ids, dtype=np.int64))
 
 
@@ -103,7 +104,7 @@ class RecallInputs:
 class RecallTask(NamedTuple):
     """The sentences of a test set, and its idioms by themselves.
 
-    Each idiom's words alone are a source, and those of its translation are the reference and its only idiom.
+    In `idioms`, an idiom's words alone are a source, and its translation is both reference and only idiom.
     """
 
     sentences: RecallInputs
@@ -125,7 +126,7 @@ class RecallTask(NamedTuple):
         )
 
     def scopes(self, counts: Sequence[Sequence[Counts]], place: int) -> dict[str, Counted]:
-        """Return the scopes at the setting in this place of the counts of sentences and of idioms."""
+        """Return the scopes at setting number `place`. `counts`: of the sentences and of the idioms."""
         reached, reached_idioms = ([row[place, 1:] for row in rows] for rows in counts)
         sentences, idioms = self.sentences.references, self.idioms.references
         return {
@@ -142,12 +143,12 @@ class RecallTask(NamedTuple):
 
 
 # The scopes `sentence`, `idiom` and `idiom_words` are micro-averages: selected over all reference subwords.
-# Those that end in `_macro` are the mean over distinct idioms of the recall of each: if one idiom is a third
-# of a test set, as "to pass on" is in IdiomTranslationDS, the micro-average is mostly about that idiom.
+# The `_macro` scopes are the mean recall over distinct idioms: if one idiom makes up a third of a test set,
+# like "to pass on" in IdiomTranslationDS, the micro-average mostly reflects this idiom.
 
 
 NO_IDIOM = "no segment of this test set has an annotated idiom"
-# why a scope may have nothing to count
+# reasons for a scope without anything to count
 NOTHING = {
     "sentence": "the references of this test set are empty",
     "idiom": NO_IDIOM,
@@ -159,11 +160,11 @@ NOTHING = {
 
 @dataclass(frozen=True)
 class Counted:
-    """What is selected of what is wanted in one scope, (m, 2); m is 0 where nothing is wanted.
+    """Counts of selected and of wanted subwords in one scope, (m, 2); m is 0 if nothing is wanted.
 
-    A row is a segment, or where idioms are counted a distinct idiom with all of its occurrences: these are no
-    new observations, least of all where the idiom's words are asked by themselves. In a macro-average it is
-    an idiom's recall, of 1.
+    A row is a segment. If idioms are counted, a row is a distinct idiom with all of its occurrences, because
+    these are not independent observations (and identical if the idiom's words are translated alone). In a
+    macro-average a row is an idiom's recall, and 1.
     """
 
     rows: Array
@@ -172,7 +173,7 @@ class Counted:
 
     @property
     def value(self) -> float:
-        """m must not be 0."""
+        """The recall; m must not be 0."""
         return float(ratio(self.rows.sum(axis=0)))
 
     def metric(self, name: str, subject: str, detail: Mapping[str, Any]) -> MetricRow:
@@ -183,12 +184,12 @@ class Counted:
         mean = cluster_mean(selected, wanted) if self.macro else None
         if mean is not None and mean.low is not None and mean.high is not None:
             low, high = logit_interval(mean.value, (mean.high - mean.low) / 2)
-        else:  # a share, or idioms that are all alike: these have no spread, and yet others may differ
+        else:  # a share; or all idioms are alike, which have no spread although other idioms may differ
             low, high = clustered_interval(selected, wanted)
         return MetricRow(name, self.value, low, high, subject, self._note, {**self._over, **detail})
 
     def less(self, other: Counted, name: str, subject: str, detail: Mapping[str, Any]) -> MetricRow:
-        """Return this recall less the other's of the same references, paired, with `p_two_sided`."""
+        """Return the paired difference to another recall of the same references, with `p_two_sided`."""
         if not self.of_idioms:
             paired = paired_bootstrap([other.rows], [self.rows], ratio)
             found = {"segments": len(self.rows), "bootstrap": BOOTSTRAP, "p_two_sided": paired.p_two_sided}
@@ -215,7 +216,7 @@ class Counted:
 
 
 def _counts(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]], position: int) -> Array:
-    """(m, 2) of the references in which anything is wanted."""
+    """Return (selected, wanted) (m, 2) for the references in which anything is wanted."""
     pairs = zip(reached, (reference.possible() for reference in references), strict=True)
     rows = [(own[position], all_[position]) for own, all_ in pairs if all_[position]]
     return np.array(rows, dtype=np.float64).reshape(-1, 2)
@@ -226,7 +227,7 @@ def distinct_idioms(references: Sequence[Reference]) -> list[str]:
 
 
 def _micro(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]) -> Counted:
-    """Any idiom's subwords; idioms that share a segment are one row."""
+    """Count the subwords of all idioms; idioms that share a segment form one row."""
     rows = _counts(references, reached, 1)
     cluster = clusters_of([list(reference.idioms) for reference in references if len(reference.idiom)])
     sums = np.zeros((max(cluster, default=-1) + 1, 2))
@@ -237,7 +238,7 @@ def _micro(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]
 def clusters_of(names: Sequence[Sequence[str]]) -> list[int]:
     """Number the cluster of each segment by the idioms in it.
 
-    Segments with an idiom in common are in one cluster, also if only other segments connect them.
+    Segments with a common idiom are in one cluster, also if only other segments connect them.
     """
     if not names:
         return []
@@ -250,7 +251,7 @@ def clusters_of(names: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _macro(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]) -> Counted:
-    """Each idiom's own subwords, over all of its occurrences."""
+    """Return each idiom's recall over all of its occurrences."""
     column = {name: n for n, name in enumerate(distinct_idioms(references))}
     sums = np.zeros((len(column), 2))
     for reference, own in zip(references, reached, strict=True):
@@ -265,7 +266,7 @@ MAX_LISTED = 100
 
 
 def most_first(name: str, idioms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """List the idioms with subwords under `name`, the most subwords first, and count them.
+    """Count the idioms that have subwords under `name`; list those with the most subwords first.
 
     At most MAX_LISTED are listed (NVS paper, Figures 1 and 5).
     """
@@ -277,7 +278,7 @@ _BUFFER = 1 << 20  # numbers kept until the next cut
 
 
 class Largest:
-    """The `count` largest of all numbers added (fp32, with repetitions). Keeps about 2 × `count`."""
+    """The `count` largest of all added numbers (fp32, with repetitions). Stores about 2 × `count`."""
 
     def __init__(self, count: int) -> None:
         self.count = count  # 1 or more

@@ -1,8 +1,9 @@
 """Selections without a model: the full vocabulary, the alignment lexicon (Jean et al. 2015; NVS paper,
 section 2.1), and the vocabulary map of a CTranslate2 folder (vmap.txt), which its library applies.
 
-A line of the map has source subwords, a tab, and the target subwords that they allow; the line of no source
-subword has those of every sentence. The library adds the special ones (CTranslate2's src/vocabulary_map.cc).
+A line of the map has source subwords, a tab, and the target subwords that they allow; the line without a
+source lists the subwords that every sentence may use. The library adds its special tokens (CTranslate2's
+src/vocabulary_map.cc).
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ class FullSelector:
 
 @dataclass(frozen=True)
 class LexiconSelector:
-    """The top-k target subwords of every source subword, united over the sentence.
+    """Selects the top-k target subwords of every source subword in the sentence.
 
-    With `frequent` also as many of the most frequent target subwords (Marian's shortlist).
+    `frequent`: number of most frequent target subwords to add (Marian's shortlist).
     """
 
     lexicon: Lexicon
@@ -53,22 +54,22 @@ class LexiconSelector:
         return list(ids.split([len(own) for own in chosen]))
 
     def limits(self, source: Sequence[int], memory: Memory, ids: Sequence[int]) -> list[float | None]:
-        """Return the best rank of each among the candidates of the source's subwords, from 1."""
+        """Return the best rank of each id among the candidates of the source's subwords, from 1."""
         return [self.lexicon.rank(source, id_) for id_ in ids]
 
 
 @dataclass(frozen=True)
 class VocabularyMap:
-    """`always`: the target ids of every sentence; `rules`: those that source subwords allow."""
+    """A vocabulary map. `always`: target subwords of every sentence; `rules`: by source subwords."""
 
     subwords: SubwordTexts
     always: frozenset[int]
     rules: Mapping[tuple[str, ...], Sequence[int]]
-    longest: int  # [subwords] of a rule's source
+    longest: int  # largest number of source subwords in a rule
 
     @classmethod
     def load(cls, folder: Path, subwords: SubwordTexts) -> VocabularyMap:
-        """Read the map of a folder. The library takes a target that it does not know for the unknown one."""
+        """Read the map of a folder. Like the library, read an unknown target as the unknown subword."""
         ids = {piece: id_ for id_, piece in enumerate(subwords.pieces(range(subwords.size)))}
         rules: dict[tuple[str, ...], list[int]] = {}
         with (folder / MAP).open(encoding="utf-8", newline="\n") as file:
@@ -82,7 +83,7 @@ class VocabularyMap:
         )
 
     def ids(self, source: Sequence[int]) -> NDArray[np.int64]:
-        """Return what a sentence may use: sorted ids, each once."""
+        """Return the ids that a sentence may use, sorted and unique."""
         names, chosen = self.subwords.source_pieces(source), set(self.always)
         for start in range(len(names)):
             for length in range(1, self.longest + 1):
@@ -112,10 +113,10 @@ def count(
     inputs: RecallInputs,
     batch: int = 1,
 ) -> list[Counts]:
-    """Count the selected subwords of each segment, of a lexicon at each k.
+    """Count the selected subwords of each segment; for a lexicon, at each k.
 
-    Of the full vocabulary all subwords are reached, at its size. Segments of a batch share what a lexicon
-    selects.
+    The full vocabulary reaches all subwords. With a lexicon, all segments of a batch use the union of their
+    selections.
     """
     if isinstance(spec, FullVocabulary):
         return [np.array([[inputs.subwords.size, *own.possible()]]) for own in inputs.references]

@@ -37,7 +37,7 @@ def align(context: StepContext[AlignParams]) -> StepResult:
     """Align the words of the training text and write the lexicon for vocabulary selection."""
     spec = context.params.alignment
     if spec.aligner == "table":
-        assert spec.table is not None  # creamtea.study.checks has seen to it
+        assert spec.table is not None  # the study's check ensures it
         context.progress(0, 1, f"reading {spec.table}")
         file = UserFile.find(spec.table, context.locations, context.params.digests or {})
         imported = read_table(file, subword_texts(load_text_model(context)))
@@ -86,7 +86,7 @@ def train_in_step(
 def make_shortlist(context: StepContext[StepParams]) -> StepResult:
     """Add the most frequent target subwords to the lexicon, as in Marian's shortlists.
 
-    Sort the subwords of the training targets by frequency. Equally frequent ones are in order of id.
+    Subwords of the training targets are sorted by frequency, then by id.
     """
     context.progress(0, 1, "counting subwords")
     targets = Rows.load(context.input("encode"), "train", "tgt")
@@ -109,7 +109,7 @@ def count_ibm3(context: StepContext[Ibm3Params]) -> StepResult:
             (source.tolist(), target.tolist(), alignment.tolist())
             for shard in shards
             for source, target, alignment in zip(*shard, viterbi(aligner, shard), strict=True)
-            if len(source) * len(target) <= MAX_CELLS  # longer ones are not aligned
+            if len(source) * len(target) <= MAX_CELLS  # longer pairs are not aligned
         )
         counts = count(aligned, size, context.params.max_fertility)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Step `buckets`: the scores of buckets of a test set."""
+"""Step `buckets`: score the buckets of a test set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from creamtea_workers.metrics.base import read_texts
 
 
 def run(context: StepContext[BucketsParams]) -> StepResult:
-    """Score each bucket and `all` by BLEU and chrF, with the bootstrap of score steps.
+    """Score each bucket and `all` by BLEU and chrF, with the same bootstrap as score steps.
 
     A test set without idioms, training text or labels has no buckets of that kind.
     """
@@ -141,17 +141,17 @@ _CHARACTER = re.compile(rf"\w{MARK}*")
 
 @dataclass(frozen=True)
 class Bucket:
-    """`members`: positions in the test set, ascending; at least one."""
+    """A bucket. `members`: positions in the test set, ascending; at least one."""
 
     kind: str
-    words: str  # as people read it
+    words: str  # its name for people
     members: Sequence[int]
 
 
 def words_of(text: str, language: str) -> list[str]:
     """Return case-folded runs of letters and digits with their marks.
 
-    If the language is written without blanks, return single characters.
+    A language written without blanks gives single characters.
     """
     folded, pattern = text.casefold(), _CHARACTER if is_unspaced(language) else _WORD
     return [folded[slice(*match.span())] for match in pattern.finditer(with_one_mark(folded))]
@@ -168,7 +168,7 @@ def count_words(lines: Iterable[str], wanted: Iterable[str], language: str) -> C
 def by_size(
     kind: str, values: Sequence[float], bounds: Sequence[float], name: Callable[[float, float], str]
 ) -> list[Bucket]:
-    """Divide values at `bounds`. A bucket includes its upper bound; the last has none; none is empty.
+    """Divide values at `bounds`. A bucket includes its upper bound. Empty buckets are omitted.
 
     `name` gets the lowest and the highest value in a bucket.
     """

@@ -87,10 +87,10 @@ def translate(
     context: StepContext[DecodeParams],
     group: Group,
 ) -> SavedTranslations:
-    """Translate the batches that are left; return all translations on every worker.
+    """Translate the remaining batches; return all translations on every worker.
 
     Batches have sentences of similar length, the longest first, so that memory runs out at once if at all.
-    The number of workers does not change them, nor the scores: worker r of n takes each n-th batch from the
+    The number of workers changes neither batches nor scores: worker r of n takes every n-th batch, from the
     r-th on. If a batch was interrupted, its remaining sentences form a smaller batch.
     """
     saved = group.share(lambda: SavedTranslations.load(context.checkpoints))
@@ -101,7 +101,7 @@ def translate(
     total = len(saved.translations) + sum(len(batch) for batch in share)
     context.progress(len(saved.translations), total, "sentences")
     if group.size > 1:
-        saved.save(context.checkpoints, group.rank)  # so that the workers' files have no gap
+        saved.save(context.checkpoints, group.rank)  # so that every worker has a file
     before, began, last_save = saved.seconds, time.perf_counter(), time.monotonic()
     for batch in share:
         for finished in translator.translate_gradually([sources[n] for n in batch]):
@@ -111,7 +111,7 @@ def translate(
             if time.monotonic() - last_save > SAVE_EVERY:
                 saved.save(context.checkpoints, group.rank)
                 last_save = time.monotonic()
-                if context.has_more_room():  # the next attempt repeats what other workers have not saved yet
+                if context.has_more_room():  # the next attempt repeats what others have not saved
                     raise GaveWay
     return SavedTranslations.of_workers(group.gather(saved))
 

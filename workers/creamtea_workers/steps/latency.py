@@ -1,14 +1,14 @@
-"""Step `latency`: how long each system takes for a sentence or a batch, side by side.
+"""Step `latency`: measure how long each system takes for a sentence or a batch, side by side.
 
 Every system translates every chosen sentence once per repetition, in whole batches of one size, by default 1.
-The order of the systems is drawn anew for each batch, all in one process, so that drifts of the machine
-affect all alike. Warm-up is excluded, the number of threads is fixed, and the garbage collector is off while
-the clock runs. A batch holds sentences of neighbouring lengths, as in the decode step.
+All systems run in one process, and take turns in a new random order for each batch, so that drifts of the
+machine affect all alike. Warm-up is excluded, the number of threads is fixed, and the garbage collector is
+off while the clock runs. A batch holds sentences of neighbouring lengths, as in the decode step.
 
-Timed is the way from the source's subword ids to the output's subword ids as a list: encoding, vocabulary
-selection and search. Segmentation and detokenisation, which are the same for all systems, are not timed, nor
-are the scores of greedy search, which its decisions do not need. On a GPU the clock stops when the ids are on
-the host. Capturing CUDA graphs, which each shape of a batch needs once, is not timed but reported.
+The clock covers the way from the source's subword ids to a list of the output's subword ids: encoding,
+vocabulary selection and search. Segmentation and detokenisation, which are the same for all systems, are not
+timed, nor are the scores of greedy search, which its decisions do not need. On a GPU the clock stops when the
+ids are on the host. Capturing CUDA graphs, once per shape of a batch, is not timed but reported.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ _SEED = 1  # seed of the order in which systems take turns
 def run(context: StepContext[LatencyParams]) -> StepResult:
     """Time the systems. The subject of a metric is the position of its system.
 
-    - `latency_p50`, `latency_p90`, `latency_p99`: milliseconds of a batch. A percentile is over batches; its
+    - `latency_p50`, `latency_p90`, `latency_p99`: milliseconds per batch. A percentile is over batches; its
       median over repetitions has the interval that `creamtea.stats.resampling` defines.
     - `latency_mean_p50` …: means of the percentiles over repetitions, with a t interval (NVS paper, Table 5).
     - `latency_mean`: the mean over batches, likewise.
     - `sentences_per_second`: likewise (SCONES paper, Figure 2, which has medians of five runs).
 
-    `percent_of` in the detail has, for each system by its position, the ratio to that system in per cent with
-    its 95 % interval: {"value", "low", "high"}. For percentiles it is the median over repetitions of the
-    ratio in the same repetition, for means the ratio of both (`creamtea.stats.estimate`).
+    `percent_of` in the detail has, for each system by position, the ratio to this system in per cent with its
+    95 % interval: {"value", "low", "high"}. For percentiles it is the median over repetitions of the ratio
+    within a repetition, for means the ratio of the means (`creamtea.stats.estimate`).
 
-    If a test set has fewer sentences than the protocol asks for, its whole batches are timed; StepError if it
-    has none.
+    If a test set has fewer sentences than the protocol asks for, only whole batches are timed. Raises
+    StepError if there is none.
     """
     protocol = context.params.latency
     prepare_torch(protocol.threads)
@@ -79,7 +79,7 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
     chosen = spread_by_length([len(source) for source in sources], count)
     systems = load_systems(context, device, test_set.subwords)
     segments = [test_set.segments[n]["source"] for n in chosen]
-    # a CTranslate2 model reads the same sentences in subwords of its own
+    # a CTranslate2 model reads the same sentences in its own subwords
     own = [None if isinstance(system, Translator) else system.subwords for system in systems]
     sentences = [
         [sources[n] for n in chosen] if texts is None else encode_sources(texts, segments) for texts in own
@@ -149,10 +149,10 @@ def warm_up(
     count: int,
     device: torch.device,
 ) -> list[float]:
-    """Let each system translate `count` batches, the longest first. Return its seconds of capturing.
+    """Let each system translate `count` batches, the longest first; return its seconds of capturing.
 
-    On a GPU each batch is translated at least once, so that its CUDA graphs are captured. `batches`: those
-    of each system.
+    On a GPU each batch is translated at least once, so that its CUDA graphs are captured. `batches`: per
+    system.
     """
     if device.type == "cuda":
         count = max(count, len(batches[0]))
@@ -206,7 +206,7 @@ def describe(
     settings = system.selection.model_dump(mode="json", exclude={"kind"})
     selection = [system.selection.kind, *(f"{name}={value}" for name, value in settings.items())]
     return {
-        "beam": translator.search.beam,  # not its rows: exact search has nodes, MBR samples
+        "beam": translator.search.beam,  # not `rows`, which are nodes in exact search and samples in MBR
         "search": system.search.kind,
         "precision": system.precision,
         "selection": " ".join(selection),
@@ -231,7 +231,7 @@ def percentiles(seconds: Array, details: Sequence[Detail]) -> Iterator[MetricRow
 def means(seconds: Array, sentences: int, details: Sequence[Detail]) -> Iterator[MetricRow]:
     """Yield means over repetitions of seconds (systems, repetitions, batches).
 
-    `sentences`: how many were timed.
+    `sentences`: number of timed sentences.
     """
     measures = {"latency_mean": 1000 * seconds.mean(axis=2)}
     for percent in PERCENTILES:

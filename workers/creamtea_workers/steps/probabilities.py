@@ -29,7 +29,7 @@ _POSITIONS = 1 << 12  # positions of a batch, padding included: B × T
 _CELLS = 1 << 22  # log-scores held at once: 16 MB
 ABOVE = "noise adds so much to it that it lies above its own interval"
 
-# log-scores (n, V) and targets (n,) of n positions -> (n, F) numbers of each
+# log-scores (n, V) and targets (n,) of n positions -> F numbers per position (n, F)
 Statistic = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -42,7 +42,7 @@ class References:
 
     @classmethod
     def load(cls, context: StepContext[Any]) -> References:
-        """Load them for a step with the inputs test_set, subwords and train."""
+        """Load model and pairs for a step with the inputs test_set, subwords and train."""
         prepare_torch(context.cpus)
         test_set = EncodedTestSet.of_step(context)
         references = test_set.subwords.encode_targets([row["reference"] for row in test_set.segments])
@@ -88,17 +88,17 @@ def batches(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def measure_calibration(context: StepContext[CalibrationParams]) -> StepResult:
-    """Measure calibration, teacher-forced on the references; each position counts alike, </s> included.
+    """Measure calibration, teacher-forced on the references; all positions weigh the same, with </s>.
 
     The confidence of a position is its largest probability, clamped to [0, 1]. (For SCONES it is the largest
     σ, a different quantity, as the rows' note says.) A position is right if its most probable subword is the
     reference's; of equally probable subwords the lowest id counts. With M bins of equal width, [m/M, (m+1)/M)
     and the last one closed, ECE = Σ |B_m|/N |acc(B_m) - conf(B_m)|. An empty bin has no point.
 
-    Intervals are over sentences. Noise adds to an ECE, because errors that cancel in truth do not cancel in a
-    sample; in a resample it adds once more. So the interval is the basic one, which takes the second addition
-    as the size of the first (`reflected`). Coverage of a true ECE in 400 simulations each (10 bins, 15
-    positions per sentence), with the percentile interval's in brackets:
+    Intervals are over sentences. Noise biases an ECE upwards, because errors that cancel in the population do
+    not cancel in a sample; a resample adds the same bias again. So the interval is the basic bootstrap
+    interval, which uses the second bias as an estimate of the first (`reflected`). Coverage of a true ECE in
+    400 simulations each (10 bins, 15 positions per sentence), with the percentile interval's in brackets:
 
         sentences   0.005       0.02        0.05
           300       87 % (0)    91 % (81)   94 % (94)
@@ -117,7 +117,7 @@ def measure_calibration(context: StepContext[CalibrationParams]) -> StepResult:
 
 
 def confidence_and_accuracy(log_scores: Tensor, targets: Tensor) -> Tensor:
-    """Return the largest probability, and 1 if its subword is the target, else 0: (n, V), (n,) -> (n, 2)."""
+    """Return the largest probability and, as 0 or 1, if its subword is the target: (n, V), (n,) -> (n, 2)."""
     chosen = log_scores.argmax(dim=1, keepdim=True)
     confidence = log_scores.gather(1, chosen).double().exp().clamp(0.0, 1.0)
     return torch.cat([confidence, (chosen == targets[:, None]).double()], dim=1)
@@ -139,7 +139,7 @@ def expected_calibration_error(sums: Array) -> Array:
 
 
 def calibration_rows(statistics: Array, bins: int, note: str, kept: SegmentStatistics) -> list[MetricRow]:
-    totals = statistics.reshape(len(statistics), 3, bins).sum(axis=2)  # counts, right ones, confidences
+    totals = statistics.reshape(len(statistics), 3, bins).sum(axis=2)  # counts, right positions, confidences
     about = {"positions": int(totals[:, 0].sum()), "bins": bins}
     return [
         reflected(ratio_row("ece", statistics, expected_calibration_error, note=note, detail=about)),
@@ -161,7 +161,7 @@ def reflected(ece: MetricRow) -> MetricRow:
 
 
 def accuracy_points(sums: Array) -> list[PointRow]:
-    """Return a point per bin that has positions. sums: (3 · bins,)."""
+    """Return a point for each bin that has positions. `sums`: (3 · bins,)."""
     return [
         PointRow("accuracy", confidence / count, right / count, str(int(count)))
         for count, right, confidence in sums.reshape(3, -1).T.tolist()
@@ -173,14 +173,14 @@ def accuracy_points(sums: Array) -> list[PointRow]:
 
 
 def measure_support(context: StepContext[StepParams]) -> StepResult:
-    """Measure the support, teacher-forced on the references; each position counts alike, </s> included.
+    """Measure the support, teacher-forced on the references; all positions weigh the same, with </s>.
 
-    A subword is in the support if its log-score is above -inf, so that it counts even if its probability
-    underflows: softmax and SCONES have the whole vocabulary.
+    A subword is in the support if its log-score is above -inf, even if its probability underflows: the
+    support of softmax and SCONES is the whole vocabulary.
 
     Intervals are over sentences. Points `support_size`: y is the share of positions with a support of more
-    than x/2 and at most x subwords. x are the powers of two, at last the size of the vocabulary; the label
-    names the sizes ("5–8").
+    than x/2 and at most x subwords. x runs through the powers of two and ends at the size of the vocabulary;
+    the label names the sizes ("5–8").
     """
     references = References.load(context)
     sizes = [sentence[:, 0] for sentence in references.measure(support_sizes, context)]
@@ -197,7 +197,7 @@ def support_sizes(log_scores: Tensor, targets: Tensor) -> Tensor:
 
 
 def support_rows(sizes: Sequence[Array], vocabulary: int, kept: SegmentStatistics) -> list[MetricRow]:
-    """Measure density and size of the support. `sizes`: of each sentence, (T,) at its positions."""
+    """Measure density and size of the support. `sizes`: per sentence, the sizes (T,) at its positions."""
     sums = np.array([[own.sum(), len(own)] for own in sizes], dtype=np.float64)
     positions = int(sums[:, 1].sum())
     about = {"positions": positions, "vocabulary": vocabulary}

@@ -95,11 +95,12 @@ def copy_outputs(context: StepContext[OutputsParams]) -> StepResult:
 def score(context: StepContext[ScoreParams]) -> StepResult:
     """Compute the corpus score with a 95 % bootstrap interval over segments, and a score for each segment.
 
-    If there is no interval, a note says why. BLEU also gives `length_ratio`: hypothesis over reference tokens
-    of the whole test set, as BLEU's tokenizer counts them, end of sentence on neither side.
-    `error_spans.jsonl` holds the errors that a scorer found, if it looks for any. The detail `unfit` says why
-    the metric cannot compare most of these texts, if it cannot. Raises StepUnavailable if the metric's
-    tokenizer, environment or model is unavailable.
+    If there is no interval, a note says why. BLEU also gives `length_ratio`: hypothesis tokens over reference
+    tokens of the whole test set, as BLEU's tokenizer counts them, without the end of sentence.
+
+    A scorer that looks for errors also writes them to `error_spans.jsonl`. If the metric cannot compare most
+    of the texts, the detail `unfit` says why. Raises StepUnavailable if the metric's tokenizer, environment
+    or model is unavailable.
     """
     spec = context.params.metric
     metric = build_metric(spec, context.params.languages, context)
@@ -149,7 +150,7 @@ def score(context: StepContext[ScoreParams]) -> StepResult:
 
 
 def _each_group(metric: WordMetric, statistics: Array, groups: Sequence[str]) -> Iterator[MetricRow]:
-    """Score each group by itself, if there are several."""
+    """Score each group separately, if there are several."""
     names = list(dict.fromkeys(groups))
     for name in names if len(names) > 1 else ():
         of_group = statistics[[group == name for group in groups]]
@@ -160,7 +161,7 @@ def _each_group(metric: WordMetric, statistics: Array, groups: Sequence[str]) ->
 
 
 def _of_references(spec: MetricSpec, texts: Texts, without_reference: int | None) -> str:
-    """Say against which references the score is, if it is not against all."""
+    """Say which references the score uses; "" if it uses all."""
     count = len(texts.all_references)
     words = (
         []
@@ -187,8 +188,8 @@ def compare(context: StepContext[CompareParams]) -> StepResult:
     Each side is the mean over its training seeds. `delta` has a 95 % interval and, in its detail, the
     p-values of both tests (`p_value` is the bootstrap's as sacreBLEU defines it).
 
-    BLEU and chrF are compared on the decodes' texts. COMET is compared on the segment scores that its score
-    steps left, so that the model does not run again.
+    BLEU and chrF compare the decoded texts. COMET compares the segment scores of its score steps, so that the
+    model does not run again.
     """
     systems = [context.inputs(role) for role in ("baseline", "system")]
     return StepResult(metrics=list(compared(context, systems).values()))
@@ -197,7 +198,7 @@ def compare(context: StepContext[CompareParams]) -> StepResult:
 def compared(
     context: StepContext[Any], systems: Sequence[Sequence[Path]]
 ) -> dict[tuple[int, int], MetricRow]:
-    """Return the `delta` of every two systems, by their positions (baseline, system).
+    """Return the `delta` of every pair of systems, by their positions (baseline, system).
 
     `systems`: the folders of each system's outputs or segment scores.
     """
@@ -244,7 +245,7 @@ def compared(
 
 
 def compare_pairs(context: StepContext[PairsParams]) -> StepResult:
-    """Return a `delta` for each pair. The subject "0/2" is the third system less the first."""
+    """Return a `delta` for each pair. The subject "0/2" is the third system minus the first."""
     folders = iter(context.inputs("systems"))
     systems = [list(islice(folders, count)) for count in context.params.outputs]
     rows = compared(context, systems)
@@ -252,7 +253,7 @@ def compare_pairs(context: StepContext[PairsParams]) -> StepResult:
 
 
 def measure_agreement(context: StepContext[StepParams]) -> StepResult:
-    """Measure chrF2 of every two systems, each system's mean over the others, and lengths in characters."""
+    """Measure chrF2 between systems, each system's mean over the others, and lengths in characters."""
     texts = [read_texts(context.input("test_set"), folder) for folder in context.inputs("systems")]
     outputs = [system_texts.hypotheses for system_texts in texts]
     statistics = np.empty((len(outputs[0]), len(outputs), len(outputs), CHARACTER_ORDER * 3))
@@ -280,14 +281,14 @@ def measure_agreement(context: StepContext[StepParams]) -> StepResult:
 
 
 def common_ngrams(texts: tuple[str, ...]) -> Array:
-    """Count the n-grams that n texts have in common: (n, n, 3 · orders).
+    """Count common n-grams of n texts: (n, n, 3 · orders).
 
-    These are sacreBLEU's statistics of chrF2, each text as hypothesis with each as reference: n-grams of the
-    hypothesis, of the reference, and of both.
+    These are sacreBLEU's statistics of chrF2 for each text as hypothesis and each as reference: n-grams of
+    the hypothesis, of the reference, and of both.
     """
     counts, matched = ngram_matches(list(map(characters, texts)), CHARACTER_ORDER)
     statistics = np.empty((*matched.shape, 3))
-    # a hypothesis' n-grams do not count where the reference is too short to have any
+    # a hypothesis' n-grams do not count if the reference is too short to have any
     statistics[..., 0] = counts[:, None] * (counts > 0)
     statistics[..., 1] = counts
     statistics[..., 2] = matched
@@ -297,7 +298,7 @@ def common_ngrams(texts: tuple[str, ...]) -> Array:
 def mean_chrf(sums: Array) -> Array:
     """Average chrF2 (...,) over pairs of outputs.
 
-    `sums`: their joined statistics (..., pairs · 3 · orders).
+    `sums`: the pairs' concatenated statistics (..., pairs · 3 · orders).
     """
     mean: Array = chrf_from_sums(sums.reshape(*sums.shape[:-1], -1, CHARACTER_ORDER * 3)).mean(axis=-1)
     return mean
@@ -306,8 +307,8 @@ def mean_chrf(sums: Array) -> Array:
 def compare_rows(context: StepContext[DifferencesParams]) -> StepResult:
     """Compare the rows of an analysis in pairs: `delta`, subject MEASURE/SETTING.
 
-    Without `base` it is system − baseline at that setting. With `base` it is the system at that setting − the
-    system at `base`. Each side is the mean over seeds, with the interval and the p-values of
+    Without `base`, delta = system − baseline, at the same setting. With `base`, delta = system at the setting
+    − system at `base`. Each side is the mean over seeds, with the interval and the p-values of
     `creamtea.stats.resampling.paired_bootstrap`; detail.scores has the scores of each seed.
     """
     base = context.params.base

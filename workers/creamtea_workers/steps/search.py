@@ -69,7 +69,7 @@ def compare_beam_sizes(context: StepContext[OutputParams]) -> StepResult:
 
 @dataclass(frozen=True)
 class SearchedOutputs:
-    """The outputs of one decoding, in the segments' order.
+    """Scores and lengths of one decoding's outputs, in the segments' order.
 
     A score is -inf if no finished hypothesis was found.
     """
@@ -83,22 +83,22 @@ def count_search_errors(context: StepContext[OutputParams]) -> StepResult:
 
     Shares have Wilson intervals, other metrics bootstrap intervals over segments:
 
-    - `search_errors`, subject the width ("4"): of the sentences whose best translation is proved, the share
-      that the beam search has not found. An error is a score lower than the best one by more than rounding
-      explains (`creamtea_workers.search.exact.tolerance`), or an output cut at the length limit if there is a
-      finished one.
-    - `search_errors_at_least`, by width: of all sentences, the share for which the exact search has found a
-      better translation, proved the best or not. It is a lower bound if some are unproved.
+    - `search_errors`, subject the width ("4"): among sentences with a proved best translation, the share
+      for which the beam search missed it. An error is a score lower than the best by more than rounding
+      explains (`creamtea_workers.search.exact.tolerance`), or an output cut at the length limit although a
+      finished one exists.
+    - `search_errors_at_least`, by width: the share of all sentences for which the exact search found a better
+      translation, proved the best or not. It is a lower bound if some are unproved.
     - `proved`, `improved`, `limit`: the exact search's outcomes; `unproved` = `improved` + `limit` (Table 7).
-    - `bleu`, `length_ratio`, `empty`: by width, and for the subject "exact", whose outputs are the best
-      translations found, proved or not (`creamtea_workers.analysis.rows`).
+    - `bleu`, `length_ratio`, `empty`: by width, and with subject "exact" for the best translations found,
+      proved or not (`creamtea_workers.analysis.rows`).
     - `log_prob_best`, `log_prob_empty`, `log_prob_gap` (Figure 6): mean log-probability of the best
       translation found, of the empty string, and their difference; detail.deviation is the standard
-      deviation. The first omits sentences without a finished translation, the last two those for which the
-      empty string is impossible (entmax), which detail.infinite counts.
+      deviation. `log_prob_best` omits sentences without a finished translation; the other two omit sentences
+      for which the empty string is impossible (entmax), which detail.infinite counts.
 
-    Points `search_errors`, `bleu`: x is the width. The exact search's BLEU follows at twice the largest
-    width, labelled "exact".
+    Points `search_errors`, `bleu`: x is the width. The exact search's BLEU is at twice the largest width,
+    labelled "exact".
     """
     prepare_torch(context.cpus)
     test_set, folder, widths = context.input("test_set"), context.input("exact"), context.params.widths
@@ -139,7 +139,7 @@ def read_outputs(decode: Path, test_set: EncodedTestSet) -> SearchedOutputs:
 
 
 def search_errors(beam: SearchedOutputs, exact: SearchedOutputs) -> list[bool]:
-    """Return, sentence by sentence, whether the exact search has found a better translation."""
+    """Return, for each sentence, True if the exact search found a better translation."""
     return [
         best > score + tolerance(max(lengths))
         for score, best, *lengths in zip(beam.scores, exact.scores, beam.lengths, exact.lengths, strict=True)
@@ -188,20 +188,17 @@ def error_points(rows: Sequence[MetricRow], widths: Sequence[int]) -> list[Point
 def measure_empty_string(context: StepContext[InPrecision]) -> StepResult:
     """Compare log P(</s> | x), the score of the empty string, with the score of the system's output.
 
-    Both scores are of the same model; for SCONES they are sums of log σ. Over all sentences:
-
+    Both scores come from the same model; for SCONES they are sums of log σ. Over all sentences:
     - `empty_preferred`: the share for which the empty string scores strictly higher than the output, or is
-      the output, with a Wilson interval. Table 4 is an upper bound for how often the empty string is the most
-      probable of all strings. It is one only if empty outputs count; `detail.output_empty` says how many
-      there are. The score of an output that was cut at its length limit lacks </s>, and so is too high if
-      anything.
+      the output, with a Wilson interval. Table 4 is an upper bound on how often the empty string is the most
+      probable of all strings, so empty outputs must count; `detail.output_empty` is their number. The score
+      of an output that was cut at its length limit lacks </s>, so it may be too high.
     - `empty_impossible`: the share for which its probability is exactly 0 (entmax), with a Wilson interval.
-    - `log_prob_gap`: the mean of output - empty over the sentences where it is finite, with a bootstrap
-      interval; the detail has the `deviation` and how many are `infinite`.
+    - `log_prob_gap`: the mean of output - empty over sentences where it is finite, with a bootstrap interval;
+      the detail has the `deviation` and the number of `infinite` gaps.
     - `log_prob_output`, `log_prob_empty`: means, likewise (Figure 6; the error bars are the deviations).
-
-    Points `log_prob_gap` are a histogram: x the middle of a bar, y its share of all sentences; sentences with
-    an infinite gap are in no bar. The file `empty_string.jsonl` has {index, output, empty} (null: -inf).
+    Points `log_prob_gap` are a histogram: x is the middle of a bar, y its share of all sentences; sentences
+    with an infinite gap are in no bar. The file `empty_string.jsonl` has {index, output, empty} (null: -inf).
     """
     prepare_torch(context.cpus)
     test_set = EncodedTestSet.of_step(context)
@@ -224,10 +221,7 @@ def measure_empty_string(context: StepContext[InPrecision]) -> StepResult:
 def empty_scores(
     trained: TrainedModel, sources: Sequence[Sequence[int]], context: StepContext[Any]
 ) -> list[float]:
-    """Compute log P(</s> | x) of each source.
-
-    For an empty source only </s> competes, as when it is decoded.
-    """
+    """Compute log P(</s> | x) of each source. For an empty source only </s> competes, as in decoding."""
     model, device = trained.model, trained.model.output_weight.device
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     by_position: dict[int, float] = {}
@@ -270,8 +264,8 @@ def empty_string_rows(
 
 
 def gaps(outputs: Sequence[float], empty: Sequence[float]) -> Array:
-    """Return the output's score less that of the empty string, for each segment."""
-    with np.errstate(invalid="ignore"):  # minus infinity less minus infinity
+    """Return the output's score minus the empty string's score, for each segment."""
+    with np.errstate(invalid="ignore"):  # minus infinity minus minus infinity
         return np.subtract(outputs, empty, dtype=np.float64)
 
 
@@ -299,7 +293,7 @@ def gap_histogram(outputs: Sequence[float], empty: Sequence[float]) -> list[Poin
 def bar_width(spread: float) -> float:
     """Return the smallest of 0.5, 1, 2, 5, 10, 20, 50, … that needs at most `_MAX_BARS` bars.
 
-    Bars begin at multiples of the width, so that those of several systems can be compared.
+    Bars begin at multiples of the width, so that systems can be compared bar by bar.
     """
     width, step = 0.5, 0
     while spread / width > _MAX_BARS - 1:
@@ -313,10 +307,10 @@ def bar_width(spread: float) -> float:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the search found out about one sentence.
+    """The result of the searches for one sentence.
 
-    `shortest`: the smallest length limit up to which a hypothesis outscores the beam's; None if no hypothesis
-    does. `undecided`: the length limits at which the search ran out of states.
+    `shortest`: the smallest length limit within which a hypothesis outscores the beam's; None if there is
+    none. `undecided`: the length limits at which the search ran out of states.
     """
 
     shortest: int | None
@@ -333,9 +327,9 @@ def compare_depths(context: StepContext[DepthLimitedParams]) -> StepResult:
     """Search, for each length ℓ, for a hypothesis of at most ℓ subwords that outscores the beam's.
 
     The depth-first search may expand `max_states` states per sentence and length; </s> does not count as a
-    subword. A hypothesis outscores the beam's if its score is higher by more than rounding explains. What
-    outscores it at one ℓ does so at every larger one. A beam output that was cut at its length limit has no
-    score: any finished hypothesis outscores it. Nothing outscores the output of an empty source.
+    subword. A hypothesis outscores the beam's if its score is higher by more than rounding explains. If a
+    hypothesis is found at one ℓ, it also counts at every larger ℓ. A beam output that was cut at its length
+    limit has no score: any finished hypothesis outscores it. Nothing outscores the output of an empty source.
 
     Batches are saved every `SAVE_EVERY` seconds, and a later attempt continues after the last saved batch.
 
@@ -385,7 +379,7 @@ def judge(
     budget: SearchBudget,
     tick: Callable[[], None],
 ) -> list[Verdict]:
-    """Judge a batch of sources. `lengths` increase; `tick` is called often, and may raise."""
+    """Judge a batch of sources. `lengths` are ascending; `tick` is called often, and may raise."""
     model, objective = trained.model, trained.objective
     memory = model.encode(source_batch(sources, model.output_weight.device))
     output = output_layer(model, None)

@@ -1,9 +1,8 @@
 """Steps that measure vocabulary selections: `recall`, and the analyses `recall_at_size` and `nvs_context`.
 
-`recall`: how much of the references a selection reaches, and with how many subwords. `recall_at_size`: NVS
-against the lexicon where both select equally many subwords (NVS paper, Figure 3, which draws the curves of
-both). `nvs_context`: what NVS selects from whole sentences and from their words alone (NVS paper, Figure 5
-and Table 6).
+`recall`: the share of the references that a selection reaches, and its number of subwords. `recall_at_size`:
+NVS and the lexicon compared at equal sizes (NVS paper, Figure 3, shows both curves). `nvs_context`: the
+selections of NVS from whole sentences and from single words (NVS paper, Figure 5 and Table 6).
 """
 
 from __future__ import annotations
@@ -61,16 +60,16 @@ class Measured(NamedTuple):
 
     task: RecallTask
     counts: list[list[Counts]]
-    shared: list[Counts]  # of the sentences with what a batch shares; empty: not asked for
-    missed: dict[str, Any]  # at the system's own setting
+    shared: list[Counts]  # counts of the sentences if a batch shares its selection; empty: not requested
+    missed: dict[str, Any]  # idioms with missed subwords, at the system's own setting
 
 
 def measure_recall(context: StepContext[RecallParams]) -> StepResult:
-    """Recall of unique reference subwords (`creamtea_workers.selection.recall` defines it and its scopes).
+    """Measure recall of unique reference subwords (`selection.recall` defines recall and its scopes).
 
-    Metrics are at the system's own setting, with intervals over segments, of idioms over distinct idioms;
-    points at every setting of the sweep, over the mean size of the sentences' sets, and likewise with what
-    all sentences of a batch select.
+    Metrics are at the system's own setting, with intervals over segments (for idioms, over distinct idioms).
+    Points show every setting of the sweep: recall over the mean size of the sentences' sets, and the same if
+    all sentences of a batch share their selection.
     """
     prepare_torch(context.cpus)
     selection = context.params.selection
@@ -85,15 +84,14 @@ def measure_recall(context: StepContext[RecallParams]) -> StepResult:
 
 
 def sizes(counts: Sequence[Counts], place: int) -> NDArray[np.int64]:
-    """Return the selected size of each sentence (n,) at the setting in this place."""
+    """Return the selected size of each sentence (n,) at setting number `place`."""
     return np.array([of_segment[place, 0] for of_segment in counts])
 
 
 def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
-    """List the distinct idioms with the subwords of their translations that their words do not select.
+    """List distinct idioms with the subwords of their translations that their words do not select.
 
-    The subwords are in order. Each is counted as if it were an idiom: so any selection tells which it
-    reaches.
+    Each subword is counted like an idiom of its own, so that any selection's `count` tells which it reaches.
     """
     test_set = EncodedTestSet.of_step(context)
     subwords, selection = subword_texts(test_set.subwords), context.params.selection
@@ -137,7 +135,7 @@ def recall_rows(own: SweepPoint, measured: Measured) -> list[MetricRow]:
 def sweep_points(settings: Sequence[SweepPoint], measured: Measured) -> list[PointRow]:
     """Return the points of the sweep for each scope, in order of size.
 
-    The first setting is the system's own, which the sweep repeats.
+    The first of `settings` is the system's own; the sweep has it again.
     """
     curves: dict[str, list[tuple[float, float, str]]] = {scope: [] for scope in (*CURVES, "batch")}
     for place, (label, _) in enumerate(settings[1:], start=1):
@@ -159,23 +157,23 @@ def sweep_points(settings: Sequence[SweepPoint], measured: Measured) -> list[Poi
 
 
 RECALLS = ("recall_lexicon", "recall_nvs", "recall_difference")
-BothCounts = list[list[Counts]]  # of the sentences and of the idioms by themselves, at each size
+BothCounts = list[list[Counts]]  # counts of the sentences and of the idioms alone, at each size
 
 
 def compare_recall(context: StepContext[RecallAtSizeParams]) -> StepResult:
     """Compare the recall of NVS and lexicon selection at the same mean size.
 
-    For each k the NVS threshold is the one whose mean selected size over this test set is the closest that
-    does not exceed the lexicon's; </s> is always selected. It is found in the sorted logits of all sentences,
-    so nothing lies between the two sizes but equal logits.
+    For each k, the NVS threshold is chosen so that the mean selected size over this test set is the largest
+    that does not exceed the lexicon's; </s> is always selected. The threshold comes from the sorted logits of
+    all sentences, so the two sizes differ only by ties.
 
     Metrics, subject `k=200`: `selected_size_lexicon`, `selected_size_nvs`, `threshold` (a probability; its
     logit in the detail). Subjects `k=200/sentence`, `k=200/idiom` and so on (the scopes of
-    `creamtea_workers.selection.recall`): `recall_lexicon`, `recall_nvs` with intervals over segments, of
-    idioms over distinct idioms, and `recall_difference` (NVS less lexicon) with a paired one and its
-    two-sided p. The threshold stays where it is in the resamples, and is that of the sentences for idioms by
-    themselves, too. Points `recall_lexicon_sentence`, `recall_nvs_sentence` and the same of the other scopes:
-    recall over mean size of the sentences' sets, labelled by k.
+    `creamtea_workers.selection.recall`): `recall_lexicon`, `recall_nvs` with intervals over segments (for
+    idioms, over distinct idioms), and `recall_difference` (NVS minus lexicon) with a paired interval and its
+    two-sided p. Resamples do not change the threshold; idioms alone use the sentences' threshold. Points
+    `recall_lexicon_sentence`, `recall_nvs_sentence` and the same for the other scopes: recall over the mean
+    size of the sentences' sets, labelled by k.
     """
     prepare_torch(context.cpus)
     ks = sorted(set(context.params.k))
@@ -225,8 +223,8 @@ def match(
 ) -> tuple[list[tuple[int, float, float, float]], BothCounts, BothCounts]:
     """Match NVS thresholds to sizes of the lexicon.
 
-    Returns for each k the mean sizes that lexicon and NVS select per sentence, </s> counted, and the
-    threshold as a logit (-inf selects everything); and what both select.
+    Returns, for each k, the mean sizes that lexicon and NVS select per sentence, </s> counted, and the
+    threshold as a logit (-inf selects everything); then the counts of both.
     """
     n = len(task.sentences)
     of_lexicon = [
@@ -238,7 +236,7 @@ def match(
     ]
     totals = [int(total) for total in np.sum([of_segment[:, 0] for of_segment in of_lexicon[0]], axis=0)]
     pool = Largest(max(totals) - n + 1)
-    wanted: list[dict[int, list[Logits]]] = [{}, {}]  # of each row, the logits of each scope
+    wanted: list[dict[int, list[Logits]]] = [{}, {}]  # by row, the logits of each scope
     for own, inputs, before in zip(wanted, task, (0, n), strict=True):
 
         def progress(done: int, before: int = before) -> None:
@@ -250,7 +248,7 @@ def match(
                 *wanted_of(logits, inputs.references[position]),
             ]  # `thresholds` have the sizes
             if inputs is task.sentences:
-                logits[EOS] = -np.inf  # selected beside the threshold
+                logits[EOS] = -np.inf  # selected regardless of the threshold
                 pool.add(logits)
     descending = pool.descending()
     thresholds = [threshold_for(descending, total - n) for total in totals]
@@ -264,9 +262,9 @@ def match(
 
 
 def threshold_for(descending: Logits, budget: int) -> tuple[float, int]:
-    """Return the lowest of the logits that at most `budget` logits exceed, and how many do.
+    """Return the lowest logit that at most `budget` logits exceed, and the number that exceed it.
 
-    `descending`: at least the `budget` + 1 largest of all.
+    `descending`: at least the `budget` + 1 largest logits.
     """
     least = descending[budget]
     return float(least), int(np.searchsorted(-descending, -least, side="left"))
@@ -278,18 +276,18 @@ def threshold_for(descending: Logits, budget: int) -> tuple[float, int]:
 CONTEXTS = ("sentence", "word")
 SHARES = (*CONTEXTS, "only_sentence", "only_word")
 WORDS = "all_words_selected"
-# by context and sentence, (thresholds, wanted ids): whether each is selected
+# by context and sentence: bool (thresholds, wanted ids), True if selected
 Selected = list[list[NDArray[np.bool_]]]
 
 
 def compare_contexts(context: StepContext[NvsContextParams]) -> StepResult:
-    """Compare what NVS selects from whole sentences and from their words alone.
+    """Compare the selections of NVS from whole sentences and from single words.
 
-    Only segments with an idiom count, at each threshold: `all_words_selected` is the share of segments of
-    which all subwords of the idioms' translations are selected (those of the metadata, where the test set has
-    them), `all_selected` that of segments of which all subwords of the idioms' part of the reference are.
-    Subjects: `0.9/sentence` (with context), `0.9/word` (each word alone, united), `0.9/only_sentence`,
-    `0.9/only_word` (in that way and not in the other: "All excl" of Table 6). The detail of
+    Only segments with an idiom count. At each threshold, `all_words_selected` is the share of segments in
+    which all subwords of the idioms' translations are selected (from the metadata, if the test set has them);
+    `all_selected` is the share in which all subwords of the idioms' part of the reference are selected.
+    Subjects: `0.9/sentence` (with context), `0.9/word` (union over single words), `0.9/only_sentence`,
+    `0.9/only_word` (in one way and not in the other: "All excl" of Table 6). The detail of
     `all_words_selected`, `0.9/only_sentence` lists the subwords of translations that only the context selects
     (Figure 5). Sizes and points are means over the segments of `all_selected`.
     """
@@ -320,16 +318,16 @@ def compare_contexts(context: StepContext[NvsContextParams]) -> StepResult:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The sentences with an idiom, and by metric the subwords that should be selected from each.
+    """The sentences with an idiom, and for each metric the subwords that should be selected.
 
-    A sentence whose idiom the metric does not know has none.
+    A sentence has no subwords if the metric does not know its idiom.
     """
 
     subwords: SubwordTexts
     sources: list[list[int]]
     ids: dict[str, list[Ids]]
-    idioms: list[dict[str, Any]]  # of each sentence: its segment's index, their words, their translations
-    names: list[list[str]]  # of the idioms of each sentence
+    idioms: list[dict[str, Any]]  # by sentence: its segment's index, its idioms' words and translations
+    names: list[list[str]]  # by sentence: the names of its idioms
 
     @classmethod
     def of(cls, test_set: EncodedTestSet) -> Wanted:
@@ -363,14 +361,14 @@ def nothing(name: str, threshold: str) -> list[MetricRow]:
 def count(
     context: StepContext[NvsContextParams], wanted: Wanted, thresholds: Sequence[float]
 ) -> tuple[NDArray[np.int64], dict[str, Selected]]:
-    """Count the selected ids (contexts, segments, thresholds), and list by metric which wanted ones are."""
+    """Count the selected ids (contexts, segments, thresholds); return also `Selected` for each metric."""
     trained = TrainedModel.of_step(context)
     trained.require(NvsSelection)
     alone = WordVotes(trained.model, word_starts(wanted.subwords))
     n = len(wanted.sources)
     least = np.array([logit(threshold) for threshold in thresholds])[:, None]
     sizes = np.zeros((len(CONTEXTS), n, len(thresholds)), dtype=np.int64)
-    none = np.zeros((len(thresholds), 0), dtype=np.bool_)  # until its sentence is done
+    none = np.zeros((len(thresholds), 0), dtype=np.bool_)  # a placeholder for each sentence
     selected: dict[str, Selected] = {name: [[none] * n for _ in CONTEXTS] for name in wanted.ids}
     for place, words in enumerate((None, alone)):
 
@@ -385,9 +383,9 @@ def count(
 
 
 def only_in_context(wanted: Wanted, selected: Selected, place: int) -> dict[str, Any]:
-    """List the sentences with subwords that are selected from the sentence and from none of its words alone.
+    """List sentences with subwords that the whole sentence selects and none of its words alone.
 
-    `place`: that of the threshold.
+    `place`: the threshold's position.
     """
     sentence, word = selected
     idioms = []
@@ -405,10 +403,10 @@ def shares(
     cluster: Sequence[int],
     listed: dict[str, Any],
 ) -> list[MetricRow]:
-    """Return the shares of segments all of whose wanted subwords are selected.
+    """Return the shares of segments in which all wanted subwords are selected.
 
-    `everything` (contexts, segments) is True for these. Segments of one idiom are one `cluster` of the
-    interval. `listed` is of the detail of those in context only.
+    `everything` (contexts, segments) is True for these segments. Segments of one idiom form one `cluster` of
+    the interval. `listed`: added to the detail of `only_sentence`.
     """
     sentence, word = everything
     sizes = np.bincount(cluster)

@@ -29,7 +29,7 @@ from creamtea_workers.corpora.text import iterate_lines, normalise, read_jsonl, 
 from creamtea_workers.corpora.tokens import SPLITS, RowWriter
 
 Segments = Sequence[dict[str, Any]]  # lines of segments.jsonl
-PART = 1 << 14  # lines that are encoded at a time
+PART = 1 << 14  # lines to encode at a time
 
 
 def prepare_corpus(context: StepContext[CorpusParams]) -> StepResult:
@@ -117,9 +117,9 @@ def measure_overlap(context: StepContext[OverlapParams]) -> StepResult:
 
 
 def overlap(training: Iterable[Pair], texts: Mapping[str, Segments]) -> list[MetricRow]:
-    """Count, for each text, the sources in the training text: alone, and with one of their references.
+    """Count, for each text, sources that are in the training text: alone, and with one of their references.
 
-    All text is normalised, as the training text is. The subjects of the rows are the keys of `texts`.
+    All text is normalised, like the training text. The rows' subjects are the keys of `texts`.
     """
     sought = {
         subject: [
@@ -152,7 +152,7 @@ def overlap(training: Iterable[Pair], texts: Mapping[str, Segments]) -> list[Met
 
 
 def unseen(training: Iterable[str], test_sets: Sequence[Segments]) -> list[MetricRow]:
-    """Count, for each test set of words, those with a symbol that no training source has.
+    """Count, for each test set of words, the words with a symbol that no training source has.
 
     The detail names the symbols.
     """
@@ -199,7 +199,7 @@ def make_subwords(context: StepContext[SubwordsParams]) -> StepResult:
 
 
 def encode_texts(context: StepContext[StepParams]) -> StepResult:
-    """Write training and development text as arrays of tokens, for all steps that read it."""
+    """Write training and development text as arrays of tokens, for all later steps."""
     corpus, model = context.input("corpus"), load_text_model(context)
     sizes = vocabulary_sizes(model)
     metrics = []

@@ -1,4 +1,4 @@
-"""Steps that make a model: `train` and `import_model`, which leave the same files."""
+"""Steps that make a model: `train` and `import_model`, which write the same files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development
 from creamtea_workers.training.group import current_group
 from creamtea_workers.training.trainer import Trainer, TrainingResult
 
-PART = 1 << 14  # lines that are segmented at a time
+PART = 1 << 14  # lines to segment at a time
 EXAMPLES = 4  # sentences whose translations a page shows while the training runs
 
 
@@ -110,9 +110,9 @@ def sampled_pairs(
 
 
 def development_set(corpus: Path, encoded: Path, subwords: TextModel, params: TrainParams) -> Development:
-    """Load the development text, with references of its first sentences.
+    """Load the development text, with references for its first sentences.
 
-    If a metric of translations selects the model, it has references of all sentences.
+    If a metric of translations selects the model, there are references for all sentences.
     """
     references = read_lines(corpus / "dev.tgt")
     sources = read_lines(corpus / "dev.src")[:EXAMPLES]
@@ -146,7 +146,7 @@ def metrics(outcome: TrainingResult, pairs: Pairs, development: Development) -> 
 
 def facts_of(outcome: TrainingResult, device: torch.device) -> dict[str, Any]:
     position, recorder = outcome.position, outcome.model.recorder
-    share = None if recorder is None else recorder.share  # of the batches whose kernels a GPU replayed
+    share = None if recorder is None else recorder.share  # share of batches whose kernels a GPU replayed
     return {
         "device": device_name(device),
         "threads": torch.get_num_threads(),
@@ -158,10 +158,7 @@ def facts_of(outcome: TrainingResult, device: torch.device) -> dict[str, Any]:
 
 
 def import_model(context: StepContext[ImportModelParams]) -> StepResult:
-    """Import a model.
-
-    Raises StepError if its folder is unusable or has changed since the study was planned.
-    """
+    """Import a model. Raise StepError if its folder is unusable or has changed since planning."""
     params = context.params
     place = Path(context.locations[params.path])
     try:
@@ -189,7 +186,7 @@ def import_model(context: StepContext[ImportModelParams]) -> StepResult:
 
 
 def _copy(shipped: ShippedFolder, output: Path) -> MarianSubwords:
-    """Copy what CTranslate2 reads; return the subwords of its names."""
+    """Copy the files that CTranslate2 reads; return the subwords that it names."""
     for name in shipped.files:
         shutil.copyfile(shipped.folder / name, output / name)
     models = [(shipped.folder / name).read_bytes() for name in shipped.spm]

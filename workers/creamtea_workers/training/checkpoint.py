@@ -1,10 +1,10 @@
-"""What a training needs to continue exactly where it stopped, as plain tensors and JSON-like values.
+"""Checkpoints, from which a training continues exactly, as plain tensors and JSON-like values.
 
-Saves are atomic (`creamtea.contract.step.Checkpoints`); files are read with `weights_only`, so that a
-checkpoint cannot contain code. A large one is written in parts (`creamtea.contract.step`) by all workers.
+Saves are atomic (`creamtea.contract.step.Checkpoints`). Files are read with `weights_only`, so that a
+checkpoint cannot contain code. All workers write the parts of a large checkpoint (`creamtea.contract.step`).
 
 A training keeps its last two checkpoints: if the newest is damaged, the next attempt begins from the one
-before. That takes the space of a model and its optimiser once more, and of one more of the best models.
+before. The second one takes the space of a model with its optimiser, and of one more best model.
 """
 
 from __future__ import annotations
@@ -34,55 +34,55 @@ from creamtea.settings import checkpoint_part
 from creamtea_workers.training.group import Group
 
 _POSITION = re.compile(r"(training-\d+\.pt)(\.json|\.parts/.+)?")  # training-UPDATE.pt
-KEPT = 2  # positions
+KEPT = 2  # number of positions to keep
 
 
 @dataclass
 class Best:
     """A saved model: its development loss, update, and the slot (file) that holds it."""
 
-    loss: float  # or what else models are chosen by, lower is better
+    loss: float  # or another value that models are chosen by; lower is better
     update: int
     slot: int
 
 
 @dataclass
 class Position:
-    """Where the training is. The data's order follows from (seed, epoch, position) alone."""
+    """The progress of a training. The data's order depends only on (seed, epoch, position)."""
 
     update: int = 0
     epoch: int = 0
-    position: int = 0  # batches of this epoch that are done
+    position: int = 0  # finished batches of this epoch
     validated: int = 0  # the update of the last validation
     waited: int = 0  # validations since the best one
-    stalled: int = 0  # of these, since the learning rate was last halved
-    halvings: int = 0  # of the learning rate
+    stalled: int = 0  # validations since the best one and the last halving of the learning rate
+    halvings: int = 0  # how often the learning rate was halved
     best: list[Best] = field(default_factory=list)  # best first
     spared: list[int] = field(default_factory=list)  # slots of the best models before the last validation
     points: list[tuple[str, int, float]] = field(default_factory=list)  # learning curves
     tokens: int = 0  # target tokens trained on, and the seconds spent on them, over all attempts
     seconds: float = 0.0
-    loss_sum: float = 0.0  # since the last point of the training loss
+    loss_sum: float = 0.0  # sum of losses, and tokens, since the last point of the training loss
     loss_tokens: int = 0
 
 
 class Saver:
     """Writes checkpoints in the background, one at a time, in the order in which they are saved.
 
-    Every worker of the group calls the same methods in the same order. A content of at most `part` bytes is
-    copied in memory and written by the first. A larger one is written as it is, each worker some of its
-    parts: before any of its tensors changes, `settle`.
+    Every worker of the group calls the same methods in the same order. Content of at most `_part` bytes is
+    copied in memory, and the first worker writes it. Larger content is not copied, and each worker writes
+    some of its parts: call `settle` before changing any of its tensors.
     """
 
     def __init__(self, checkpoints: Checkpoints, group: Group | None = None) -> None:
         self._checkpoints, self._group = checkpoints, group or Group()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
-        self._split: Split | None = None  # which is being written
-        self._part = 0  # bytes; as the first worker's settings say
+        self._split: Split | None = None  # the content in parts that is being written
+        self._part = 0  # bytes; from the first worker's settings
 
     def save(self, name: str, content: Any) -> None:
-        """Store `content` as it is now under `name`; raises what the write before this one raised."""
+        """Store the current `content` under `name`. Raises the error of the previous write, if any."""
         self.wait()
         self._part = self._part or self._group.share(checkpoint_part)
         if bytes_of(content) > self._part:
@@ -98,7 +98,7 @@ class Saver:
         remove_old_positions(self._checkpoints)
 
     def settle(self) -> None:
-        """Wait until the tensors of what is being written may change."""
+        """Wait until the tensors of saved content may change."""
         if self._split is not None:
             self.wait()
 
@@ -109,13 +109,13 @@ class Saver:
             pending.result()
         split, self._split = self._split, None
         if split is not None:
-            self._group.gather(None)  # all have written
+            self._group.gather(None)  # wait until all have written
             if self._group.rank == 0:
                 split.commit(self._checkpoints)
                 remove_old_positions(self._checkpoints)
 
     def clear(self) -> None:
-        """Remove the halves that a save left which did not end."""
+        """Remove the parts of a save that did not finish."""
         if self._group.rank == 0:
             for name in halves(self._checkpoints.names(), self._read):
                 self._checkpoints.remove(name)
@@ -131,7 +131,7 @@ class Saver:
     def discard_damaged(self) -> None:
         """Remove damaged files, and positions that lack a part or one of their best models.
 
-        Everything goes if no position is left. This worker acts alone.
+        If no position is left, remove everything. Only this worker acts.
         """
         checkpoints = self._checkpoints
         for file in checkpoints.names():
@@ -152,13 +152,13 @@ class Saver:
             checkpoints.remove(file)
 
     def close(self) -> None:
-        """Let a write end, so that none is left behind by an attempt that is cancelled or fails."""
+        """Let the current write finish, also if the attempt fails or is cancelled."""
         self._thread.shutdown()
 
     def load(self, name: str) -> Any:
-        """Load what was saved under `name`; None if nothing was.
+        """Load the content saved under `name`; None if there is none.
 
-        The first worker reads a single file for all; parts are read by each worker.
+        The first worker reads a single file for all workers; each worker reads parts itself.
         """
         self.wait()
         kept = self._checkpoints
@@ -166,7 +166,7 @@ class Saver:
         return load_parts(kept, content) if isinstance(content, PartIndex) else content
 
     def load_existing(self, name: str) -> Any:
-        """Load what a checkpoint refers to by `name`. DamagedCheckpoint if it is missing."""
+        """Load content that a checkpoint refers to. Raise DamagedCheckpoint if it is missing."""
         content = self.load(name)
         if content is None:
             raise missing(name)
@@ -186,14 +186,14 @@ def save(checkpoints: Checkpoints, name: str, content: Any) -> None:
 
 
 def load(checkpoints: Checkpoints, name: str) -> Any:
-    """Load what was saved; None if nothing was."""
+    """Load a saved content; None if there is none."""
     return checkpoints.read(name, loaded)
 
 
 def save_position(saver: Saver, position: Position, model: dict[str, Any], optimiser: dict[str, Any]) -> None:
-    """Save where the training is, with the model and the optimiser.
+    """Save the position with the model and the optimiser.
 
-    Random state is not saved: it follows from (seed, update).
+    Random state is not saved: it depends only on (seed, update).
     """
     name = f"training-{position.update:012}.pt"
     saver.save(name, {"position": asdict(position), "model": model, "optimiser": optimiser})
@@ -224,7 +224,7 @@ def slot_name(slot: int) -> str:
     return f"best-{slot}.pt"
 
 
-# Large checkpoints: their tensors in several files, with no second copy of them in memory.
+# Large checkpoints: their tensors go into several files, without a second copy in memory.
 
 
 Place = tuple[int | str, ...]  # the keys that lead to a tensor
@@ -233,7 +233,7 @@ REST = "rest.pt"
 
 @dataclass
 class Part:
-    """The tensors of one file, as they are in the model: nothing is copied before it is written."""
+    """The tensors of one file. They are the model's own: nothing is copied before it is written."""
 
     file: str
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -246,7 +246,7 @@ class Split:
     """The content of a checkpoint in parts. The same content has the same parts at every worker."""
 
     name: str
-    save: str  # of this save alone
+    save: str  # identifies this save
     rest: Any
     parts: list[Part]
 
@@ -281,7 +281,10 @@ class Split:
                 checkpoints.save(part_name(self.name, self.save, REST), file)
 
     def commit(self, checkpoints: Checkpoints) -> None:
-        """Make it the checkpoint of this name, once every worker has written, and remove the one before."""
+        """Make the parts the checkpoint of this name, and remove the previous one.
+
+        Call it once every worker has written.
+        """
         before, written = read_index(checkpoints, self.name), set(checkpoints.names())
         if not written >= {part.file for part in self.parts} | {part_name(self.name, self.save, REST)}:
             raise InfrastructureError(
@@ -419,13 +422,13 @@ def keep_best(
     keep: Keep = "best",
     spared: Collection[int] = (),
 ) -> list[Best]:
-    """Return the new list of at most `count` models, best first, after a candidate with (loss, update).
+    """Add a candidate (loss, update) if it is good enough; return at most `count` models, best first.
 
     `keep`: the best models have the lowest losses ("best") or the highest updates ("last").
 
-    There are two more slots than models: the candidate goes into a slot that neither the list of the last
-    checkpoint nor that of the one before (`spared`) uses, so that an attempt that resumes from one of them
-    finds all of its models.
+    There are two more slots than models. The candidate goes into a slot that neither the last checkpoint
+    (`best`) nor the one before it (`spared`) uses, so that an attempt that resumes from either finds all of
+    its models.
     """
     loss, update = candidate
     taken = {*spared, *(kept.slot for kept in best)}

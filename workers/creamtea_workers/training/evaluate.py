@@ -1,4 +1,4 @@
-"""Development loss, perplexity and BLEU of a training, and what a page shows of it while it runs."""
+"""Development loss, perplexity and BLEU of a training, and its live view on a page."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class Development:
     references: Sequence[str]
     subwords: TextModel
     select_by: SelectBy = "loss"
-    groups: Sequence[str] = ()  # of words: the language of each reference
-    sources: Sequence[str] = ()  # the text of the first ones, whose translations a page shows
+    groups: Sequence[str] = ()  # for words: the language of each reference
+    sources: Sequence[str] = ()  # text of the first sources, whose translations a page shows
     tokenize: str = "13a"  # sacreBLEU's tokenizer
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    loss: float  # of the training objective, per token, EOS included
+    loss: float  # the training objective per token, EOS included
     perplexity: float  # exp of the mean -log score of the reference's tokens; infinite if one is impossible
-    bleu: float  # greedy, of the sentences with references; NaN where nothing was translated
-    errors: float | None = None  # PER or Levenshtein distance, where models are selected by it
+    bleu: float  # greedy translations of the sentences with references; NaN if nothing was translated
+    errors: float | None = None  # PER or Levenshtein distance, if models are selected by it
     examples: Sequence[str] = ()  # translations of the development set's `sources`
 
     def rank(self, select_by: SelectBy) -> float:
@@ -80,7 +80,7 @@ def evaluate(
 
 
 def evaluate_head(model: Model, nvs: Nvs, development: Development, device: torch.device) -> Evaluation:
-    """Return the mean NVS loss per sentence, for a training that leaves the translation model as it is."""
+    """Return the mean NVS loss per sentence, for a training with a frozen translation model."""
     was_training = model.training
     model.eval()
     total, pairs = 0.0, development.pairs
@@ -100,8 +100,8 @@ def best_logits(
 ) -> tuple[float, float]:
     """Find the factor and the shift of the logits that give the lowest loss on the first sentences.
 
-    Losses are convex in the logits, and these are linear in both, so that there is one minimum. The shift is
-    0 for an objective that does not depend on it.
+    Losses are convex in the logits, which are linear in factor and shift, so there is a single minimum. The
+    shift is 0 for an objective that does not depend on it.
     """
     members = next(iter(plan_in_order(pairs, BATCH_TOKENS)))
     with torch.inference_mode():
@@ -116,7 +116,7 @@ def best_logits(
             bias = model.output_bias * factor + shift
             return objective.loss(hidden * factor, model.output_weight, bias, targets).item() / len(targets)
 
-        # the first steps: half the logits, and towards the scores of single words, log 1/V
+        # first steps: halve the logits; shift them towards log 1/V
         steps = [(1.0, 0.0), (0.5, 0.0), (1.0, -math.log(model.vocabulary_size))]
         found = minimize(
             loss, steps[0], method="Nelder-Mead", options={"initial_simplex": steps, "xatol": 0.01}
@@ -137,7 +137,7 @@ def word_errors(hypotheses: list[str], development: Development) -> float | None
 def reference_loss(
     model: TranslationModel, objective: Objective, pairs: Pairs, device: torch.device
 ) -> tuple[float, float]:
-    """Return the mean over the reference's tokens of (training loss, -log score)."""
+    """Return the means of training loss and -log score over the references' tokens."""
     loss = torch.zeros((), dtype=torch.float64, device=device)
     surprise = torch.zeros_like(loss)
     tokens = 0
@@ -153,46 +153,46 @@ def reference_loss(
 
 
 def greedy_translations(model: TranslationModel, objective: Objective, development: Development) -> list[str]:
-    """Translate the first sentences, which have references, greedily."""
+    """Translate the sentences with references greedily."""
     translator = Translator(model, objective, FullSelector(), GreedySearch())
     sources = [development.pairs.sources[n].tolist() for n in range(len(development.references))]
     return [development.subwords.decode(tokens) for tokens in translate_all(translator, sources)]
 
 
-# What a page shows of a training while it runs: its curves, its speed, and how a few translations change.
+# The live view of a training: its curves, its speed, and how a few translations change.
 
 
 T = TypeVar("T")
 EVERY = 2.0  # seconds between views
 MAX_LOSSES = 300
-MAX_OUTPUTS = 12  # of an example
+MAX_OUTPUTS = 12  # outputs per example
 
 
 class LiveTraining:
-    """Collects what is shown; of what an attempt before this one collected, only the curves are known."""
+    """Collects the live view. From earlier attempts only the curves are known."""
 
     def __init__(self, development: Development, show: Callable[[LiveView], None]) -> None:
         self._development, self._show = development, show
-        self._losses: list[tuple[int, float]] = []  # update, loss of the updates since the last one
+        self._losses: list[tuple[int, float]] = []  # update, mean loss since the previous entry
         self._outputs: list[tuple[int, Sequence[str]]] = []  # update, a translation for each example
-        self._tokens = 0  # trained on before the last loss
+        self._tokens = 0  # tokens trained on up to the last loss
         self._next = 0.0
 
     def begin(self, position: Position) -> None:
         self._tokens = position.tokens
 
     def add_loss(self, position: Position, loss: float) -> float:
-        """Return the mean of `loss`, the sum over the tokens since the last one."""
+        """Record and return the mean loss. `loss`: the sum over the tokens since the last call."""
         tokens, self._tokens = position.tokens - self._tokens, position.tokens
         self._losses = thinned([*self._losses, (position.update, loss / tokens)], MAX_LOSSES)
         return loss / tokens
 
     def add_translations(self, update: int, outputs: Sequence[str]) -> None:
         self._outputs = thinned([*self._outputs, (update, outputs)], MAX_OUTPUTS)
-        self._next = 0.0  # that is worth showing at once
+        self._next = 0.0  # show new translations at once
 
     def refresh(self, position: Position, seconds: float) -> None:
-        """Show how it is now, at most once in EVERY. `seconds`: of training, those of `position` included."""
+        """Show the current state, at most every EVERY seconds. `seconds`: total training time."""
         now = time.monotonic()
         if now < self._next:
             return

@@ -1,4 +1,4 @@
-"""The workers of one step: how they share values, and how they add the gradients of a training."""
+"""The workers of one step: sharing values, and adding the gradients of a training."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from creamtea.contract.step import GROUP_PATIENCE
 from creamtea.errors import InfrastructureError
 
 T = TypeVar("T")
-PART = 1 << 22  # numbers of a gradient that are sent together, unless a weight has more
+PART = 1 << 22  # numbers of a gradient to send together (more if one weight has more)
 
 
 class Group:
-    """A step's only worker; `ProcessGroup` is of several."""
+    """A group of one worker; `ProcessGroup` has several."""
 
     rank = 0
     size = 1  # a power of two
@@ -39,7 +39,7 @@ class Group:
     def add(self, terms: Terms) -> Terms:
         """Return the sums over all workers at every worker. `terms` may be overwritten.
 
-        The sums hold no -0.0, so that zeros of a worker without batches change nothing.
+        Sums have no -0.0, so that the zeros of a worker without batches change nothing.
         """
         torch._foreach_add_(terms, 0.0)
         return terms
@@ -48,8 +48,8 @@ class Group:
 class ProcessGroup(Group):
     """The processes of torch.distributed: gloo between CPUs, NCCL between GPUs.
 
-    With a number of processes that is not a power of two, those from `size` on only receive the results.
-    Every method raises an InfrastructureError where a process is lost.
+    If the number of processes is not a power of two, processes from `size` on only receive the results.
+    Every method raises an InfrastructureError if a process is lost.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class ProcessGroup(Group):
         everybody = distributed.get_world_size()
         self.size = 1 << (everybody.bit_length() - 1)
         self._spare = everybody > self.size
-        # for what is not on a GPU; a new group has not the patience of the first
+        # for values that are not on a GPU; a new group does not inherit the first group's timeout
         patience = timedelta(seconds=GROUP_PATIENCE)
         self._messages = distributed.new_group(backend="gloo", timeout=patience)
 
@@ -76,14 +76,13 @@ class ProcessGroup(Group):
         return gathered
 
     def add(self, terms: Terms) -> Terms:
-        """Add in pairs: 0 with 1 and 2 with 3, then 0 with 2 and 1 with 3, …: the binary tree over the
-        workers.
+        """Add in pairs along a binary tree: 0 with 1 and 2 with 3, then 0 with 2 and 1 with 3, …
 
-        Each of a pair adds one half of what both hold; the halves are given back at the end, so that a worker
-        sends less than twice the vector. a + b = b + a to the bit: it does not matter who adds.
+        Each worker of a pair adds one half of the vector; the halves are exchanged back at the end, so that a
+        worker sends less than twice the vector. a + b = b + a exactly: it does not matter who adds.
         """
         lengths = [term.numel() for term in terms]
-        rest = -sum(lengths) % self.size  # so that it can be halved
+        rest = -sum(lengths) % self.size  # padding, so that the vector can be halved
         vector = torch.cat([*(term.flatten() for term in terms), terms[0].new_zeros(rest)])
         with lost_worker():
             if self.rank < self.size:
@@ -125,11 +124,11 @@ def lost_worker() -> Iterator[None]:
     """Turn torch.distributed's errors into an InfrastructureError: the step is tried again."""
     try:
         yield
-    except torch.OutOfMemoryError:  # this worker's own
+    except torch.OutOfMemoryError:  # an error of this worker itself
         raise
     except RuntimeError as error:
         first_line = str(error).strip().partition("\n")[0]
-        # gloo's have the line of its source in brackets before, and advice for its developers behind
+        # gloo's messages begin with a source line in brackets, and end with advice for its developers
         reason = re.sub(r"^\[[^]]*\] *", "", first_line).split(". ")[0] or type(error).__name__
         raise InfrastructureError(f"another worker of this step was lost: {reason}") from error
 
@@ -142,10 +141,10 @@ def current_group() -> Group:
 
 
 class Exchange:
-    """Adds the gradients of an update over all workers while each computes those of its last batch.
+    """Adds an update's gradients over all workers while each worker computes its last batch.
 
-    Weights are sent in parts, in the order in which a backward pass reaches them: those of the last layers
-    first. A sum does not depend on the part that it is in, and the parts are the same at every worker.
+    Gradients are sent in parts, in the order of the backward pass: the last layers first. The parts are the
+    same at every worker, and do not change the sums.
     """
 
     def __init__(self, group: Group, weights: Sequence[Tensor]) -> None:
@@ -155,8 +154,8 @@ class Exchange:
             if sum(weights[other].numel() for other in self._parts[-1]) >= PART:
                 self._parts.append([])
             self._parts[-1].append(index)
-        self._total: TreeSum | None = None  # of the batches before the last one, while that is computed
-        self._terms: dict[int, Tensor] = {}  # of the weights that have been reached, by their place
+        self._total: TreeSum | None = None  # sum of the earlier batches, set while the last is computed
+        self._terms: dict[int, Tensor] = {}  # finished gradients, by the weight's index
         self._sent: list[Callable[[], tuple[Terms, torch.cuda.Event | None]]] = []  # each waits for its sums
         self._thread = ThreadPoolExecutor(1, "exchange")
         self._stream = torch.cuda.Stream() if group.size > 1 and weights[0].is_cuda else None
@@ -165,11 +164,11 @@ class Exchange:
                 weight.register_post_accumulate_grad_hook(partial(self._reached, index))
 
     def begin(self, total: TreeSum) -> None:
-        """Send gradients from now on, each as soon as the backward pass has computed it."""
+        """Send each gradient from now on as soon as the backward pass has computed it."""
         self._total = total
 
     def finish(self, total: TreeSum, losses: Tensor) -> Tensor:
-        """Send what the backward pass has not, wait, and set all gradients. Return the sum of `losses`."""
+        """Send the remaining gradients, wait for all sums, and set them. Return the sum of `losses`."""
         self._total = total
         for index, weight in enumerate(self._weights):
             if index not in self._terms:
@@ -216,28 +215,28 @@ class Exchange:
         return terms
 
 
-# Sums of gradients that do not depend on who computes them.
+# Sums of gradients that do not depend on the number of workers.
 #
-# A sum of floating-point numbers depends on its order, so that of an update is fixed: its batches are the
-# leaves of a binary tree, in their order. A worker that holds an aligned block of leaves sums a subtree.
+# A sum of floating-point numbers depends on its order. So the order within an update is fixed: its batches
+# are the leaves of a binary tree. A worker that holds an aligned block of leaves sums a subtree.
 
 
 Terms = list[Tensor]
 
 
 def gradient_of(weight: Tensor) -> Tensor:
-    """Return zeros if a batch does not use the weight."""
+    """Return the weight's gradient; zeros if a batch does not use the weight."""
     return torch.zeros_like(weight) if weight.grad is None else weight.grad
 
 
 class TreeSum:
-    """((a + b) + (c + d)) + (e + f), of lists of tensors in the order in which they are added.
+    """A sum ((a + b) + (c + d)) + (e + f) of lists of tensors, in the order of `add`.
 
-    Holds at most one list for each level of the tree. A list that is added belongs to the sum.
+    Holds at most one list for each level of the tree. Added lists belong to the sum, which changes them.
     """
 
     def __init__(self) -> None:
-        self._parts: list[tuple[int, Terms]] = []  # leaves, and their sum; each part is larger than the next
+        self._parts: list[tuple[int, Terms]] = []  # (number of leaves, their sum), in descending order
 
     def add(self, terms: Terms) -> None:
         leaves = 1
@@ -248,14 +247,14 @@ class TreeSum:
         self._parts.append((leaves, terms))
 
     def with_last(self, index: int, term: Tensor) -> Tensor:
-        """Return the whole sum of the terms at `index`, of which `term` is the last. It is taken once."""
+        """Add the last `term` at `index`, and return the total there. Call it once per index."""
         for _, left in reversed(self._parts):
             term = left[index].add_(term)
         return term
 
 
 def block(leaves: int, rank: int, size: int) -> range:
-    """Return the leaves of an update that worker `rank` of `size`, a power of two, computes: a subtree."""
+    """Return the leaves (a subtree) that worker `rank` of `size`, a power of two, computes."""
     width = max(1, power_of_two(leaves) // size)
     return range(min(rank * width, leaves), min((rank + 1) * width, leaves))
 

@@ -17,8 +17,8 @@ from creamtea.methods.training import Training
 class Eager(Optimizer):
     """Optimizer's methods without the wrappers that hide them from `torch.compile`.
 
-    Their first call imports `torch._dynamo` and sympy, which takes about as long as torch itself; nothing
-    here is compiled.
+    The wrappers' first call imports `torch._dynamo` and sympy, which takes about as long as importing torch,
+    and nothing here is compiled.
     """
 
     add_param_group = unwrap(Optimizer.add_param_group)
@@ -42,8 +42,8 @@ class Lamb(Eager):
 
         r = m̂ / (√v̂ + ε),   u = r + λ w,   w ← w - η · ‖w‖ / ‖u‖ · u
 
-    m̂ and v̂ are Adam's bias-corrected moments, λ is `weight_decay`. The trust ratio ‖w‖ / ‖u‖ is that of a
-    whole parameter tensor; it is 1 where either norm is 0, and in groups whose `adapt` is False.
+    m̂ and v̂ are Adam's bias-corrected moments, λ is `weight_decay`. The trust ratio ‖w‖ / ‖u‖ is computed per
+    parameter tensor; it is 1 if either norm is 0, and in groups whose `adapt` is False.
     """
 
     def __init__(self, groups: Iterable[dict[str, Any]], lr: float = 0.0) -> None:
@@ -63,7 +63,7 @@ class Lamb(Eager):
                     weight.add_(update, alpha=-group["lr"])
 
     def _adam(self, weight: Tensor, gradient: Tensor, group: dict[str, Any]) -> Tensor:
-        """r, after the moments are updated by the gradient."""
+        """Update the moments by the gradient; return r."""
         state = self.state[weight]
         if not state:
             state["step"] = 0
@@ -77,7 +77,7 @@ class Lamb(Eager):
 
 
 def trust_ratio(weight: Tensor, update: Tensor) -> Tensor:
-    """Return ‖w‖ / ‖u‖ as a scalar tensor (no wait for a GPU), 1 where either is 0."""
+    """Return ‖w‖ / ‖u‖, or 1 if either is 0, as a scalar tensor (without waiting for a GPU)."""
     length, step = weight.norm(), update.norm()
     return torch.where((length > 0) & (step > 0), length / step, 1.0)
 
@@ -86,9 +86,9 @@ def make_optimiser(model: nn.Module, training: Training) -> torch.optim.Optimize
     """Make the optimiser; the caller sets its learning rate before every update.
 
     Adam and AdamW, with one fused kernel per update, have the decay rates of Vaswani et al. (2017, section
-    5.3); LAMB has those of its paper. Weight decay and LAMB's trust ratio apply to matrices (embeddings
-    included), not to biases and normalisation, as in the code of LAMB's authors: a bias that starts at zero
-    would hardly move if its steps were as long as itself.
+    5.3); LAMB has its paper's. Weight decay and LAMB's trust ratio apply to matrices (embeddings included),
+    not to biases and normalisation, as in the code of LAMB's authors: a bias that starts at zero would hardly
+    move if the length of its steps were proportional to its own.
     """
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     if training.optimizer == "adam":
@@ -108,16 +108,16 @@ def make_optimiser(model: nn.Module, training: Training) -> torch.optim.Optimize
 
 
 def learning_rate(update: int, training: Training, width: int, halvings: int = 0) -> float:
-    """Return the learning rate of update 1, 2, …; `width` is the model's.
+    """Return the learning rate of update 1, 2, …; `width` is the model's width.
 
     - inverse_sqrt: linear up to the peak at `warmup`, then peak · √(warmup / update)
     - noam: factor · width^-0.5 · min(update^-0.5, update · warmup^-1.5) (Vaswani et al. 2017, Eq. 3)
     - linear: linear up to the peak at `warmup`, then in a straight line down to 0 one update after
       `max_updates`
     - constant: linear up to the peak at `warmup`, then the peak
-    - plateau: the same, times 2^-halvings
+    - plateau: like constant, times 2^-halvings
 
-    Without a warm-up the last two begin at the peak, and linear falls from a peak at update 0.
+    Without a warm-up, constant and plateau begin at the peak, and linear falls from a peak at update 0.
     """
     rate, warmup = training.learning_rate, training.warmup
     if training.schedule == "noam":
@@ -127,6 +127,6 @@ def learning_rate(update: int, training: Training, width: int, halvings: int = 0
     if training.schedule == "plateau":
         return rate * 0.5**halvings
     if training.schedule == "linear":
-        end = training.max_updates + 1  # so that no update is in vain
+        end = training.max_updates + 1  # so that the last update's rate is above 0
         return rate * (end - update) / (end - warmup)
     return rate if training.schedule == "constant" else rate * math.sqrt(warmup / update)

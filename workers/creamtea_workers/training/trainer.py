@@ -50,8 +50,8 @@ from creamtea_workers.training.evaluate import (
 from creamtea_workers.training.group import Exchange, Group, TreeSum, batch_seed, block, gradient_of
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 
-RECORD_AT, RECORDINGS = 2, 256  # from a shape's second batch on; of the shape base each takes some 60 MB
-HEADS_WIDTH = 8  # the attention kernels take multiples of it, up to 256
+RECORD_AT, RECORDINGS = 2, 256  # record a shape's second batch; a recording of the base size takes 60 MB
+HEADS_WIDTH = 8  # attention kernels support multiples of it, up to 256
 REPORT_EVERY = 20  # updates between readings of the loss, each of which waits for a GPU
 
 
@@ -71,10 +71,10 @@ class Trainer:
     A training that is interrupted and resumed on a CPU with the same number of threads ends with exactly the
     same weights.
 
-    `pairs_of_epoch`: an epoch's pairs if each epoch segments the text anew; always as many as `pairs`.
+    `pairs_of_epoch` returns an epoch's pairs if each epoch segments the text anew; always as many as `pairs`.
 
-    `initial`, the output folder of another train step, is where an adaptation starts. With `training.keep`
-    "best" and no new NVS head, that model is validated at update 0 and competes for the best one: without
+    An adaptation starts from `initial`, the output folder of another train step. With `training.keep` "best"
+    and no new NVS head, the initial model is validated at update 0 and competes for the best model: without
     averaging, an adaptation never ends with a worse value of `select_by` than it began with.
     """
 
@@ -128,11 +128,11 @@ class Trainer:
             self.pack()
         self.state = Position()
         self.plan: list[NDArray[Any]] = []
-        self.plan_epoch = -1  # of `plan`
+        self.plan_epoch = -1  # the epoch of `plan`
         self.losses: list[Tensor] = []  # (2,) per update since the last flush: loss, translation losses
         self.loss_summary = self.dev_summary = ""
-        self.clock = 0.0  # the time up to which the seconds of training are counted
-        self.total = self.training.max_updates  # at most
+        self.clock = 0.0  # training time is counted up to this moment
+        self.total = self.training.max_updates  # upper bound on updates
         if (epochs := self.training.max_epochs) is not None:
             self.total = min(self.total, epochs * math.ceil(len(self.plan_of(0)) / self.training.accumulate))
 
@@ -183,7 +183,7 @@ class Trainer:
         try:
             saved = load_position(self.saver)
             if saved is not None:
-                average_best(self.saver, saved[0].best)  # a damaged model is found now, not at the end
+                average_best(self.saver, saved[0].best)  # to find a damaged model now, not at the end
         except DamagedCheckpoint:
             self.saver.discard_damaged()
             raise
@@ -224,7 +224,7 @@ class Trainer:
         return self.plan[first : first + self.training.accumulate]
 
     def update(self, members: Sequence[NDArray[Any]]) -> None:
-        self.model.train(not self.frozen)  # a frozen model encodes as it does when it translates
+        self.model.train(not self.frozen)  # a frozen model encodes without dropout, as in translation
         self.state.update += 1
         self.state.position += len(members)
         for group in self.optimiser.param_groups:
@@ -246,9 +246,9 @@ class Trainer:
         return sum(int(self.pairs.target_lengths[rows].sum()) for rows in members)
 
     def clip_gradients(self) -> None:
-        """Clip the gradients, those of the NVS head by themselves.
+        """Clip the gradients; clip the NVS head's separately.
 
-        With one norm for all, the head would shorten the model's steps.
+        With a common norm, the head would shorten the model's steps.
         """
         head = [weight for name, weight in self.model.named_parameters() if name.startswith("nvs.")]
         own = [weight for name, weight in self.model.named_parameters() if not name.startswith("nvs.")]
@@ -260,10 +260,10 @@ class Trainer:
             torch.nn.utils.clip_grad_norm_(head, self.nvs.clip)
 
     def accumulate(self, members: Sequence[NDArray[Any]]) -> Tensor:
-        """Accumulate the gradients as of a single batch of all pairs.
+        """Accumulate the gradients of all batches as if they were one.
 
-        Return its loss, and the sum of its translation losses: (2,). The sums are those of `TreeSum` over the
-        batches, to the last bit, however many workers there are.
+        Returns the loss, and the sum of the translation losses: (2,). `TreeSum` adds the batches, so that the
+        sums are exactly the same for any number of workers.
         """
         tokens, sentences = self.target_tokens(members), sum(map(len, members))
         if self.training.accumulate == 1:
@@ -271,7 +271,7 @@ class Trainer:
         total, losses = TreeSum(), torch.zeros(2, device=self.device)  # stays 0 for a worker without batches
         positions = block(len(members), self.group.rank, self.group.size)
         for position in positions:
-            if position == positions[-1] and self.packed is None:  # replays: all gradients arrive together
+            if position == positions[-1] and self.packed is None:  # in a replay all gradients arrive together
                 self.exchange.begin(total)
             losses = self.backward(members[position], position, tokens, sentences)
             if position != positions[-1]:
@@ -300,9 +300,9 @@ class Trainer:
     def losses_of(self, batch: Batch, chance: int, tokens: int, sentences: int) -> tuple[Tensor, Tensor]:
         """Return a batch's part in the loss of an update, and the sum of its translation losses.
 
-        The update has `tokens` and `sentences`: its loss is the mean translation loss per token plus the mean
-        NVS loss per sentence. `chance`: the seed of its dropout. If only the head is trained, its loss per
-        sentence replaces the loss per token.
+        `tokens`, `sentences`: numbers in the whole update, whose loss is the mean translation loss per token
+        plus the mean NVS loss per sentence. `chance`: the seed of dropout. If only the head is trained, its
+        loss per sentence replaces the translation loss.
         """
         if self.frozen:
             batch = batch.to(self.device)
@@ -328,13 +328,13 @@ class Trainer:
         return loss, translation
 
     def head_loss(self, memory: Memory, batch: Batch, sentences: int) -> Tensor:
-        """Return a batch's part in the mean NVS loss of an update's sentences."""
+        """Return a batch's part in an update's mean NVS loss per sentence."""
         assert self.nvs is not None
         weights = (self.nvs.positive_weight, self.nvs.auto_weight)
         return len(batch.source) / sentences * nvs_loss(self.model.nvs_logits(memory), batch.target, *weights)
 
     def flush_losses(self) -> None:
-        """Read the losses since the last flush. StepError at the first that is not finite."""
+        """Read the losses since the last flush. Raise StepError at the first that is not finite."""
         if not self.losses:
             return
         rows = torch.stack(self.losses).cpu()
@@ -360,7 +360,7 @@ class Trainer:
         if self.clock and self.state.tokens and seconds > 0:
             message += f", {self.state.tokens / seconds:,.0f} tokens/s"
         self.progress(self.state.update, self.total, message)
-        if self.clock:  # not before the training has begun
+        if self.clock:  # the training has begun
             self.live.refresh(self.state, seconds)
 
     def count_seconds(self) -> None:
@@ -403,7 +403,7 @@ class Trainer:
             self.dev_summary = f", dev {self.development.select_by} {result.errors:.2f}"
         if math.isfinite(result.perplexity):
             self.dev_summary += f", dev perplexity {result.perplexity:.4g}"
-        else:  # entmax may rule a reference's token out
+        else:  # entmax may give a reference's token probability 0
             self.dev_summary += f", dev loss {result.loss:.4g}"
         self.report_progress()
         self.clock = time.monotonic()
@@ -426,7 +426,7 @@ class Trainer:
         return learning_rate(self.state.update, self.training, self.width, self.state.halvings)
 
     def record(self, result: Evaluation) -> None:
-        trained = self.state.update > 0  # False where an adaptation starts
+        trained = self.state.update > 0  # False at the start of an adaptation
         rate = self.learning_rate() if trained else math.nan
         values = {
             "train_loss": self.state.loss_sum / self.state.loss_tokens if trained else math.nan,
@@ -468,7 +468,7 @@ def can_pack(model: Model) -> bool:
     if model.size.attention != "softmax":
         return False
     if model.size.norm == "post" or model.size.positions == "learned":
-        return False  # the residual stream would be in bf16; a gradient would have to reach the table
+        return False  # post: the residual stream would be in bf16; learned: the table would need a gradient
     if isinstance(model.nvs, NvsHead) and not model.nvs.detach:
         return False  # recorded passes give the encoder's output without a gradient
     width = model.output_weight.shape[1] // model.heads
@@ -476,11 +476,11 @@ def can_pack(model: Model) -> bool:
 
 
 class PackedPasses:
-    """Runs a Transformer on packed batches, as a GPU trains it, with matrices in `dtype`.
+    """Runs a Transformer on packed batches, for training on a GPU, with matrices in `dtype`.
 
-    In bf16 the layers' matrices are copies, which are made once per update (`refresh`) instead of for each
-    product. Their gradients are moved to the model's own fp32 weights (`collect`), which the optimiser
-    changes. All other weights are the model's own.
+    In bf16 the layers' matrices are copies, made once per update (`refresh`) instead of for each product.
+    `collect` moves the copies' gradients to the model's own fp32 weights, which the optimiser changes. All
+    other weights are the model's own.
     """
 
     def __init__(self, model: Transformer, dtype: torch.dtype) -> None:
@@ -500,7 +500,7 @@ class PackedPasses:
         self.recorder = model.recorder = Recorder(RECORD_AT, RECORDINGS)
 
     def __call__(self, batch: PackedBatch) -> tuple[Tensor, Tensor]:
-        """Return the encoder's output (N_s, D), without a gradient, and the decoder's (N, D) at targets."""
+        """Return the outputs of the encoder (N_s, D), without a gradient, and of the decoder (N, D)."""
 
         def run(*tensors: Tensor) -> tuple[Tensor, Tensor]:
             source, target_in, places, *starts, seed, table = tensors
@@ -529,13 +529,13 @@ class PackedPasses:
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Copy the model's own weights, which have changed."""
+        """Update the copies from the model's own weights."""
         if self.own:
             torch._foreach_copy_(self.copies, self.own)
 
 
 def unpacked(rows: Tensor, source: Tensor) -> Memory:
-    """Return the encoder's output with padding, which has any vectors. `source` (B, S): its ids."""
+    """Return the encoder's output with padding of arbitrary vectors. `source` (B, S): its ids."""
     mask = source != PAD
     places = (mask.flatten().cumsum(0) - 1).clamp_(min=0)
     return Memory(rows[places].view(*source.shape, -1), mask)
@@ -544,18 +544,15 @@ def unpacked(rows: Tensor, source: Tensor) -> Memory:
 # ---------------------------------------------------------------- the speed of a training
 
 
-WARM_UP, SECONDS, MAX_UPDATES = 2, 1.4, 10  # updates before the clock runs; of measuring, in each round
-ROUNDS = 3  # of all precisions in turn, so that what else the machine does hits them alike
+WARM_UP, SECONDS, MAX_UPDATES = 2, 1.4, 10  # per round: updates before the clock runs, bounds on measuring
+ROUNDS = 3  # all precisions take turns, so that other load on the machine affects them alike
 BATCHES = 8
 
 
 def tokens_per_second(
     architecture: dict[str, Any], vocabulary: int, batch_tokens: int, length: float, threads: int
 ) -> dict[str, list[float]]:
-    """Measure target subwords per second in each round, by `autocast`.
-
-    `length`: mean subwords per sentence.
-    """
+    """Measure target subwords per second, by `autocast`, in each round. `length`: subwords per sentence."""
     prepare_torch(threads)
     random = np.random.default_rng(1)
     sentences = max(2, round(BATCHES * batch_tokens / length))
