@@ -17,7 +17,7 @@ from creamtea.report.across_studies import common_test_sets, compared_systems
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import open_database
 from creamtea.store.queries import find_study
-from creamtea.store.tables import Metric, StepFile, StudyStep
+from creamtea.store.tables import Metric, StepFile, StepRow, StudyStep
 from creamtea.study.comparison import named_outputs
 
 SOURCE = ["A house by the lake", "He does not walk today", "She sings a song", "The dog sleeps"]
@@ -183,7 +183,17 @@ def test_a_human_reference_in_one_study_keeps_no_system_from_being_compared(run:
     assert (signatures.count("nrefs:1"), signatures.count("nrefs:2")) == (1, 1)
 
 
-@pytest.mark.parametrize("change", ["other", "gone"])
+def place(path: Path) -> None:
+    """Let the study's outputs gpt.out be at this path."""
+    database = open_database(os.environ["CREAMTEA_DATABASE_URL"])
+    with database.transaction() as session:
+        for step in session.scalars(select(StepRow)):
+            if "gpt.out" in step.locations:
+                step.locations = {"gpt.out": str(path)}
+    database.close()
+
+
+@pytest.mark.parametrize("change", ["other", "gone", "no folder"])
 def test_a_retry_keeps_results_whose_text_could_not_be_read_again(run: Run, files: Path, change: str) -> None:
     assert compare(run)[0] == 0
     database = open_database(os.environ["CREAMTEA_DATABASE_URL"])
@@ -194,15 +204,19 @@ def test_a_retry_keeps_results_whose_text_could_not_be_read_again(run: Run, file
     database.close()
     Path(ArtefactStore(files / "home" / "artefacts").object_path(lost)).unlink()
     text = (files / "gpt.out").read_text()
-    if change == "gone":
+    if change == "no folder":  # as on another machine
+        place(files / "elsewhere" / "gpt.out")
+    elif change == "gone":
         (files / "gpt.out").unlink()
     else:
         (files / "gpt.out").write_text(text.replace("Haus", "Heim"))
     before = run("report", "compare-src", "--json")[1]
     code, _, errors = run("retry", "compare-src", "--executor", "inline")
-    assert (code, "gpt.out is not as it was" in errors) == (2, True)
+    why = f"not here: there is no folder {files}/elsewhere" if change == "no folder" else "not as it was"
+    assert (code, f"gpt.out is {why}" in errors) == (2, True)
     assert run("report", "compare-src", "--json")[1] == before
     (files / "gpt.out").write_text(text)
+    place(files / "gpt.out")
     assert run("retry", "compare-src", "--executor", "inline", "--quiet")[0] == 0
 
 

@@ -295,9 +295,9 @@ def _event(node: Node, before: str) -> events.EngineEvent | None:
     match node.state:
         case "running":
             return events.StepStarted(node.key, node.name, node.kind, node.attempts)
-        case "succeeded":
+        case "succeeded" if not node.has_failed:
             return events.StepSucceeded(node.key, node.name, float(node.facts.get("seconds", 0.0)))
-        case "failed":
+        case "failed" | "succeeded":
             return events.StepFailed(node.key, node.name, node.error_kind or "", error)
         case "ready" if before == "running" and node.error_kind is not None:
             return events.StepRetried(node.key, node.name, node.attempts, error, node.pause)
@@ -345,7 +345,7 @@ def outcome_of(database: Database, study_id: int) -> StudyOutcome:
     steps = steps_of(nodes)
     by_kind: dict[str, list[StepProblem]] = {"upstream": [], "unavailable": [], "failed": []}
     for node in steps.values():
-        if node.state == "failed":
+        if node.has_failed:
             kind = node.error_kind or "deterministic"
             problem = StepProblem(node.name, kind, node.error or "", node.attempts)
             by_kind.get(kind, by_kind["failed"]).append(problem)

@@ -326,7 +326,8 @@ def retry(
             runs_steps.check()  # first: queuing would delete what failed, and why
 
             def queue() -> Submission:
-                return requeue(database, store, study.id, make_anew=make_anew)
+                here = not runs_steps.address
+                return requeue(database, store, study.id, make_anew=make_anew, here=here)
 
             carry_out(database, store, runs_steps, queue, as_json=as_json, quiet=quiet)
             return

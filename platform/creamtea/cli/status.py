@@ -220,9 +220,9 @@ def _progress(step: StepLine) -> str:
 
 
 def _error(step: StepLine) -> str:
-    if step.state == "succeeded" or not step.error:
+    if not step.error:
         return ""
-    kind = f"{step.error_kind}: " if step.outcome == "failed" else ""
+    kind = f"{step.error_kind}: " if step.outcome in ("failed", "succeeded") else ""
     return f"{kind}{step.error.splitlines()[0]}"
 
 

@@ -25,6 +25,8 @@ from creamtea.orders.rows import (
     MAX_BACK_OFF,
     UNFINISHED,
     add_events,
+    has_result,
+    keep_results,
     keys_of,
     lock_steps,
     make_wait,
@@ -165,6 +167,7 @@ def fail_descendants(session: Session, failed: Collection[str]) -> list[Blocked]
     """Fail the pending and ready steps that depend on these, at any distance."""
     now = Database.now(session)
     blocked: list[Blocked] = []
+    keys = list(failed)
     while failed:
         culprits = _culprits(session, failed)
         names = names_of(session, [*culprits, *(row.key for row in culprits.values())])
@@ -186,6 +189,8 @@ def fail_descendants(session: Session, failed: Collection[str]) -> list[Blocked]
         add_events(session, list(culprits), now, "failed", [f"{step.kind}: {step.error}" for step in new])
         blocked += new
         failed = list(culprits)
+        keys += failed
+    keep_results(session, keys)
     return blocked
 
 
@@ -264,7 +269,8 @@ def derive(session: Session, study_id: int) -> str | None:
     if states & set(UNFINISHED):
         return None
     optional = {name for name, kind in STEP_KINDS.items() if kind.optional}
-    failed = [step for step in steps if step.state == "failed"]
+    # one that has succeeded may have failed when it ran again
+    failed = [step for step in steps if step.state != "cancelled" and step.error_kind is not None]
     if any(step.error_kind != "unavailable" or step.kind not in optional for step in failed):
         return "failed"
     return "cancelled" if "cancelled" in states else "succeeded"
@@ -451,16 +457,16 @@ def remake(database: Database, task: StepTask, damaged: Collection[str], why: st
             .where(StepRow.state == "succeeded")
             .distinct()
         ).all()
-        _reset(session, makers, now, "a file of it was damaged")
+        _reset(session, makers, now, "a file of it was damaged", FRESH)
         add_events(session, [task.key], now, "interrupted", [why])
         settle(session)
         return names_of(session, makers)
 
 
-def _reset(session: Session, keys: Collection[str], now: datetime, why: str) -> None:
-    """Let steps that have succeeded run again."""
+def _reset(session: Session, keys: Collection[str], now: datetime, why: str, values: dict[str, Any]) -> None:
+    """Let steps that have succeeded run again, with these values."""
     if keys:
-        session.execute(update(StepRow), [{"key": key, **FRESH} for key in keys])
+        session.execute(update(StepRow), [{"key": key, **values} for key in keys])
     make_wait(session, keys)
     add_events(session, list(keys), now, "reset", [why] * len(keys))
 
@@ -468,7 +474,8 @@ def _reset(session: Session, keys: Collection[str], now: datetime, why: str) -> 
 def _run_what_follows(session: Session, key: str, now: datetime) -> None:
     """Run again, at any distance, what was made from files of a step that have changed.
 
-    Only in studies that are under way: the numbers of others stay as they were reported.
+    Only in studies that are under way: the numbers of others stay as they were reported. The result that
+    such a step had before, or one that waits for its turn, is not kept: it is of other files.
     """
     live = exists().where(
         StudyStep.step_key == StepRow.key, StudyStep.study_id == StudyRow.id, StudyRow.state.in_(LIVE)
@@ -478,10 +485,10 @@ def _run_what_follows(session: Session, key: str, now: datetime) -> None:
     while changed:
         found: set[str] = set()
         for batch in batches(changed):
-            behind = followers.where(StepInput.input_key.in_(batch), StepRow.state == "succeeded", live)
+            behind = followers.where(StepInput.input_key.in_(batch), has_result(), live)
             found.update(session.scalars(behind))
         changed = sorted(found)
-        _reset(session, changed, now, "files of an earlier step have changed")
+        _reset(session, changed, now, "files of an earlier step have changed", FRESH | {"facts": None})
 
 
 def give_way(database: Database, task: StepTask, why: str) -> bool:
@@ -509,6 +516,8 @@ def fail(database: Database, task: StepTask, kind: str, error: str) -> Failure |
     with database.transaction() as session:
         now = database.now(session)
         values: dict[str, Any] = {"error_kind": kind, "error": error, "state": "failed"}
+        if not retried and session.scalar(select(StepRow.key).where(StepRow.key == task.key, has_result())):
+            values["error"] = f"{error} (the result that it had before is kept)"
         pause = min(BACK_OFF * 4 ** min(task.attempt - 1, MAX_LONGER), MAX_BACK_OFF)
         if retried:
             values |= {"state": "ready", "not_before": now + pause}

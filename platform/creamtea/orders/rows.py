@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, insert, select, text, update
+from sqlalchemy import ColumnElement, Select, String, cast, insert, select, text, update
 from sqlalchemy.orm import Session
 
 from creamtea.store.queries import batches
@@ -14,9 +14,9 @@ from creamtea.store.tables import Event, StepInput, StepRow, StudyStep
 
 LIVE = ("queued", "running")
 UNFINISHED = ("pending", "ready", "running")
-# the values of a step that has not run
+# the values of a step that is to run. Its facts stay: `keep_results`
 FRESH: dict[str, Any] = {
-    **{"state": "pending", "attempts": 0, "error_kind": None, "error": None, "facts": None},
+    **{"state": "pending", "attempts": 0, "error_kind": None, "error": None},
     **{"not_before": None, "started_at": None, "finished_at": None},
 }
 MAX_BACK_OFF = timedelta(minutes=2)  # the longest pause after an infrastructure failure
@@ -46,6 +46,22 @@ def make_wait(session: Session, inputs: Iterable[str]) -> None:
         behind = select(StepInput.step_key).where(StepInput.input_key.in_(batch))
         waits = update(StepRow).where(StepRow.key.in_(behind), StepRow.state == "ready")
         session.execute(waits.values(state="pending").execution_options(synchronize_session=False))
+
+
+def has_result() -> ColumnElement[bool]:
+    """Select steps that have succeeded once, and whose rows are those of that attempt."""
+    return cast(StepRow.facts, String) != "null"  # some rows have JSON's null, for which this is false, too
+
+
+def keep_results(session: Session, keys: Iterable[str]) -> None:
+    """Return steps that failed or were cancelled when they ran again to the result that they had before.
+
+    Such a step has succeeded. The error of its last attempt stays with it, and so does that of its study.
+    """
+    for batch in batches(keys):
+        ended = StepRow.key.in_(batch), StepRow.state.in_(("failed", "cancelled"))
+        kept = update(StepRow).where(*ended, has_result()).values(state="succeeded")
+        session.execute(kept.execution_options(synchronize_session=False))
 
 
 def keys_of(study_id: int) -> Select[str]:

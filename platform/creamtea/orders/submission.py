@@ -23,7 +23,16 @@ import creamtea
 from creamtea.document.mistakes import StudyWarning
 from creamtea.errors import InputError
 from creamtea.methods.plugins import not_here
-from creamtea.orders.rows import FRESH, LIVE, UNFINISHED, add_events, keys_of, lock_steps, make_wait
+from creamtea.orders.rows import (
+    FRESH,
+    LIVE,
+    UNFINISHED,
+    add_events,
+    keep_results,
+    keys_of,
+    lock_steps,
+    make_wait,
+)
 from creamtea.steps.catalogue import is_of_this_version
 from creamtea.steps.systems import OUTPUTS
 from creamtea.steps.texts import CORPUS, TEST_SET
@@ -100,11 +109,15 @@ def cancel_in(session: Session, study_id: int, now: datetime) -> bool:
     keys = session.scalars(
         update(StepRow)
         .where(StepRow.key.in_(keys_of(study_id)), StepRow.state.in_(UNFINISHED), ~shared)
-        .values(state="cancelled", fence=StepRow.fence + 1, owner=None, lease_until=None, finished_at=now)
+        .values(
+            **{"state": "cancelled", "fence": StepRow.fence + 1, "owner": None, "lease_until": None},
+            **{"finished_at": now, "error_kind": None, "error": None},
+        )
         .returning(StepRow.key)
         .execution_options(synchronize_session=False)
     ).all()
     add_events(session, keys, now, "cancelled")
+    keep_results(session, keys)
     return True
 
 
@@ -199,32 +212,32 @@ READ_TEXT = (CORPUS.name, TEST_SET.name, OUTPUTS.name)  # kinds of steps that re
 
 
 def requeue(
-    database: Database, store: ArtefactStore, study_id: int, *, make_anew: bool = False
+    database: Database, store: ArtefactStore, study_id: int, *, make_anew: bool = False, here: bool = False
 ) -> Submission:
     """Queue a study that has ended again.
 
     Its failed and cancelled steps are retried, and those whose files the artefact store has lost; all of them
     only with `make_anew`. InputError, and nothing is changed, for a study that has not ended, all of whose
     steps have succeeded, or one of whose succeeded steps could not be made again: by this version, or from
-    the user's files.
+    the user's files. `here`: this machine runs the steps, so that the files must be on it.
     """
     with database.session() as session:
         keys = session.scalars(keys_of(study_id).distinct()).all()  # two places may share a step
     incomplete = _without_files(database, store, keys, all_may_be_gone=make_anew)
-    _check_user_files(database, incomplete)
+    _check_user_files(database, incomplete, here)
     with database.transaction() as session:
         lock_steps(session)
         study = session.get_one(StudyRow, study_id)
         if study.state in LIVE:
             raise InputError(f"study {study.name} is {study.state}: there is nothing to retry yet")
-        study.state, study.finished_at = "queued", None
+        before, study.state, study.finished_at = study.state, "queued", None
         inputs: dict[str, set[str]] = {key: set() for key in keys}
         edges = select(StepInput.step_key, StepInput.input_key)
-        for key, before in session.execute(edges.where(StepInput.step_key.in_(keys_of(study_id)))):
-            inputs[key].add(before)
+        for key, other in session.execute(edges.where(StepInput.step_key.in_(keys_of(study_id)))):
+            inputs[key].add(other)
         ordered = {key: inputs[key] for key in TopologicalSorter(inputs).static_order()}
         reused = _refresh(session, study_id, ordered, incomplete, database.now(session))
-        if len(reused) == len(keys):
+        if len(reused) == len(keys) and before == "succeeded":
             raise InputError(
                 f"all {len(keys)} steps of {study.name} have succeeded: there is nothing to retry; "
                 f"`creamtea report {study.name}` shows their results"
@@ -251,10 +264,10 @@ def _check_versions(session: Session, study_id: int, keys: Sequence[str]) -> Non
                 )
 
 
-def _check_user_files(database: Database, keys: Collection[str]) -> None:
+def _check_user_files(database: Database, keys: Collection[str], here: bool) -> None:
     """Raise InputError if one of these steps would not find the text that it read before, and so fail.
 
-    A file whose folder is not on this machine may be there for the workers.
+    Unless this machine runs them (`here`), a file whose folder it lacks may be there for the workers.
     """
     read_text = select(StepRow.params, StepRow.locations).where(StepRow.kind.in_(READ_TEXT))
     with database.session() as session:
@@ -266,11 +279,17 @@ def _check_user_files(database: Database, keys: Collection[str]) -> None:
     for params, locations in steps:
         digests = params.get("digests") or {}
         for path, place in ((path, Path(locations[path])) for path in digests):
-            if place.parent.is_dir() and _digest(place) != digests[path]:
+            is_there = place.parent.is_dir()
+            if (is_there or here) and _digest(place) != digests[path]:
+                why = (
+                    "is not as it was when the study was planned"
+                    if is_there
+                    else f"is not here: there is no folder {place.parent}"
+                )
                 raise InputError(
-                    f"{path} is not as it was when the study was planned, and what was read of it is gone "
-                    "from the store. The study's results stay as they are: put the file back as it was, or "
-                    "run the study's file again, which makes a new submission (`creamtea run`)"
+                    f"{path} {why}, and what was read of it is gone from the store. The study's results "
+                    "stay as they are: put the file back as it was, or run the study's file again, which "
+                    "makes a new submission (`creamtea run`)"
                 )
 
 
@@ -361,13 +380,13 @@ def _refresh(
 
     `inputs`: the inputs of each step of the study; a step comes after its inputs.
     """
-    rows = select(StepRow.key, StepRow.state).where(StepRow.key.in_(keys_of(study_id)))
-    states = dict(session.execute(rows).all())
+    rows = select(StepRow.key, StepRow.state, StepRow.error_kind).where(StepRow.key.in_(keys_of(study_id)))
+    stored = {row.key: row for row in session.execute(rows)}
     rerun: set[str] = set()  # steps that had succeeded and run again
     reset: dict[str, str] = {}  # with the reason
     reused = []
     for key, before in inputs.items():
-        match states[key]:
+        match stored[key].state:
             case "succeeded" if key in incomplete:
                 reset[key] = "its files are gone"
                 rerun.add(key)
@@ -381,6 +400,9 @@ def _refresh(
             case "cancelled":
                 reset[key] = "it was cancelled"
     add_events(session, reused, now, "reused")
+    kept = [key for key in reused if stored[key].error_kind is not None]  # their files have come back
+    if kept:
+        session.execute(update(StepRow), [{"key": key, "error_kind": None, "error": None} for key in kept])
     add_events(session, list(reset), now, "reset", list(reset.values()))
     if reset:
         session.execute(update(StepRow), [{"key": key, **FRESH} for key in reset])

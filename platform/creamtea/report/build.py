@@ -257,9 +257,8 @@ def _failed(nodes: Iterable[Node]) -> tuple[str, ...]:
     """Say which step failed first and why, and count the other reasons."""
     reasons: dict[str, str] = {}
     for node in nodes:
-        state, reason = state_of(node)
-        if state == "failed" and node.error_kind != "upstream":
-            reasons.setdefault(reason, step_title(node))
+        if node.has_failed and node.error_kind not in ("upstream", "unavailable"):
+            reasons.setdefault(node.error or state_of(node)[1], step_title(node))
     if not reasons:
         return ()
     reason, place = next(iter(reasons.items()))
@@ -275,8 +274,10 @@ def _failures_section(nodes: Iterable[Node]) -> Section:
     """
     by_cause: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
-        if node.state in ("failed", "cancelled"):
+        if node.has_failed or node.state == "cancelled":
             cause = (UPSTREAM, "") if node.error_kind == "upstream" else state_of(node)
+            if node.state == "succeeded":
+                cause = ("failed when it ran again", node.error or "")
             by_cause.setdefault(cause, []).append(node)
     entries = []
     for state, reason in sorted(by_cause, key=lambda cause: cause[0] == UPSTREAM):

@@ -115,7 +115,7 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
             failed=tuple(
                 FailedStep(node.name, step_title(node), node.outcome, one_line(error.splitlines()[0]))
                 for node in nodes.values()
-                if node.state == "failed" and node.error_kind != "upstream"
+                if node.has_failed and node.error_kind != "upstream"
                 for error in [node.error or "no message"]
             ),
             curves=_curves(session, spec, nodes.values(), views),

@@ -150,6 +150,11 @@ class Node:
         return (over - failed).total_seconds() if over is not None and failed is not None else 0.0
 
     @property
+    def has_failed(self) -> bool:
+        """Return True if it failed when it ran last; a step that had succeeded before keeps its result."""
+        return self.state == "failed" or (self.state == "succeeded" and self.error_kind is not None)
+
+    @property
     def outcome(self) -> str:
         """The state, or for a failed step `outcome_word`."""
         return outcome_word(self.error_kind) if self.state == "failed" else self.state
@@ -180,9 +185,14 @@ def study_nodes(session: Session, study_id: int, *kinds: str) -> list[Node]:
     if kinds:
         query = query.where(StepRow.kind.in_(kinds))
     return [
-        from_row(Node, step, name=place.node, labels=place.labels, facts=step.facts or {})
+        from_row(Node, step, name=place.node, labels=place.labels, facts=_facts_of(step))
         for place, step in session.execute(query)
     ]
+
+
+def _facts_of(step: StepRow) -> dict[str, Any]:
+    """Return what the step reported; nothing while it runs again, when the row has its earlier facts."""
+    return (step.facts if step.state == "succeeded" else None) or {}
 
 
 def steps_of(nodes: Iterable[Node]) -> dict[str, Node]:

@@ -54,7 +54,7 @@ def page() -> None:
 
 def _row(study: StudyRow, node: Node, now: datetime) -> list[Cell]:
     took = ((node.finished_at or now) - node.started_at).total_seconds() if node.started_at else None
-    error = one_line(node.error or "") if node.state == "failed" else ""
+    error = one_line(node.error or "") if node.has_failed else ""
     return [
         render(TEMPLATE, "link", study=study, node=node),
         render("parts.html", "state_badge", state=node.outcome),
