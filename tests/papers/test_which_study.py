@@ -172,8 +172,8 @@ def test_a_study_with_other_settings_than_the_published_one_is_warned_of(
         study.spec = spec
     [line] = warned(build_exhibit(database, "entmax", "table", 1))
     assert line == (
-        "entmax-g2p-half, number 1: it is not as in studies/entmax-g2p-half.yaml: "
-        "variants.softmax.training.max_epochs. Its values may be of another size. `creamtea run "
+        "entmax-g2p-half, number 1: it differs from studies/entmax-g2p-half.yaml in "
+        "variants.softmax.training.max_epochs. It may be a study of another size. `creamtea run "
         "studies/entmax-g2p-half.yaml --data DIR` runs ours."
     )
 

@@ -123,7 +123,7 @@ def test_one_output_at_a_time_has_severities(database: Database) -> None:
     found = estimate_systems(**given, effect=rater)
     means = {row.name: row.cells["mean"].value for row in report.table("means").rows}
     assert [means[name] for name in SYSTEMS] == pytest.approx(found.mean.tolist())
-    assert "and the rater's severity" in report.table("ranks").about
+    assert "plus the rater's severity" in report.table("ranks").about
 
 
 def test_pages_that_do_not_connect_the_systems_say_so(rated: Rated) -> None:

@@ -27,8 +27,8 @@ from creamtea.report.tables import corpora_table, trainings_table
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study
 
-PROGRAMS = {"ctranslate2": "CTranslate2", "safetensors": "creamtea"}  # what loads the format
-SHOWN = 5  # differences that are listed
+PROGRAMS = {"ctranslate2": "CTranslate2", "safetensors": "creamtea"}  # the program that loads the format
+SHOWN = 5  # differences listed
 
 CTRANSLATE2 = '''\
 import math
@@ -46,7 +46,7 @@ source, target = (
 
 
 def normalise(line):
-    """As the training text was: NFC, and one blank for any white space."""
+    """Normalise a line like the training text: NFC, and one blank for any white space."""
     return unicodedata.normalize("NFC", " ".join(line.replace("\\0", " ").replace("\\u2581", " ").split()))
 
 
@@ -83,10 +83,10 @@ INSTALL = {
 
 @dataclass(frozen=True)
 class Export:
-    """An exported model, its system, and what the export gave back."""
+    """An exported model: its format, the step that made the model, and the result of the export."""
 
     to: str
-    node: Node  # of the step whose model it is
+    node: Node  # the step that trained or imported the model
     proved_on: str  # "test set newstest", "the file held-out.en"
     facts: ExportFacts
 
@@ -200,8 +200,8 @@ def _not_exported(results: StudyResults, export: Export) -> Iterator[str]:
     if by_map := export.facts.map:
         yield (
             f"The system's vocabulary selection ({by_map.selection}) is in vmap.txt, which CTranslate2 "
-            "reads with `use_vmap=True`; of a batch it takes the union. One sentence at a time, "
-            f"{by_map.identical:,} of {by_map.sentences:,} outputs are creamtea's."
+            "reads with `use_vmap=True`; for a batch, it takes the union. One sentence at a time, "
+            f"{by_map.identical:,} of {by_map.sentences:,} outputs are identical to creamtea's."
         )
     elif system.selection.selects:
         yield (
@@ -209,10 +209,10 @@ def _not_exported(results: StudyResults, export: Export) -> Iterator[str]:
             "model may use its whole vocabulary."
         )
     if variant is not None and variant.nvs is not None:
-        kept = "is not in this model" if export.to == "ctranslate2" else "is among the weights, and unused"
+        kept = "is not in this model" if export.to == "ctranslate2" else "is among the weights, but unused"
         yield f"The head for neural vocabulary selection {kept}."
     if system.search.kind != "greedy":
-        measured = "and measured with its beam" if export.facts.beam else "and not with this search"
+        measured = "and also with its beam" if export.facts.beam else "but not with this search"
         yield (
             f"Not exported: the system's search ({system.search.describe()}). The model is compared below "
             f"with greedy search, {measured}."
@@ -241,7 +241,7 @@ def _scoring_note(objective: Any) -> str:
 
 
 def _data(results: StudyResults, system: str, seed: int | None) -> Iterator[Block]:
-    """Show the text of the model, and of the models that its training started from."""
+    """Show the training text of the model and of the models that it started from."""
     if seed is None:
         yield Notes("elsewhere", ("The model was trained elsewhere: its own card has its training data.",))
         return
@@ -270,8 +270,8 @@ def _scores(results: StudyResults, system: str, seed: int | None) -> Iterator[Bl
     yield Notes(
         "of",
         (
-            f"Of the system as the study has it ({describe_system(results.spec, system)}){with_seed}; "
-            "brackets are 95 % intervals over segments.",
+            f"Scores of the study's system ({describe_system(results.spec, system)}){with_seed}; brackets "
+            "are 95 % intervals over segments.",
         ),
     )
     metrics = {metric.name(): metric for metric in results.spec.metrics}
@@ -299,15 +299,15 @@ def _proof(export: Export) -> Iterator[Block]:
     differences = [difference_words(difference) for difference in export.facts.proof.differences]
     if differences and precision != "fp32":
         notes.append(
-            f"{precision} rounds weights and activations, so that other words win where two are nearly as "
-            f"good. The first of them: {'; '.join(differences[:SHOWN])}."
+            f"{precision} rounds weights and activations, which can change the choice between two nearly "
+            f"equal words. The first differences: {'; '.join(differences[:SHOWN])}."
         )
     else:
         notes += differences[:SHOWN]
     if beam := export.facts.beam:
         notes.append(
-            f"By beam search, {beam_words(beam)}: of the same width and length normalisation in both. "
-            f"{program} replaces a finished hypothesis by another, which creamtea does not, and it scores "
-            "by softmax whatever the objective, so that outputs may differ."
+            f"By beam search, {beam_words(beam)}: both use the same width and length normalisation. Outputs "
+            f"may differ because {program}, unlike creamtea, replaces a finished hypothesis by another, and "
+            "scores by softmax whatever the objective."
         )
     yield Notes("proof", tuple(notes))

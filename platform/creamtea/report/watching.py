@@ -30,8 +30,8 @@ from creamtea.wording import counted, describe_progress, duration
 
 SHOWN = ("train_loss", "dev_bleu", "dev_per", "dev_levenshtein")
 NO_CONTROLLER = "no controller is running"
-MAX_LISTED = 3  # steps that another waits for
-MAX_BARS = 2000  # of a timeline
+MAX_LISTED = 3  # steps that a reason names
+MAX_BARS = 2000  # in a timeline
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class FailedStep:
 
 @dataclass(frozen=True)
 class WatchedExample:
-    """A development sentence, and what a training made of it after so many updates."""
+    """A development sentence, and a training's translations of it: (updates, text)."""
 
     training: str
     source: str
@@ -75,11 +75,11 @@ class Watched:
     total: int
     running: tuple[RunningStep, ...]
     waiting: tuple[WaitingSteps, ...]
-    failed: tuple[FailedStep, ...]  # that failed themselves, not for another
+    failed: tuple[FailedStep, ...]  # without steps that were not run because another failed
     curves: tuple[Figure, ...]
     examples: tuple[WatchedExample, ...]
     languages: dict[str, str]  # "source" and "target"
-    controlled: bool  # whether anything runs studies now
+    controlled: bool  # whether a controller is running
 
     @property
     def lives(self) -> bool:
@@ -87,7 +87,7 @@ class Watched:
 
     @property
     def nothing_runs(self) -> bool:
-        """Whether it waits for a controller that nobody has started."""
+        """Whether the study waits, and no controller is running."""
         return self.lives and not self.controlled
 
 
@@ -148,7 +148,7 @@ def _waiting(
     reasons: Mapping[str, str],
     now: datetime,
 ) -> tuple[WaitingSteps, ...]:
-    """Group waiting steps by what they wait for in the end: a step that runs or could run."""
+    """Group waiting steps by reason; a step that waits for others has the first of these as its reason."""
     waiting: dict[str, list[str]] = defaultdict(list)
     queued = [key for key, node in nodes.items() if node.state == "ready"]
     shown = load_only(StepRow.key, StepRow.not_before, StepRow.resources, StepRow.error)
@@ -173,7 +173,7 @@ def _waiting(
 
 
 def _roots(session: Session, nodes: dict[str, Node]) -> dict[str, set[str]]:
-    """Return, for each unfinished step, the earlier steps that it waits for and that wait for no step.
+    """Return the roots of each unfinished step: the steps that it waits for and that wait for none.
 
     A step that waits for no other is its own root.
     """
@@ -214,9 +214,9 @@ def _why_ready(
 
 
 def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
-    """Draw the steps that have run since a study was submitted, with a row per step that ran at once.
+    """Draw the steps that have run since a study was submitted; steps that ran at once have separate rows.
 
-    Reused steps ran before and are not drawn. Of very many steps, the longest are drawn.
+    Reused steps ran before and are not drawn. Of more than MAX_BARS steps, the longest are drawn.
     """
     runs = [
         (node, node.started_at, node.finished_at or now)
@@ -227,9 +227,9 @@ def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
     seconds: Counter[str] = Counter()
     for node, start, end in longest:
         seconds[node.kind] += round((end - start).total_seconds())
-    # the others share a colour
+    # the other kinds share a colour
     main = {kind for kind, _ in seconds.most_common(len(vega.PALETTE) - 1)}
-    free: dict[tuple[str, int], datetime] = {}  # by machine and its lane: when the last step there ended
+    free: dict[tuple[str, int], datetime] = {}  # (machine, lane) -> when the last step there ended
     rows: list[dict[str, Any]] = []
     for node, start, end in sorted(longest, key=lambda run: run[1]):
         machine = str(node.facts.get("node") or "running")
@@ -269,7 +269,7 @@ def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
 def _curves(
     session: Session, spec: Study, nodes: Iterable[Node], views: dict[str, LiveView]
 ) -> tuple[Figure, ...]:
-    """Draw the training loss, one figure per objective, and what models are judged by."""
+    """Draw the training loss, one figure per objective, and the scores on development text."""
     trainings = [node for node in nodes if node.kind == "train"]
     stored = points_of(session, [node.key for node in trainings if node.state == "succeeded"])
     points = {node.key: stored.get(node.key) or _live_points(views.get(node.key)) for node in trainings}
@@ -287,7 +287,7 @@ def _live_points(view: LiveView | None) -> dict[str, list[CurvePoint]]:
 
 
 def watched_examples(node: Node, view: LiveView | None) -> list[WatchedExample]:
-    """Return what a training shows, as the artefact store has read it (`read_live`)."""
+    """Return the example translations of a training's live view (`ArtefactStore.read_live`)."""
     return [
         WatchedExample(run_name(node.labels), example.source, example.reference, tuple(example.outputs))
         for example in (view.examples if view else ())

@@ -1,1 +1,1 @@
-"""What people say of a study's systems: from ratings that count to tables with intervals and verdicts."""
+"""People's ratings of a study's systems: from single ratings to tables with intervals and verdicts."""

@@ -1,5 +1,4 @@
-"""How far raters agree with one another, and metrics with raters; where they disagree, how severe each rater
-is, and the ranking by WMT's rules."""
+"""Agreement of raters with each other and with metrics, their severity, and the ranking by WMT's rules."""
 
 from __future__ import annotations
 
@@ -51,16 +50,16 @@ AGREEMENT = (
         "alpha",
         "Krippendorff's α",
         2,
-        note="interval distances; 1 full agreement, 0 that of chance; 95 % jackknife interval over items",
+        note="interval distances; 1: full agreement, 0: chance; 95 % jackknife interval over items",
     ),
     Column(
         "icc_absolute",
         "ICC(2,1)",
         2,
-        note="of one rating, a rater's severity counts as error",
+        note="reliability of one rating; a rater's severity counts as error",
     ),
-    Column("icc_consistency", "ICC(3,1)", 2, note="of one rating, severity does not count"),
-    Column("icc_mean", "ICC(2,k)", 2, note="of the mean over an output's ratings"),
+    Column("icc_consistency", "ICC(3,1)", 2, note="reliability of one rating; severity does not count"),
+    Column("icc_mean", "ICC(2,k)", 2, note="reliability of the mean over an output's ratings"),
 )
 
 
@@ -82,10 +81,10 @@ def agreement(judged: RatedCampaign, outputs: ScoresByRater) -> list[Table]:
         "icc_consistency": number(icc.three_1, icc.reason),
         "icc_mean": number(icc.two_k, icc.reason),
     }
-    about = "Of single outputs; a text that several systems share was judged once and counts once."
+    about = "Over single outputs; a text that several systems share was judged once and counts once."
     if judged.protocol.relative:
-        about = "Of pairs; on which side an output was shown changes nothing."
-    columns = [_outputs(judged, "with ratings of two raters or more"), *AGREEMENT]
+        about = "Over pairs, whichever side an output was shown on."
+    columns = [_outputs(judged, "with ratings by two or more raters"), *AGREEMENT]
     together = table("agreement", "Agreement", about, "raters", columns, [Row("all raters", cells)])
     return [together, _each_rater(judged, matrix, units)]
 
@@ -96,11 +95,11 @@ def _outputs(judged: RatedCampaign, note: str) -> Column:
 
 def _each_rater(judged: RatedCampaign, matrix: Array, units: Integers) -> Table:
     columns = [
-        _outputs(judged, "that somebody else rated too"),
+        _outputs(judged, "that other raters also rated"),
         judged.points(
             "severity",
             "severity",
-            "mean of the rater's score less the others' mean, 95 % interval: below 0 severe, above 0 mild",
+            "mean of the rater's score minus the others' mean, 95 % interval; below 0: severe, above 0: mild",
         ),
         Column("correlation", "correlation", 2, note="Pearson's r with the mean of the others"),
     ]
@@ -125,9 +124,9 @@ def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) ->
     """List the outputs whose ratings lie furthest apart, with their texts and third ratings."""
     settings, points = judged.ratings.campaign.settings, judged.protocol.points
     bound = settings.disputed_bound(judged.protocol)
-    found = disputes_of(session, judged.ratings, outputs)
-    many = sum(dispute.apart(bound) for dispute in found)
-    listed = found[: max(MAX_TEXTS, min(many, MAX_DISPUTES))]
+    ranked = disputes_of(session, judged.ratings, outputs)
+    disputed = sum(dispute.apart(bound) for dispute in ranked)
+    listed = ranked[: max(MAX_TEXTS, min(disputed, MAX_DISPUTES))]
     texts = shown_texts(session, judged.ratings, [(dispute.unit, dispute.system) for dispute in listed])
     columns = [judged.points(key, key) for key in ("lowest", "highest", "deviation")]
     third = judged.points("third", "third rating")
@@ -144,12 +143,12 @@ def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) ->
     )
     about = (
         "The outputs whose ratings lie furthest apart. Raters are "
-        f"{points.difference(bound)} or more apart on {many:,} of {counted(rated_twice(outputs), 'output')} "
-        "with two raters or more."
+        f"{points.difference(bound)} or more apart on {disputed:,} of "
+        f"{counted(rated_twice(outputs), 'output')} with two raters or more."
     )
-    if many > len(listed):
+    if disputed > len(listed):
         about += f" The first {len(listed)} are shown; `creamtea campaign disputes` lists all."
-    if any(dispute.asked for dispute in found):
+    if any(dispute.asked for dispute in ranked):
         about += " Third ratings stand beside the others and count in no mean and no test."
     return Texts("disputes", "Where raters disagree most", about, entries, folded=True)
 
@@ -158,7 +157,7 @@ def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) ->
 
 
 _BY_ITEM = "over the systems of an item, then the mean over items"
-_ALL = "over all outputs at once: also rewards telling hard segments from easy"
+_ALL = "over all outputs at once: also rewards telling hard segments from easy ones"
 METRICS = (
     Column("outputs", "outputs", 0, note="with both scores"),
     Column("kendall_item", "τ by item", 3, "higher", note=f"Kendall's τ-b, {_BY_ITEM}"),
@@ -178,37 +177,37 @@ METRICS = (
         "soft accuracy",
         3,
         "higher",
-        note="1 − the mean difference of the two p-values of a pair of systems (Thompson et al. 2024)",
+        note="1 − the mean difference between a pair's p by raters and by metric (Thompson et al. 2024)",
     ),
 )
 
 
 @dataclass(frozen=True)
 class MetricScores:
-    """A metric's scores of the rated outputs: (units, systems), NaN where it has none."""
+    """A metric's scores of the rated outputs: (units, systems), NaN for a missing score."""
 
     column: Column
     scores: Array
 
     @property
     def quality(self) -> Array:
-        """The scores with higher as better: those of an error metric with their sign changed."""
+        """The scores, negated for an error metric, so that higher is better."""
         return -self.scores if self.column.better == "lower" else self.scores
 
 
-def metric_scores(session: Session, ratings: Ratings, material: StudyResults) -> list[MetricScores]:
-    """Return the study's segment scores of what was rated: of the outputs of each variant's first seed.
+def metric_scores(session: Session, ratings: Ratings, results: StudyResults) -> list[MetricScores]:
+    """Return the study's segment scores of the rated outputs, which are those of each variant's first seed.
 
     A metric without scores is omitted.
     """
     campaign, measured = ratings.campaign, []
     units, of_unit = np.unique(ratings.segment_index, return_inverse=True)
-    for metric in material.spec.metrics:
+    for metric in results.spec.metrics:
         column = metric.column()
         scores = np.full((len(units), len(campaign.systems)), np.nan)
         for index, system in enumerate(campaign.systems):
-            steps = material.of("score", system=system, test_set=campaign.test_set, metric=column.key)
-            if steps:  # the first is of the variant's first seed, whose outputs people rate
+            steps = results.of("score", system=system, test_set=campaign.test_set, metric=column.key)
+            if steps:  # the first step scores the variant's first seed, whose outputs people rate
                 _fill(session, steps[0].node.key, units, scores[:, index])
         if not np.isnan(scores).all():
             measured.append(MetricScores(column, scores[of_unit]))
@@ -220,7 +219,7 @@ def _fill(session: Session, step: str, segments: Integers, column: Array) -> Non
     query = select(SegmentScore.index, SegmentScore.value).where(
         SegmentScore.step_key == step, SegmentScore.index.between(int(segments[0]), int(segments[-1]))
     )
-    # few rows at once: were all of them kept, Python's garbage collector would take twice as long as the rest
+    # few rows at once: with all of them in memory, garbage collection takes twice as long as everything else
     partitions = session.connection().execute(query).partitions(500)
     stored = np.fromiter((number for rows in partitions for row in rows for number in row), dtype=np.float64)
     index, value = stored.reshape(-1, 2).T
@@ -244,7 +243,9 @@ def people_and_metrics(judged: RatedCampaign, metrics: Sequence[MetricScores]) -
             for column, values in zip(columns, own, strict=True)
         }
         rows.append(Row(system, cells))
-    about = "Means over the rated items: of a metric the mean of its segment scores, not its corpus score."
+    about = (
+        "Means over the rated items; a metric's value is the mean of segment scores, not the corpus score."
+    )
     return table("people_and_metrics", "Human scores and metrics", about, "system", columns, rows)
 
 
@@ -271,8 +272,8 @@ def metric_agreement(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> 
         }
         rows.append(Row(metric.column.title, cells))
     about = (
-        "How far each metric agrees with raters on the rated items. With few systems the accuracies over "
-        "pairs of systems take few values."
+        "How far each metric agrees with raters on the rated items. With few systems, the accuracies over "
+        "pairs of systems can take only few values."
     )
     return table("metrics", "Metrics against human scores", about, "metric", METRICS, rows)
 
@@ -280,7 +281,7 @@ def metric_agreement(judged: RatedCampaign, metrics: Sequence[MetricScores]) -> 
 # ---------------------------------------------------------------- where they disagree
 
 
-GAP = Column("gap", "gap", 1, note="standard score of the raters less that of the metric")
+GAP = Column("gap", "gap", 1, note="the raters' standard score minus the metric's")
 
 
 def disagreements(session: Session, judged: RatedCampaign, metrics: Sequence[MetricScores]) -> Texts:
@@ -313,8 +314,8 @@ def disagreements(session: Session, judged: RatedCampaign, metrics: Sequence[Met
         for metric, unit, system, gap in largest
     )
     about = (
-        "Standard scores over all rated outputs: the raters' less the metric's. Above 0 raters like the "
-        "output better than the metric does."
+        "Gap: the raters' standard score (over all rated outputs) minus the metric's. Above 0, raters like "
+        "the output better than the metric does."
     )
     title = "Where human scores and metrics disagree most"
     return Texts("disagreements", title, about, entries, folded=True)
@@ -332,7 +333,9 @@ def _standard(matrix: Array, known: Booleans) -> Array | None:
 # ---------------------------------------------------------------- WMT mode
 
 
-Z = Column("z", "mean z", 3, "higher", note="z: a rater's score less their mean, over their deviation")
+Z = Column(
+    "z", "mean z", 3, "higher", note="z: a score minus the rater's mean, divided by the rater's deviation"
+)
 CLUSTERS = {  # by `WmtRule.line`
     "all beaten": "every system of a cluster beats every one of the next",
     "own wins": "a cluster ends with a system that has as many wins as there are systems below it",
@@ -358,7 +361,7 @@ def _wmt_columns(judged: RatedCampaign, rule: WmtRule) -> list[Column]:
     beaten = f"systems that it beats: {side} {rule.test} p < {SIGNIFICANT:g}"
     beaten += ", with a higher mean" if rule.higher_mean else ""
     beaten += ", on the segments that are rated for both" if rule.matched else ""
-    kept = Column("kept", "of these kept", 0, note="wins that are so by this report's verdict on all pairs")
+    kept = Column("kept", "confirmed", 0, note="wins that this report's verdicts on all pairs confirm")
     return [
         ITEMS,
         judged.points("raw", "raw mean", better="higher"),
@@ -367,7 +370,7 @@ def _wmt_columns(judged: RatedCampaign, rule: WmtRule) -> list[Column]:
         *([kept] if rule.test == "bootstrap" else []),
         Column("losses", "losses", 0),
         Column("rank_low", "ranks from", 0, note="losses + 1"),
-        Column("rank_high", "ranks to", 0, note="the number of systems less the wins"),
+        Column("rank_high", "ranks to", 0, note="the number of systems minus the wins"),
         Column("cluster", "cluster", 0, note=CLUSTERS[rule.line]),
     ]
 
@@ -375,14 +378,13 @@ def _wmt_columns(judged: RatedCampaign, rule: WmtRule) -> list[Column]:
 def wmt_mode(judged: RatedCampaign, rule: WmtRule, better: Collection[tuple[int, int]]) -> Table:
     """Build the table of z-scores, rank ranges and clusters by a rule of WMT's findings papers.
 
-    `better`: the pairs of which this report says that the first is better than the second, for a rule that
-    corrects nothing. The human translation of an import's REF lines does not compete; a reference that was
-    rated as a system does.
+    `better`: pairs (better, worse) by this report's verdicts, for a rule without correction. An import's
+    human translation (REF lines) does not compete; a reference that was rated as a system does.
     """
     ratings, controls = judged.ratings, judged.ratings.controls
     imported = [] if ratings.campaign.is_planned else ratings.campaign.settings.references
     left_out = [judged.systems.index(name) for name in imported if name == REFERENCE]
-    if judged.protocol.relative:  # an output's score in another pair is not a second opinion of it
+    if judged.protocol.relative:  # an output's score in another pair is not a second opinion on it
         rule = replace(rule, again="each")
     by_domain = rule.domains and bool(ratings.domains)
     segments = np.concatenate([ratings.segment, controls.segment])
@@ -397,7 +399,7 @@ def wmt_mode(judged: RatedCampaign, rule: WmtRule, better: Collection[tuple[int,
         ),
         rule=rule,
         left_out=left_out,
-        domain=[ratings.domains.get(one, "") for one in segments.tolist()] if by_domain else None,
+        domain=[ratings.domains.get(segment, "") for segment in segments.tolist()] if by_domain else None,
         moment=np.concatenate([ratings.moment, np.zeros(len(controls.value), dtype=np.int64)]),
     )
     standardised = rule.standardised_by != "none"
@@ -420,7 +422,7 @@ def wmt_mode(judged: RatedCampaign, rule: WmtRule, better: Collection[tuple[int,
     if by_domain:
         over = f", means over {counted(len(set(ratings.domains.values())), 'domain')}"
     about = (
-        f"By WMT's rules ({rule.title}{over}), only to compare with its published tables: "
+        f"By WMT's rules ({rule.title}{over}). Use it only to compare with WMT's published tables: "
         f"{WEAKNESSES[rule.test]}. Item weights are ignored here."
     )
     return table("wmt", "WMT mode", about, "system", _wmt_columns(judged, rule), rows)

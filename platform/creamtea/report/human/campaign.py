@@ -32,7 +32,7 @@ from creamtea.stats.paired import FEW_RATERS, SIGNIFICANT
 from creamtea.stats.verdict import Outcome
 from creamtea.wording import counted
 
-# how keys of tables begin; the others are in the folded section
+# beginnings of table keys; the other tables are in the folded section
 UNFOLDED = (
     "means",
     "ranks",
@@ -49,10 +49,10 @@ UNFOLDED = (
 
 @dataclass(frozen=True)
 class CampaignReport:
-    """What raters say of the systems of one campaign."""
+    """The results of one campaign. Means, pairs and tables are empty until a rating counts."""
 
     judged: RatedCampaign
-    means: tuple[SystemMean, ...]  # none before the first rating that counts, nor pairs, nor tables
+    means: tuple[SystemMean, ...]
     pairs: tuple[Pair, ...]  # with the baseline
     tables: tuple[Table, ...]
     texts: tuple[Texts, ...]
@@ -83,7 +83,7 @@ class CampaignReport:
 def progress(ratings: Ratings) -> str:
     """Say how far a campaign is: "360 of 400 item ratings (90 %) by 2 raters".
 
-    For ratings made elsewhere, the plan is not known and is left out.
+    For ratings made elsewhere, the planned number is unknown and omitted.
     """
     raters = len(ratings.raters)
     by = f"by {counted(raters, 'rater')}"
@@ -93,28 +93,28 @@ def progress(ratings: Ratings) -> str:
     return f"{ratings.submitted:,} of {counted(ratings.wanted, 'item rating')}{share} {by}"
 
 
-def signature(whole: RatedCampaign) -> str:
-    facts = whole.ratings.campaign
+def signature(judged: RatedCampaign) -> str:
+    facts = judged.ratings.campaign
     shown, between = facts.settings.show_reference, facts.settings.differ_between
     return "|".join(
         [
             f"campaign:{facts.name}",
             f"protocol:{facts.protocol.name}",
-            f"items:{whole.ratings.items}",
+            f"items:{judged.ratings.items}",
             *([f"select:{facts.settings.select}"] if facts.settings.select else []),
             *([f"reference-shown:{','.join(map(str, shown))}"] if shown else []),
             *([f"differ-between:{','.join(between)}"] if between else []),
-            f"raters:{len(whole.ratings.raters)}",
+            f"raters:{len(judged.ratings.raters)}",
             f"ratings-per-item:{facts.ratings_per_item}",
-            f"delta:{whole.delta:g}",
+            f"delta:{judged.delta:g}",
             f"seed:{facts.seed}",
             f"state:{facts.state}",
         ]
     )
 
 
-def _notes(whole: RatedCampaign) -> list[str]:
-    ratings = whole.ratings
+def _notes(judged: RatedCampaign) -> list[str]:
+    ratings = judged.ratings
     out = ratings.left_out
     others = out.excluded_ratings + out.control_ratings + out.third_ratings + out.skipped
     if not len(ratings.value) and not others:
@@ -126,8 +126,8 @@ def _notes(whole: RatedCampaign) -> list[str]:
     if shown := ratings.campaign.settings.show_reference:
         which = "a reference" if len(shown) == 1 else f"{len(shown)} references"
         notes.append(f"Raters saw {which} beside each source.")
-    if whole.documents is not None:
-        groups = len(set(whole.documents.tolist()))
+    if judged.documents is not None:
+        groups = len(set(judged.documents.tolist()))
         if ratings.together == "segment":
             notes.append(
                 f"Pairs of a segment are grouped: intervals of means are over {counted(groups, 'segment')}."
@@ -142,8 +142,8 @@ def _notes(whole: RatedCampaign) -> list[str]:
             f"The campaign was closed and opened again ({counted(times, 'time')}; its log says why). If the "
             "results were a reason, verdicts err more often than the tests say."
         )
-    if whole.protocol.relative:
-        notes.append(whole.protocol.ratio_note)
+    if judged.protocol.relative:
+        notes.append(judged.protocol.ratio_note)
     if len(ratings.raters) == 1:
         notes.append("One rater: how others would judge, and how far they would agree, is unknown.")
     if 1 < len(ratings.raters) < FEW_RATERS:
@@ -157,7 +157,7 @@ def _notes(whole: RatedCampaign) -> list[str]:
 
 
 def _left_out(ratings: Ratings) -> str:
-    """Count the ratings, and what does not count with each reason; say so if nothing was left out."""
+    """Count the ratings that count, and by reason what does not; say so if nothing was left out."""
     out = ratings.left_out
     parts = {
         f"ratings by excluded raters ({out.excluded_raters})": out.excluded_ratings,
@@ -166,7 +166,7 @@ def _left_out(ratings: Ratings) -> str:
         "third ratings, shown beside those that disagree": out.third_ratings,
         "skips": out.skipped,
         "items without a rating": out.unrated_items,
-        "items not given to raters, as their verdicts were settled or given up": out.passed_over,
+        "items not given to raters, because their verdicts were settled or given up": out.passed_over,
     }
     listed = [f"{words}: {number:,}" for words, number in parts.items() if number]
     if out.excluded_raters and not out.excluded_ratings:
@@ -351,10 +351,10 @@ def human_columns(reports: Sequence[CampaignReport], test_set: str) -> list[Huma
 
     Titles name the campaign if there are several. A column without a number is omitted.
     """
-    here = [
+    rated = [
         report for report in reports if report.judged.ratings.campaign.test_set == test_set and report.tables
     ]
-    return [_columns(report, named=len(here) > 1) for report in here]
+    return [_columns(report, named=len(rated) > 1) for report in rated]
 
 
 def _columns(report: CampaignReport, named: bool) -> HumanColumns:
@@ -397,18 +397,19 @@ def _columns(report: CampaignReport, named: bool) -> HumanColumns:
 def _delta(judged: RatedCampaign, pair: Pair) -> Delta:
     """Return the comparison with the baseline as the other columns show it.
 
-    For a mark both tests must agree, and the verdict must not be undecided because of few raters, or raters
-    who differ. In blocks the verdict alone decides, and the difference is that over all pages.
+    A mark needs both tests to agree, and a verdict that few or differing raters do not leave undecided. In
+    blocks, the verdict alone decides, and the difference is over all pages.
     """
     if judged.in_blocks:
-        found, decided = judged.estimates, pair.verdict.outcome in (Outcome.BETTER, Outcome.WORSE)
-        if found is None or found.reason is not None:
+        estimates, decided = judged.estimates, pair.verdict.outcome in (Outcome.BETTER, Outcome.WORSE)
+        if estimates is None or estimates.reason is not None:
             return Delta("absent", pair.verdict.reason or "")
-        size, half = (float(of[pair.system, pair.baseline]) for of in (found.difference, found.half))
+        matrices = (estimates.difference, estimates.half)
+        size, half = (float(matrix[pair.system, pair.baseline]) for matrix in matrices)
         return Delta("ok", value=size, low=size - half, high=size + half, significant=decided)
     assert pair.tests is not None
     tests, difference, ranks = pair.tests, pair.tests.comparison.estimate, pair.tests.signed_rank
-    known = [p for p in (tests.t, ranks) if p is not None]  # no t where all differences are equal
+    known = [p for p in (tests.t, ranks) if p is not None]  # no t if all differences are equal
     if difference.value is None or not known:
         why = estimate(difference).note or p_value(None, tests.comparison.t_test.reason).note
         return Delta("absent", why)

@@ -1,4 +1,4 @@
-"""Tables of what raters give besides scores: marked errors, post-edits, scores of documents."""
+"""Tables of raters' answers other than scores of outputs: marked errors, post-edits, scores of documents."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from creamtea.stats.paired import compare_paired
 from creamtea.store.tables import Blame, Item, Payload, StoredSpan
 from creamtea.wording import with_minus
 
-GOOD = 85  # points from which an output without marks counts as free of errors (WMT 2026)
+GOOD = 85  # an output without marks is free of errors from so many points on (WMT 2026)
 MARKED = (
     Column("ratings", "ratings", 0),
     Column("minor", "minor errors", 2, "lower", note="per rating, without neutral and undecided ones"),
     Column("major", "major errors", 2, "lower", note="per rating, critical ones included"),
-    Column("omissions", "omissions", 2, "lower", note="of both, errors without a place in the output"),
+    Column("omissions", "omissions", 2, "lower", note="minor and major errors without a place in the output"),
     Column(
         "free", "free of errors, %", 1, "higher", note=f"nothing marked; with ESA also {GOOD} points or more"
     ),
@@ -89,7 +89,7 @@ def marked_errors(judged: RatedCampaign, given: Sequence[Payload | None]) -> Tab
             f"[{key.removeprefix('special mark ')}]",
             2,
             "lower",
-            note="of all errors, those with this mark",
+            note="errors with this mark, per rating",
         )
         for key in sorted({key for total in totals for key in total if key.startswith("special mark ")})
     ]
@@ -107,7 +107,7 @@ def marked_errors(judged: RatedCampaign, given: Sequence[Payload | None]) -> Tab
 
 
 def proposed_errors(session: Session, judged: RatedCampaign, given: Sequence[Payload | None]) -> Table | None:
-    """Build the table of what raters made of errors marked beforehand; None if there were none."""
+    """Build the table of what raters did with errors marked beforehand; None if there were none."""
     ratings, settings = judged.ratings, judged.ratings.campaign.settings
     rows_of_items = select(Item.id, Item.proposals).where(
         Item.campaign_id == ratings.campaign.id, Item.proposals.is_not(None)
@@ -132,7 +132,7 @@ def proposed_errors(session: Session, judged: RatedCampaign, given: Sequence[Pay
     source = settings.proposed_by
     by = "" if source is None else f" by {source.metric} (version {source.version})"
     about = (
-        f"Errors that were marked{by} before raters began, and what raters made of them. Only items with "
+        f"Errors that were marked{by} before raters began, and what raters did with them. Only items with "
         "such errors count. "
     )
     about += (
@@ -149,13 +149,13 @@ def proposed_errors(session: Session, judged: RatedCampaign, given: Sequence[Pay
 EDITED = (
     Column("ratings", "post-edits", 0),
     Column("rate", "edit rate, %", 1, "lower", note="word edits per word of the corrected text, at most 100"),
-    Column("unchanged", "unchanged, %", 1, "higher", note="outputs that the rater left as they were"),
+    Column("unchanged", "unchanged, %", 1, "higher", note="outputs that the rater did not change"),
     Column("seconds", "seconds", 1, "lower", note="median time per output, if measured"),
 )
 
 
 def post_edits(judged: RatedCampaign) -> Table:
-    """Build the table of post-edits: means over the ratings that count. Every rating weighs the same."""
+    """Build the table of post-edits: means over the ratings that count, all with the same weight."""
     ratings, rows = judged.ratings, []
     stored = np.argsort(ratings.id)
     kept_shares = ratings.step / (judged.protocol.scale.steps - 1)
@@ -186,8 +186,8 @@ def whole_documents(judged: RatedCampaign) -> Table | None:
     rated = ~np.isnan(ratings.document_value)
     if not rated.any():
         return None
-    # until 0.2 each page of a longer document had a score: take the rater's mean
-    given: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))  # by rater
+    # (document, system) -> rater -> scores: until 0.2, each page of a longer document had a score
+    given: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     names, document = np.unique(ratings.document_name[rated], return_inverse=True)
     keys = (document, ratings.system[rated], ratings.rater[rated])
     for document_number, system, rater, value in zip(*keys, ratings.document_value[rated], strict=True):
@@ -268,9 +268,9 @@ class _Case:
     output: Output
     mark: Mark
     evidence: Evidence
-    better: list[str]  # names of candidates
+    better: list[str]  # names of the better candidates
     finding: Finding
-    cluster: int  # what intervals treat as one group: the segment, or its document
+    cluster: int  # the group that intervals treat as a unit: the segment, or its document
 
 
 def origins(session: Session, judged: RatedCampaign) -> tuple[list[Table], Texts | None]:
@@ -351,7 +351,7 @@ def _share(counts: Sequence[int], sizes: Sequence[int]) -> Cell:
 
 
 def _repairs(judged: RatedCampaign, by_system: dict[int, list[_Case]]) -> Table:
-    # other decodings in the order of trial; not the output, other systems', post-edits or references
+    # other decodings in the order of trial: neither systems' outputs nor post-edits nor references
     names = dict.fromkeys(
         name
         for cases in by_system.values()
@@ -399,7 +399,7 @@ def _repaired(cases: Sequence[_Case], name: str, place: int) -> dict[str, Cell]:
 
 
 def _examples(session: Session, judged: RatedCampaign, cases: Sequence[_Case]) -> Texts:
-    """Show the first marked errors of each system and origin, except undecided ones, which show nothing."""
+    """Show the first marked errors of each system and origin, but no undecided ones: they show nothing."""
     shown: list[_Case] = []
     taken: Counter[tuple[int, Origin]] = Counter()
     seen: set[tuple[Output, Mark]] = set()
@@ -436,22 +436,24 @@ def _entry(judged: RatedCampaign, case: _Case, source: str) -> Entry:
     target = campaign.target_language
     passages = [
         Passage("source", source, campaign.source_language),
-        Passage(f"output, {_rank(output)}", output.text, target),
+        Passage(f"output, {_scored_words(output)}", output.text, target),
         Passage("marked", finding.marked or "an omission", target if finding.marked else ""),
         Passage("needed", " ".join(finding.needed) or "nothing", target if finding.needed else ""),
-        Passage(f"better: {', '.join(right.names)}, {_rank(right)}", right.text, target),
+        Passage(f"better: {', '.join(right.names)}, {_scored_words(right)}", right.text, target),
     ]
     if instead not in (output, right):
         words = "prefers" if finding.origin is Origin.MODEL else "would write"
         who = "the model" if finding.origin is not Origin.SELECTION else "the same search"
         passages.append(
-            Passage(f"{who} {words} ({', '.join(instead.names)}), {_rank(instead)}", instead.text, target)
+            Passage(
+                f"{who} {words} ({', '.join(instead.names)}), {_scored_words(instead)}", instead.text, target
+            )
         )
     segment = campaign.settings.segment_name(case.output[0])
     name = f"{judged.systems[case.output[1]]}, {segment}: {finding.origin.value}"
     return Entry(name, (), tuple(passages))
 
 
-def _rank(candidate: Candidate) -> str:
+def _scored_words(candidate: Candidate) -> str:
     proved = ", proved the best" if candidate.proved else ""
     return f"scored {with_minus(f'{candidate.rank:.2f}')}{proved}"

@@ -10,16 +10,16 @@ from creamtea.human.making.programme import campaigns_of
 from creamtea.human.results.ratings import load_ratings
 from creamtea.report.human import verdicts
 from creamtea.report.human.campaign import progress
-from creamtea.report.human.tables import RatedCampaign, count, estimate, judged, table
+from creamtea.report.human.tables import RatedCampaign, count, estimate, table, with_baseline
 from creamtea.report.model import Block, Cell, Document, Fact, Notes, Row, Section, Table
 from creamtea.stats.estimate import Estimate
 from creamtea.store.database import Database
 
 ABOUT = (
-    "The mean of a system over directions weighs all directions equally; its 95 % interval joins those of "
-    "the directions (MOVER: Zou and Donner 2008) and is about these directions. A system without ratings in "
-    "some direction has none: it would be a mean over other texts. The first cluster of a direction ends "
-    "where every system above is better than every one below, by verdicts that are corrected for all pairs."
+    "A system's mean over directions weighs all directions equally. Its 95 % interval combines the "
+    "directions' intervals (MOVER: Zou and Donner 2008) and covers these directions only. A system without "
+    "ratings in some direction has no mean, which would be over other texts. A direction's first cluster "
+    "ends where every system above is better than every one below, by verdicts corrected for all pairs."
 )
 
 
@@ -35,7 +35,7 @@ def build_programme(database: Database, programme: str) -> Document:
             ratings = load_ratings(session, row)
             facts.append(Fact(direction, f"{row.state}: {progress(ratings)}"))
             if len(ratings.value):
-                rated[direction] = judged(ratings, None)
+                rated[direction] = with_baseline(ratings, None)
     block: Block = _systems(rated) if rated else Notes("none", ("No direction has ratings yet.",))
     return Document(
         kind="programme",
@@ -51,15 +51,15 @@ def build_programme(database: Database, programme: str) -> Document:
 
 def _systems(rated: dict[str, RatedCampaign]) -> Table:
     means = {
-        direction: {whole.systems[mean.system]: mean.mean for mean in verdicts.system_means(whole)}
-        for direction, whole in rated.items()
+        direction: {judged.systems[mean.system]: mean.mean for mean in verdicts.system_means(judged)}
+        for direction, judged in rated.items()
     }
-    first = {direction: first_cluster(whole) for direction, whole in rated.items()}
-    scales = {whole.protocol.name for whole in rated.values()}
-    wholes = list(rated.values())
+    first = {direction: first_cluster(judged) for direction, judged in rated.items()}
+    scales = {judged.protocol.name for judged in rated.values()}
+    judged_campaigns = list(rated.values())
     rows = []
-    for system in dict.fromkeys(name for whole in wholes for name in whole.systems):
-        own = {d: found[system] for d, found in means.items() if system in found}
+    for system in dict.fromkeys(name for judged in judged_campaigns for name in judged.systems):
+        own = {direction: by_system[system] for direction, by_system in means.items() if system in by_system}
         known = [mean for mean in own.values() if mean.value is not None]
         macro = Cell("absent", f"rated in {len(known)} of {len(rated)} directions")
         if len(scales) > 1:
@@ -69,27 +69,27 @@ def _systems(rated: dict[str, RatedCampaign]) -> Table:
         cells = {
             "macro": macro,
             "directions": count(len(known)),
-            "first": count(sum(system in found for found in first.values())),
+            "first": count(sum(system in cluster for cluster in first.values())),
             **{direction: estimate(mean) for direction, mean in own.items()},
         }
         rows.append(Row(system, cells))
     rows.sort(key=lambda row: (row.cells["macro"].value is None, -(row.cells["macro"].value or 0.0)))
-    points = wholes[0].points
+    points = judged_campaigns[0].points
     columns = [
         points("macro", "mean over directions", "95 % interval", "higher"),
         Column("directions", "directions", 0, note="with ratings of the system"),
         Column("first", "in the first cluster", 0, note="number of directions"),
-        *(whole.points(direction, direction, "", "higher") for direction, whole in rated.items()),
+        *(judged.points(direction, direction, "", "higher") for direction, judged in rated.items()),
     ]
     return table("systems", "Systems", ABOUT, "system", columns, rows)
 
 
 def macro_mean(means: Sequence[Estimate]) -> Estimate:
-    """Return the mean of independent means with the interval that theirs give (MOVER).
+    """Return the mean of independent means; its interval follows from theirs (MOVER).
 
-    l = m − √Σ(mᵢ − lᵢ)²/n, and u alike: exact for normal means with known errors, close to nominal for t
-    intervals (Zou and Donner 2008, Statistics in Medicine 27, equation 3). Without an interval of each there
-    is none.
+    l = m − √Σ(mᵢ − lᵢ)²/n, and likewise u: exact for normal means with known errors, close to nominal for t
+    intervals (Zou and Donner 2008, Statistics in Medicine 27, equation 3). There is no interval if one of
+    theirs is missing.
     """
     size = len(means)
     value = sum(mean.value for mean in means if mean.value is not None) / size
@@ -100,22 +100,21 @@ def macro_mean(means: Sequence[Estimate]) -> Estimate:
     return Estimate(value, value - math.hypot(*below) / size, value + math.hypot(*above) / size)
 
 
-def first_cluster(whole: RatedCampaign) -> set[str]:
-    """Return the systems from the best one to the first line that parts better systems from all worse ones.
+def first_cluster(judged: RatedCampaign) -> set[str]:
+    """Return the best systems, up to the first place where every system above is better than every one below.
 
-    By the verdicts of the campaign: simultaneous over all pairs where pages show some of the systems, else
-    after Holm's correction over all pairs. Empty while nothing connects the systems.
+    The campaign's verdicts decide: simultaneous over all pairs if pages show some of the systems, else after
+    Holm's correction over all pairs. Empty until pages connect the systems.
     """
-    if whole.in_blocks:
-        found = whole.estimates
-        return (
-            set()
-            if found is None
-            else {name for name, cluster in zip(whole.systems, found.cluster, strict=True) if cluster == 1}
-        )
-    better = verdicts.better_pairs(whole, ())
-    order = [mean.system for mean in verdicts.system_means(whole) if mean.mean.value is not None]
+    if judged.in_blocks:
+        estimates = judged.estimates
+        if estimates is None:
+            return set()
+        clusters = zip(judged.systems, estimates.cluster, strict=True)
+        return {name for name, cluster in clusters if cluster == 1}
+    better = verdicts.better_pairs(judged, ())
+    order = [mean.system for mean in verdicts.system_means(judged) if mean.mean.value is not None]
     for end in range(1, len(order)):
-        if all((one, other) in better for one in order[:end] for other in order[end:]):
-            return {whole.systems[system] for system in order[:end]}
-    return {whole.systems[system] for system in order}
+        if all((above, below) in better for above in order[:end] for below in order[end:]):
+            return {judged.systems[system] for system in order[:end]}
+    return {judged.systems[system] for system in order}

@@ -1,4 +1,4 @@
-"""What the tables of a human evaluation are made from, and the cells that they share."""
+"""The inputs of a human evaluation's tables, and the cells that the tables share."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from creamtea.stats.estimate import Estimate
 from creamtea.stats.incomplete import LOOKS, SystemEstimates, last_look
 from creamtea.store.tables import Item
 
-MAX_TEXTS = 8  # in a list of outputs, of a metric or of raters
+MAX_TEXTS = 8  # outputs in a list
 
 
 @dataclass(frozen=True)
 class RatedCampaign:
-    """A campaign's ratings with what the comparisons are made by."""
+    """A campaign's ratings, with the weights, the baseline and the δ of its comparisons."""
 
     ratings: Ratings
     matrix: Array  # (units, systems): means over raters
@@ -43,12 +43,12 @@ class RatedCampaign:
 
     @cached_property
     def documents(self) -> Integers | None:
-        """Of the units, where intervals and tests are over documents."""
+        """The document of each unit; None unless intervals and tests are over documents."""
         return self.ratings.documents
 
     @cached_property
     def in_blocks(self) -> bool:
-        """Return True if the campaign drew which systems are rated of a segment or document."""
+        """Whether pages show some of the systems, drawn for each segment or document."""
         return any(self.ratings.blocks)
 
     @cached_property
@@ -63,7 +63,7 @@ class RatedCampaign:
 
     @cached_property
     def estimates(self) -> SystemEstimates | None:
-        """The systems, estimated from all pages, in an adaptive design from those of the last look.
+        """The systems' estimates from all pages, or in an adaptive design from the last look's pages.
 
         `missing` says why there are none.
         """
@@ -78,7 +78,7 @@ class RatedCampaign:
 
     @property
     def missing(self) -> str:
-        """Why there are no estimates, if there are none."""
+        """Why there are no estimates."""
         if self.is_adaptive and self.look is None:
             turns = self.ratings.turns
             first = math.ceil(LOOKS[0] * turns)
@@ -95,11 +95,11 @@ class RatedCampaign:
         return self.protocol.points.text(self.delta)
 
 
-def judged(ratings: Ratings, study_baseline: str | None) -> RatedCampaign:
+def with_baseline(ratings: Ratings, study_baseline: str | None) -> RatedCampaign:
     """Join a campaign's ratings with its baseline and its δ.
 
-    The baseline is the one that the campaign registered, the study's, or the first system; δ the registered
-    one, or the protocol's convention.
+    The baseline is the campaign's, or else the study's, or else the first system. δ is the campaign's, or
+    else the protocol's convention.
     """
     campaign = ratings.campaign
     named = campaign.settings.baseline or study_baseline
@@ -108,11 +108,11 @@ def judged(ratings: Ratings, study_baseline: str | None) -> RatedCampaign:
     return RatedCampaign(ratings, ratings.matrix(), ratings.weight, baseline, float(delta))
 
 
-def only_random(whole: RatedCampaign) -> RatedCampaign:
+def only_random(judged: RatedCampaign) -> RatedCampaign:
     """Keep the part that was drawn at random; every unit weighs the same."""
-    chosen = whole.ratings.random
-    matrix = np.where(chosen[:, None], whole.matrix, np.nan)
-    return RatedCampaign(whole.ratings, matrix, chosen.astype(np.float64), whole.baseline, whole.delta)
+    chosen = judged.ratings.random
+    matrix = np.where(chosen[:, None], judged.matrix, np.nan)
+    return RatedCampaign(judged.ratings, matrix, chosen.astype(np.float64), judged.baseline, judged.delta)
 
 
 def shown_texts(
@@ -150,13 +150,13 @@ def output_entry(
 def table(
     key: str, title: str, about: str, heading: str, columns: Sequence[Column], rows: Sequence[Row]
 ) -> Table:
-    """Build a table without the columns of which no row has a cell."""
-    there = tuple(column for column in columns if any(column.key in row.cells for row in rows))
-    full = (
-        replace(row, cells={c.key: row.cells.get(c.key, Cell("absent", "not measured")) for c in there})
+    """Build a table; omit a column if no row has a cell in it."""
+    used = tuple(column for column in columns if any(column.key in row.cells for row in rows))
+    filled = (
+        replace(row, cells={c.key: row.cells.get(c.key, Cell("absent", "not measured")) for c in used})
         for row in rows
     )
-    return Table(key, title, heading, there, tuple(full), about=about)
+    return Table(key, title, heading, used, tuple(filled), about=about)
 
 
 def count(number: int) -> Cell:

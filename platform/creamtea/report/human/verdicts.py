@@ -39,7 +39,9 @@ from creamtea.wording import counted
 
 ITEMS = Column("items", "items", 0)
 OVER_PAGES = "by least squares over pages; 95 % interval of the distance from the mean of all systems"
-DOCUMENTS = Column("documents", "documents", 0, note="of the items: what intervals and tests are over")
+DOCUMENTS = Column(
+    "documents", "documents", 0, note="documents of the items; intervals and tests are over these"
+)
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,13 @@ class SystemMean:
     items: int
     ratings: int
     mean: MeanEstimate
-    ratio: Ratio | None  # None where there is none, and in blocks: few items have both systems
+    ratio: Ratio | None  # None if the scale has no ratios, and in blocks: few items have both systems
 
 
 def system_means(judged: RatedCampaign) -> list[SystemMean]:
     """Compute each system's mean: the best comes first, systems without a rating last."""
     ratings, used = judged.ratings, judged.weights > 0
-    found = judged.estimates if judged.in_blocks else None
+    estimates = judged.estimates if judged.in_blocks else None
     means = []
     for system in range(len(judged.systems)):
         rated = used & ~np.isnan(judged.matrix[:, system])
@@ -69,10 +71,10 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
         )
         if judged.in_blocks:
             mean = MeanEstimate(reason=judged.missing)
-            if found is not None:
-                ends = (float(end[system]) for end in (found.low, found.high))
+            if estimates is not None:
+                ends = (float(end[system]) for end in (estimates.low, estimates.high))
                 low, high = (None if np.isnan(end) else end for end in ends)
-                mean = MeanEstimate(float(found.mean[system]), low, high, found.reason)
+                mean = MeanEstimate(float(estimates.mean[system]), low, high, estimates.reason)
         scale = judged.protocol.scale
         mean = _within(mean, float(scale.lowest), float(scale.highest))
         ratio = None
@@ -87,7 +89,7 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
 
 
 def _within(found: MeanEstimate, lowest: float, highest: float) -> MeanEstimate:
-    """Cut the interval where the scale ends: no true value lies beyond, so as many intervals cover it."""
+    """Cut the interval at the ends of the scale: no true value lies beyond, so coverage stays the same."""
     if found.value is None or found.low is None or found.high is None:
         return found
     low, high = min(lowest, found.value), max(highest, found.value)
@@ -116,8 +118,8 @@ def means_table(
             f"% of {name}, paired t",
             1,
             "higher",
-            note="the same ratio; 95 % interval: the paired-t interval of the difference over the baseline's "
-            "mean, as in Domhan et al. 2022, which takes that mean as known",
+            note="the same ratio; 95 % interval: the paired-t interval of the difference, divided by the "
+            "baseline's mean as if that were known (Domhan et al. 2022)",
         ),
     ]
     rows = []
@@ -140,7 +142,7 @@ class PairTests:
     """Tests of the items that two systems share; Holm has corrected the p-values over the table's pairs."""
 
     comparison: PairedComparison
-    decisive: float | None  # of the t-test, or of the sign flips where all differences are equal
+    decisive: float | None  # p of the t-test, or of the sign flips if all differences are equal
     signed_rank: float | None
     sign_flip: float | None
     crossed: CrossedComparison
@@ -169,14 +171,14 @@ def compared(
 ) -> list[Pair]:
     """Compare pairs of systems, (baseline, system) each, with p-values corrected over all of them.
 
-    Without `flips` there is no p-value of the permutation test. Tests of `known` pairs are not done again.
+    Without `flips`, the permutation test is omitted. Pairs in `known` are not tested again.
     """
     tests: Sequence[PairTests | None] = [None] * len(positions)
-    if not judged.in_blocks or judged.ratings.campaign.settings.aim:  # which registered these tests
+    if not judged.in_blocks or judged.ratings.campaign.settings.aim:  # campaigns with `aim` registered them
         tests = _tested(judged, positions, flips, known)
     return [
-        Pair(*place, _verdict(judged, *place, found, len(positions)), found)
-        for place, found in zip(positions, tests, strict=True)
+        Pair(*place, _verdict(judged, *place, tests_of_pair, len(positions)), tests_of_pair)
+        for place, tests_of_pair in zip(positions, tests, strict=True)
     ]
 
 
@@ -185,8 +187,8 @@ def _tested(
 ) -> list[PairTests]:
     done = {(pair.baseline, pair.system): pair.tests.comparison for pair in known if pair.tests is not None}
     comparisons = [done.get(place) or _compare(judged, *place, flips) for place in positions]
-    # where all differences are equal there is no t, but sign flips
-    tests = [one.t_test if one.t_test.p_value is not None else one.sign_flip for one in comparisons]
+    # if all differences are equal, there is no t; the sign flips decide
+    tests = [each.t_test if each.t_test.p_value is not None else each.sign_flip for each in comparisons]
     unit, rater, scores = judged.ratings.side_by_side()
     documents = None if judged.documents is None else judged.documents[unit]
     crossed = crossed_comparisons(unit, rater, scores, positions, judged.weights[unit], documents)
@@ -210,10 +212,7 @@ def _verdict(
 
 
 def _compare(judged: RatedCampaign, baseline: int, system: int, flips: bool) -> PairedComparison:
-    """Compare two systems.
-
-    If all differences are equal, the verdict needs the sign flips: then they are always done.
-    """
+    """Compare two systems. If all differences are equal, always do the sign flips: the verdict needs them."""
     columns = judged.matrix[:, baseline], judged.matrix[:, system], judged.weights
     comparison = compare_paired(*columns, flips=FLIPS if flips else 1, clusters=judged.documents)
     if not flips and comparison.t_test.p_value is None:
@@ -243,7 +242,7 @@ def better_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> set[tuple[int,
 
 
 def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: str, about: str) -> Table:
-    """Build the table of pairs: by tests of the items that they share, in blocks by all pages."""
+    """Build the table of pairs: by tests of their shared items, or in blocks by all pages."""
     over = (
         "simultaneous 95 % interval"
         if judged.in_blocks
@@ -252,7 +251,7 @@ def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: st
     columns = [
         ITEMS,
         DOCUMENTS,
-        Column("shared", "shared pages", 0, note="a difference follows from the others, too"),
+        Column("shared", "shared pages", 0, note="other pages also contribute to a difference"),
         judged.points("difference", "difference", over),
         Column("wins", "wins", 0, note="ratings that prefer the system"),
         Column("ties", "ties", 0),
@@ -267,14 +266,14 @@ def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: st
     relative = judged.protocol.relative
     sign_tests = holm([_sign_test(judged, pair) if relative and pair.tests else None for pair in pairs])
     unit, _, scores = judged.ratings.side_by_side()
-    scores = scores[judged.weights[unit] > 0]  # items without a weight are left out, as by the tests
+    scores = scores[judged.weights[unit] > 0]  # items without a weight are left out, as in the tests
     rows = []
     for pair, sign_p in zip(pairs, sign_tests, strict=True):
         cells = {} if pair.tests is None else _of_shared_items(pair.tests)
         if judged.in_blocks:
             cells |= _over_pages(judged, pair)
         if relative:
-            # single ratings: each row of a rater on an item has a score of both systems
+            # single ratings: each row has one rater's scores of both systems on one item
             differences = scores[:, pair.system] - scores[:, pair.baseline]
             tallies = {"wins": differences > 0, "ties": differences == 0, "losses": differences < 0}
             cells |= {name: count(int(rated.sum())) for name, rated in tallies.items()}
@@ -301,17 +300,17 @@ def _of_shared_items(tests: PairTests) -> dict[str, Cell]:
 
 
 def _over_pages(judged: RatedCampaign, pair: Pair) -> dict[str, Cell]:
-    found, place = judged.estimates, (pair.system, pair.baseline)
-    if found is None:
+    estimates, place = judged.estimates, (pair.system, pair.baseline)
+    if estimates is None:
         return {"difference": Cell("absent", judged.missing)}
-    difference, half = float(found.difference[place]), float(found.half[place])
-    low, high = (None, None) if found.reason else (difference - half, difference + half)
+    difference, half = float(estimates.difference[place]), float(estimates.half[place])
+    low, high = (None, None) if estimates.reason else (difference - half, difference + half)
     width = float(judged.protocol.scale.highest - judged.protocol.scale.lowest)
-    within = _within(MeanEstimate(difference, low, high, found.reason), -width, width)
+    within = _within(MeanEstimate(difference, low, high, estimates.reason), -width, width)
     return {
-        "shared": count(int(found.shared[place])),
+        "shared": count(int(estimates.shared[place])),
         "difference": estimate(within),
-        "p_family": p_value(None if found.reason else float(found.p_value[place]), found.reason),
+        "p_family": p_value(None if estimates.reason else float(estimates.p_value[place]), estimates.reason),
     }
 
 
@@ -347,7 +346,7 @@ def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
     differences = differences[used]
     if judged.documents is not None:
         means, _, _ = cluster_means(differences, judged.weights[used], judged.documents[used])
-        differences = means.round(9)  # one item won and one lost are no difference
+        differences = means.round(9)  # so that a document with one item won and one lost is a tie
     won, lost = int((differences > 0).sum()), int((differences < 0).sum())
     return float(scipy.stats.binomtest(won, won + lost).pvalue) if won + lost else None
 
@@ -374,27 +373,27 @@ def ranks(judged: RatedCampaign) -> Table:
     ]
     columns = [
         Column("scores", "scores", 0, note="on pages with other systems"),
-        Column("rank_low", "ranks from", 0, note="one more than the systems that are better"),
-        Column("rank_high", "ranks to", 0, note="all less the systems that are worse"),
-        Column("cluster", "cluster", 0, note="all of a cluster are better than all of the next"),
+        Column("rank_low", "ranks from", 0, note="one more than the number of better systems"),
+        Column("rank_high", "ranks to", 0, note="the number of systems minus the worse ones"),
+        Column("cluster", "cluster", 0, note="all systems of a cluster are better than all of the next"),
     ]
     return table("ranks", "Ranks from all pages", _about_ranks(judged, found), "system", columns, rows)
 
 
 def _about_ranks(judged: RatedCampaign, found: SystemEstimates | None) -> str:
     about = (
-        "A page shows some of the systems; two that never met are compared through others. Assumed is that "
-        "a score is the page's level plus the system's plus an error"
+        "A page shows some of the systems; two that never met are compared through others. The model: a "
+        "score is the page's level plus the system's plus an error"
     )
     if judged.protocol.max_outputs == 1:
-        about += ", and the rater's severity"
+        about += " plus the rater's severity"
     about += ". With 95 % probability all ranks lie in their ranges at once, and all differences of two "
     about += "systems in their intervals."
     if judged.is_adaptive:
         about += (
-            " Systems whose ranks are open come more often, so results are of the last of "
-            f"{len(LOOKS_IN_BLOCKS)} planned looks: all that is stated at these is right at once with 95 % "
-            "probability, whenever you look or end the campaign. Ratings after a look count at the next one."
+            " Systems whose ranks are open come more often, so results are those of the last of "
+            f"{len(LOOKS_IN_BLOCKS)} planned looks: with 95 % probability the statements of all looks are "
+            "right, whenever you look or end the campaign. Ratings after a look count at the next one."
         )
         if judged.look is not None:
             about += f" This look is over {judged.look[0]:,} of {judged.ratings.turns:,}."
@@ -411,7 +410,7 @@ def _about_ranks(judged: RatedCampaign, found: SystemEstimates | None) -> str:
 
 
 def clusters(judged: RatedCampaign, pairs: Sequence[Pair]) -> list[Table]:
-    """Build the table of differences that hold for other raters, too; empty with one rater and in blocks."""
+    """Build the table that generalises differences to other raters; empty with one rater and in blocks."""
     rows = []
     for pair in () if judged.in_blocks else pairs:
         if pair.tests is not None and pair.tests.crossed.raters > 1:
@@ -446,7 +445,7 @@ def clusters(judged: RatedCampaign, pairs: Sequence[Pair]) -> list[Table]:
 # ---------------------------------------------------------------- before the end
 
 # Items come in an order drawn at the beginning: what is complete so far is a random part of the whole.
-# The tests are those for all looks together (`stats.sequential`), not those of the other tables.
+# Unlike the other tables' tests, these hold over all looks together (`stats.sequential`).
 LOOKED = (
     "Differences, intervals and p-values that hold whenever you look: over documents (or single segments) "
     "with all their ratings. Better, worse and no difference > δ are settled: if you close the campaign once "
@@ -457,11 +456,11 @@ LOOKED = (
 )
 
 
-def looks(judged: RatedCampaign, found: Sequence[Standing]) -> Table:
-    """Build the table of what may be said before the end, of the comparisons as they stand."""
-    few = f"from {BURN_IN} complete ones on"
+def looks(judged: RatedCampaign, standings: Sequence[Standing]) -> Table:
+    """Build the table of the comparisons as they stand before the end."""
+    few = f"shown once {BURN_IN} are complete"
     rows = []
-    for standing in found:
+    for standing in standings:
         look = standing.look
         looked = look.low is not None or look.state.settled
         words = look.state.value.replace("δ", judged.shown_delta()) if looked else "too early"
@@ -478,7 +477,7 @@ def looks(judged: RatedCampaign, found: Sequence[Standing]) -> Table:
         }
         rows.append(Row(judged.systems[standing.system], cells))
     columns = [
-        Column("units", "complete", 0, note="documents, or segments where they stand alone"),
+        Column("units", "complete", 0, note="documents, or single segments"),
         Column("planned", "planned", 0),
         judged.points(
             "difference", "difference", "95 % repeated confidence interval: it holds at all looks together"

@@ -1,8 +1,8 @@
 """Build the document of a paper's table or figure: published values, ours with intervals, verdicts.
 
-The rows are the paper's, each with its published values, ours below them, and a verdict for each claim; the
-columns are the paper's. A section for each size of our studies, the paper's own and ours, also shows what the
-studies in this database trained: their names do not tell, since `--set` may make a study smaller.
+Rows and columns are the paper's. Each row has its published values, ours below them, and a verdict for each
+claim. Each size of our studies (the paper's, our own) has a section, which also says what the studies in this
+database trained: their names do not tell, since `--set` may make a study smaller.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def drawn(reports: Reports, drawings: Sequence[Drawing], size: Size) -> tuple[Fi
             )
             why = "not run" if report is None else "no such figure"
             block = next(fitting, Figure("", "", {}, (), (f"{study} ({why})",)))
-            drawn = with_curves(block, drawing.curves) if isinstance(block, Figure) else block
+            shown = with_curves(block, drawing.curves) if isinstance(block, Figure) else block
             title = f"{drawing.title}: {study}"
-            figures.append(replace(drawn, key=f"{study}-{len(figures)}", title=title))
+            figures.append(replace(shown, key=f"{study}-{len(figures)}", title=title))
     return tuple(figures)
 
 
@@ -92,7 +92,7 @@ def with_curves(figure: Figure, curves: Sequence[Curve]) -> Figure:
     for layer in spec["layer"]:
         for channel, added in vega.by_style("group", published, "color", "shape", "strokeDash").items():
             if channel_encoding := layer["encoding"].get(channel):
-                # a new encoding, because the layers of a figure share theirs
+                # a new encoding, because the layers of a figure share one
                 scale = {
                     end: [*channel_encoding["scale"][end], *added["scale"][end]]
                     for end in ("domain", "range")
@@ -111,7 +111,7 @@ _ENTRIES = ("corpora", "subwords", "variants", "systems", "test_sets", "analyses
 def what_ran(reports: Reports, exhibit: Exhibit, size: Size) -> tuple[Facts | Warnings, ...]:
     """List the trainings of each study of this size in the database; empty if there is none.
 
-    Warns of studies whose settings differ from the published study of that name.
+    Warns of a study whose settings differ from the distributed study of that name.
     """
     facts, warnings = [], []
     for name, member in members_of(reports.paper, exhibit):
@@ -125,8 +125,8 @@ def what_ran(reports: Reports, exhibit: Exhibit, size: Size) -> tuple[Facts | Wa
         apart = settings_apart(report.spec.model_dump(mode="json"), ours) if ours else []
         if apart:
             more = f" and {counted(len(apart) - SHOWN, 'other')}" if len(apart) > SHOWN else ""
-            difference = f"it is not as in {collection.file}: {', '.join(apart[:SHOWN])}{more}"
-            remedy = f"Its values may be of another size. `{collection.command(member)}` runs ours."
+            difference = f"it differs from {collection.file} in {', '.join(apart[:SHOWN])}{more}"
+            remedy = f"It may be a study of another size. `{collection.command(member)}` runs ours."
             warnings.append(StudyWarning("other-settings", study, difference, remedy))
     shown_warnings = (Warnings("warnings", tuple(warnings)),) if warnings else ()
     return (*shown_warnings, Facts("ran", "", tuple(facts))) if facts else ()
@@ -171,19 +171,19 @@ def _range(values: list[float]) -> str:
     return " to ".join(bounds)
 
 
-NO_VALUE = "–"  # neither the paper nor we have one
-DOCUMENTED = "in creamtea's documentation"  # its authors' runs, not this database's
+NO_VALUE = "–"  # neither the paper nor we have a value
+DOCUMENTED = "in creamtea's documentation"  # runs by creamtea's authors, not in this database
 NOT_IN_COPY = "no copy of the paper that we have prints this value"
 
 
 @dataclass(frozen=True)
 class Values:
-    """Our values of a table, by the titles of a row and a column. Of several studies the first is shown."""
+    """Our values of a table, by the titles of a row and a column. The first of several is shown."""
 
     cells: Mapping[tuple[str, str], Sequence[OurValue]]
 
     def note(self, study: str) -> str:
-        """Name the study, if the table's first value is of another."""
+        """Return "of STUDY" if the table's first value comes from another study, else nothing."""
         first = next((ours[0].study for ours in self.cells.values() if ours and ours[0].study), study)
         return "" if study in ("", first) else f"of {study}"
 
@@ -222,21 +222,21 @@ def exhibit_document(reports: Reports, exhibit: Exhibit) -> Document:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedExhibit:
     exhibit: Exhibit
     status: str
-    studies: int  # that have its cells
-    here: int  # of them in the database
+    studies: int  # number of studies with its cells
+    here: int  # how many of them are in the database
 
 
-def list_exhibits(database: Database, paper: str) -> list[Listed]:
+def list_exhibits(database: Database, paper: str) -> list[ListedExhibit]:
     """List the tables and figures of a paper, without building a report."""
     reports = Reports(database, find_paper(paper))
     listed = []
     for exhibit in exhibits(paper):
         members = members_of(reports.paper, exhibit)
         here = sum(reports.has(*member) for member in members)
-        listed.append(Listed(exhibit, status_words(reports.paper, exhibit), len(members), here))
+        listed.append(ListedExhibit(exhibit, status_words(reports.paper, exhibit), len(members), here))
     return listed
 
 
@@ -363,7 +363,7 @@ def _verdict(
     pair = next((pair for pair in product(ours, others) if comparable(*pair)), None)
     if pair is None:
         values_known = ours and others and None not in (ours[0].cell.value, others[0].cell.value)
-        note = f"one value is of {ours[0].study}, one of {others[0].study}" if values_known else ""
+        note = f"one value is from {ours[0].study}, one from {others[0].study}" if values_known else ""
         return _verdict_cell(Judgement(Outcome.NOT_RUN, note=note), column)
     judgement = judge(*pair, direction)
     note = judgement.note or values.note(pair[0].study)

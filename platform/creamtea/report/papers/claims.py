@@ -1,8 +1,8 @@
 """The papers' claims: what our numbers say about each comparison, and the tables of docs/results/claims.md.
 
-`judge` alone decides on a comparison, on the papers' pages, too. `python -m creamtea.report.papers.claims
-FOLDER` writes the tables: the papers' claims and our figures are in claims.yaml beside the page, each figure
-as the report of its study prints it (docs/results/data).
+`judge` decides every comparison, here and on the papers' pages. `python -m creamtea.report.papers.claims
+FOLDER` writes the tables. claims.yaml beside the page has the papers' claims and our figures, as the reports
+of the studies print them (docs/results/data).
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from creamtea.report.model import ONE_SEED, UNMARKED, Cell, Delta
 from creamtea.stats.estimate import Bounds, Spread, together, widened
 from creamtea.stats.paired import SIGNIFICANT
 
-MARGIN = 0.02  # share of the other value within which two values are alike
+MARGIN = 0.02  # two values are alike within this share of the other value
 
 RULE = (
-    "Verdicts: two of our values are compared as the paper compares its own, in the direction of the "
-    "printed difference, or of the paper's words where it prints none. Holds: the same direction, and "
-    "either p < 0.05 by both paired tests (of an analysis by the paired bootstrap) after Holm's "
-    "correction, if the study has compared the two, and over segments and seeds, too, where there are "
-    "several seeds; or 95 % intervals that lie apart, of a value with several seeds over both. "
-    "Of a mean over studies there is no p: its paired interval has to exclude 0; so has that of two measures "
-    "of one model, which an analysis compares. A difference that the study does not mark "
-    "because BLEU is near zero, or because one side has one seed and the other several, is undecided. "
-    "One seed says nothing of others. "
-    "Opposite: the other direction, as clearly. Undecided: the data cannot tell. Where there are no "
-    "intervals, only the direction is named. Where the paper says that two are alike, the interval of our "
-    "difference (over segments and seeds, if it is known) is compared with a margin, which is ours, as the "
-    f"papers name none: {100 * MARGIN:g} % of the value that it is compared with. Within it the claim holds, "
-    "outside of it is the opposite, across it is undecided. Our difference has its 95 % interval in "
-    "brackets: the paired one, over segments and seeds if it is known, or, where none was computed, the "
-    "widest that the intervals of both allow."
+    "Verdicts compare two of our values as the paper compares its own, in the direction of the printed "
+    "difference, or of the paper's words if it prints no difference. "
+    "Holds: our difference has the same direction, and it is significant. If the study has compared the two "
+    "values, that means p < 0.05 after Holm's correction by both paired tests (in an analysis, by the paired "
+    "bootstrap), and also over segments and seeds if there are several seeds. If it has not, their 95 % "
+    "intervals (over segments, and over several seeds) must not overlap. A mean over studies has no p, nor "
+    "has a difference between two measures of one model: their paired interval must exclude 0. "
+    "Opposite: the other direction, equally clearly. "
+    "Undecided: the data cannot tell, or the study does not mark the difference because BLEU is near zero "
+    "or because one side has one seed and the other several. One seed says nothing about others. "
+    "Without intervals, only the direction is named. "
+    "Alike: if the paper says that two values are alike, the interval of our difference (over segments and "
+    f"seeds, if it is known) is compared with a margin of {100 * MARGIN:g} % of the other value; the papers "
+    "name none. Inside the margin the claim holds, outside is the opposite, and across it is undecided. "
+    "In brackets: the 95 % interval of our difference. It is the paired one, over segments and seeds if that "
+    "is known; if none was computed, it is the widest that the intervals of both values allow."
 )
 
 
@@ -66,8 +66,8 @@ class OurValue:
     """A value of ours in the unit of the paper's column, and its paired differences from other rows."""
 
     cell: Cell
-    study: str = ""  # empty where no study is in the database
-    table: str = ""  # of the study's report, with the column
+    study: str = ""  # empty if no study is in the database
+    table: str = ""  # path in the study's report, with the column
     row: str = ""
     deltas: Mapping[str, Delta] = field(default_factory=dict)  # by the row that it is compared with
     # the value's error over seeds, if it is a mean over studies
@@ -75,7 +75,7 @@ class OurValue:
 
     @property
     def bounds(self) -> Bounds | None:
-        """The 95 % interval of the value: over segments, and over its seeds where it has several."""
+        """The 95 % interval of the value over segments, and over its seeds if it has several."""
         cell, spread = self.cell, self.spread or self.cell.spread
         if cell.value is None or cell.low is None or cell.high is None:
             return None
@@ -88,11 +88,11 @@ class Judgement:
     difference: float | None = None
     low: float | None = None  # 95 %
     high: float | None = None
-    note: str = ""  # what else decided it
+    note: str = ""  # the study's note on the difference, if it decided
 
 
 def comparable(own: OurValue, other: OurValue) -> bool:
-    """Return whether both values are known and of one study, so of one size."""
+    """Return whether both values are known and come from one study, so from one size."""
     known = own.cell.value is not None and other.cell.value is not None
     return known and own.study == other.study
 
@@ -105,7 +105,7 @@ def direction_of(own: float | None, other: float | None, stated: Direction) -> D
 
 
 def judge(own: OurValue, other: OurValue, direction: Direction) -> Judgement:
-    """Judge whether our `own` value lies in this direction of our `other`, or is like it."""
+    """Judge a claim by our values: `own` is higher than, lower than or like `other`."""
     difference = _difference(own, other)
     if difference is None:
         return Judgement(Outcome.NOT_RUN)
@@ -126,7 +126,7 @@ def judge(own: OurValue, other: OurValue, direction: Direction) -> Judgement:
 
 
 def margin_of(other: OurValue) -> float:
-    """Return how far from `other` a value may lie that is still alike."""
+    """Return the distance from `other` within which a value is alike."""
     return MARGIN * abs(other.cell.value or 0.0)
 
 
@@ -160,15 +160,15 @@ def _difference(own: OurValue, other: OurValue) -> tuple[float, float | None, fl
 def mean_of(values: Sequence[OurValue], study: str) -> OurValue:
     """Return the mean over studies (a macro-average) as a value of the whole `study`.
 
-    Every study has a test set of its own, so that the errors are independent. Each side of the 95 % interval
-    is that of a mean of independent normal errors:
+    Every study has a test set of its own, so errors are independent. Each side of the 95 % interval is that
+    of a mean of independent normal errors:
 
-        1/n √Σ d_i²,   d_i the distance of a study's bound from its value
+        1/n √Σ d_i²,   d_i: the distance of a study's bound from its value
 
-    The intervals cover the choice of segments, not the choice of studies; a difference has one over seeds,
-    too, and a value their standard deviation, where every study has several. A difference is significant
-    where its interval excludes 0, unless a study has withheld its mark because BLEU is near zero. A value
-    that one study lacks makes the mean unavailable, with that reason; one that lacks seeds makes it partial.
+    The intervals cover the choice of segments, not the choice of studies. If every study has several seeds,
+    a value also has a standard deviation, and a difference an interval over seeds. A difference is
+    significant if its interval excludes 0, unless a study withholds its mark because BLEU is near zero. If
+    one study lacks the value, the mean has that study's state; if one lacks seeds, the mean is partial.
     """
     cells = [value.cell for value in values]
     for value in values:
@@ -227,7 +227,7 @@ def _mean_deltas(values: Sequence[OurValue]) -> dict[str, Delta]:
 def _interval(
     triples: Iterable[tuple[float | None, float | None, float | None]],
 ) -> tuple[float, float | None, float | None]:
-    """Return mean, low and high of several values with theirs."""
+    """Return the mean of several values with its interval, from (value, low, high)."""
     values, lows, highs = zip(*triples, strict=True)
     mean = math.fsum(values) / len(values)
     if None in lows or None in highs:

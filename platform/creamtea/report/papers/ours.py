@@ -93,7 +93,7 @@ class StudyReport:
 class Reports:
     """The newest finished report of each study that a paper's collections name, built once.
 
-    A study that was never finished has its newest report.
+    For a study that never finished, the newest report counts.
     """
 
     def __init__(self, database: Database, paper: Paper) -> None:
@@ -131,7 +131,7 @@ class Reports:
             return str(error)
 
 
-# ---------------------------------------------------------------- what is in it
+# ---------------------------------------------------------------- our values
 
 
 def our_values(
@@ -139,7 +139,8 @@ def our_values(
 ) -> list[OurValue]:
     """Return our values for a cell, one per source whose studies are all in the database, known values first.
 
-    If no source is complete, says what the first source lacks. Empty if no study of this size has the cell.
+    If no source is complete, return a cell that says what the first source lacks. Empty if no study of this
+    size has the cell.
     """
     known: list[OurValue] = []
     not_run: list[OurValue] = []
@@ -149,9 +150,9 @@ def our_values(
         for member in wanted.members:
             study, report = collection.members[member].name, reports.read(wanted.collection, member)
             values[study] = None if report is None else _value(report, study, wanted.place, column.factor)
-        found = [value for value in values.values() if value is not None]
-        if len(found) == len(values):
-            known.append(found[0] if len(found) == 1 else mean_of(found, collection.title))
+        present = [value for value in values.values() if value is not None]
+        if len(present) == len(values):
+            known.append(present[0] if len(present) == 1 else mean_of(present, collection.title))
             continue
         missing = [study for study, value in values.items() if value is None]
         note = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in this database"
@@ -192,7 +193,7 @@ def _value(report: StudyReport | str, study: str, place: Place, factor: float | 
         ", ".join(filter(None, (row.name, row.setting))),
         _deltas(report.document, path, row, own_column),
     )
-    # without what belongs to the study's own table only
+    # percentages and differences belong to the study's own table only
     shown = replace(cell.scaled(scale), percents={}, delta=None)
     return OurValue(shown, study, table, own_row, {other: d.scaled(scale) for other, d in deltas.items()})
 
@@ -280,7 +281,7 @@ def _at(document: Document, wanted: str) -> list[tuple[str, Table]]:
 
 
 def _best(document: Document, place: OfSystem) -> OfSystem | Cell:
-    """Return the best of a place's systems on `chosen_on`, or a cell that says which value is missing."""
+    """Return the place with its best system on `chosen_on`, or a cell that says which value is missing."""
     scores: dict[str, float] = {}
     for system in [place.system] if isinstance(place.system, str) else place.system:
         found = find_cell(document, place.model_copy(update={"test_set": place.chosen_on, "system": system}))
