@@ -1,6 +1,6 @@
-"""Analyses: what the papers measure beyond the main table, and how a report shows it.
+"""Analyses: measurements of the papers beyond the main table, and how a report shows them.
 
-Analyses only declare this; `creamtea.report` fills it in. Columns that several analyses have are here too.
+Analyses only declare tables and plots; `creamtea.report` fills them. Columns of several analyses are here.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from creamtea.methods.test_sets import is_without_references
 class RowSetting(NamedTuple):
     """One of the rows of a variant."""
 
-    parts: tuple[str, ...] = ()  # of the subject of the step's metrics: ("k=200", "idiom")
-    words: str = ""  # "beam 4"
-    x: float | None = None  # where plots draw it
-    tick: str = ""  # on the axis, in place of x
-    needs: str = ""  # shown where it was measured: "idioms", "words" of idioms, "repeated idioms", …
+    parts: tuple[str, ...] = ()  # parts of the metrics' subject: ("k=200", "idiom")
+    words: str = ""  # its name for people: "beam 4"
+    x: float | None = None  # its position in plots
+    tick: str = ""  # label on the axis instead of x
+    needs: str = ""  # shown only if measured: "idioms", "words" of idioms, "repeated idioms", …
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Measure:
     """A column, and the place of its values among a step's metrics."""
 
     column: Column
-    metric: str = ""  # the column's key where it is not given
-    detail: str = ""  # the part of the metric's detail that is shown instead of its value
-    no_detail: str = ""  # why a metric that has a value may lack it
-    counts: Callable[[Mapping[str, Any]], tuple[int, int]] | None = None  # (count, of) of the detail: a share
-    part: int | None = None  # the subject is this part of the setting's, or all of them joined by "/"
+    metric: str = ""  # name of the metric; "": the column's key
+    detail: str = ""  # the part of the metric's detail to show instead of its value
+    no_detail: str = ""  # why the detail may be missing although the metric has a value
+    counts: Callable[[Mapping[str, Any]], tuple[int, int]] | None = None  # (count, of) in the detail
+    part: int | None = None  # the subject is this part of the setting; None: all parts joined by "/"
     undefined: Mapping[str, str] = field(default_factory=dict)  # subjects without this measure: the reason
 
     @property
@@ -56,9 +56,9 @@ class TableLayout:
     heading: str  # of the rows' names
     measures: tuple[Measure, ...]
     settings: Callable[[Any], Sequence[RowSetting]] = lambda spec: [RowSetting()]
-    # where steps measure buckets that only they know: in place of one table, one for each kind of buckets
-    # (by kind its title), with a column for each bucket and measure. Details of metrics have the `bucket`:
-    # its kind, words, position, and number of segments
+    # for steps that find their buckets themselves: one table per kind of bucket (title by kind) instead of a
+    # single table, with a column for each bucket and measure. Details of metrics have the `bucket`: its kind,
+    # words, position, and number of segments
     buckets: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -72,11 +72,11 @@ class CellPlot:
     title: str
     x: Column  # titles the axis; its key names the measure that is x, "setting" the setting
     y: Column
-    measures: Mapping[str, str]  # by column key, words that tell the curves of a variant apart
+    measures: Mapping[str, str]  # by column key, the name of the variant's curve
     logarithmic: bool = False
-    only: str = ""  # settings with this part
-    apart: Mapping[str, str] = field(default_factory=dict)  # only settings with one of these, a curve each
-    joined: bool = True  # False: points without lines, where x is not a quantity
+    only: str = ""  # plot only settings with this part
+    apart: Mapping[str, str] = field(default_factory=dict)  # parts of settings with a curve each, no others
+    joined: bool = True  # False: points without lines, because x is not a quantity
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class RowPlot:
 
     title: str
     y: Column  # titles the axis of the values
-    measures: Mapping[str, str]  # by column key, words that tell the marks apart
+    measures: Mapping[str, str]  # by column key, the name of the mark
     table: int
-    deviations: bool = False  # drawn in place of the intervals: those of the column KEY_deviation
+    deviations: bool = False  # draw deviations (column KEY_deviation) instead of intervals
 
 
 @dataclass(frozen=True)
@@ -97,18 +97,18 @@ class PointPlot:
     title: str
     x: Column
     y: Column
-    series: Mapping[str, str]  # by name, words that tell the curves of a model apart
+    series: Mapping[str, str]  # by series, the name of the model's curve
     label: str  # the meaning of the points' labels
     logarithmic: bool = False
     diagonal: bool = False
-    counted: bool = False  # y is a share of as many as the label says: drawn with Wilson intervals
+    counted: bool = False  # y is a share, and the label its denominator: drawn with Wilson intervals
 
 
 @dataclass(frozen=True)
 class IdiomList:
-    """A table of the idioms in a metric's detail, each with subwords: a column per variant and setting.
+    """A table of the idioms in a metric's detail and their subwords: a column per variant and setting.
 
-    `detail` names the list, and in it the subwords of an idiom.
+    `detail`: the key of the list, and of each idiom's subwords.
     """
 
     title: str
@@ -117,7 +117,7 @@ class IdiomList:
     about: str
 
 
-# ---------------------------------------------------------------- columns that several analyses have
+# ---------------------------------------------------------------- columns of several analyses
 
 
 def share(key: str, title: str, note: str, better: str = "") -> Column:
@@ -142,15 +142,15 @@ GAP = Measure(
 
 # ---------------------------------------------------------------- the base of all analyses
 
-Width = Annotated[int, Field(ge=1, le=1000)]  # of a beam
+Width = Annotated[int, Field(ge=1, le=1000)]  # width of a beam
 
 # the inputs of every step that runs a trained variant over a test set
 MODEL_INPUTS = {"test_set": "segments", "subwords": "subwords", "train": "the trained variant"}
 
 
 STATISTICS_FILE = "segment_statistics.npz"
-STATISTICS = {STATISTICS_FILE: "by measure and setting: what each segment adds to it (exact, compressed)"}
-# resamples for each comparison of a table's column: with fewer, none could stay below 0.05 after Holm's
+STATISTICS = {STATISTICS_FILE: "statistics of each segment, by measure and setting (exact, compressed)"}
+# resamples for each comparison in a table's column: with fewer, no p-value could stay below 0.05 after Holm's
 # correction
 SAMPLES_PER_COMPARISON = 100
 
@@ -158,8 +158,8 @@ SAMPLES_PER_COMPARISON = 100
 class DifferencesParams(StepParams):
     """Parameters of a comparison of rows.
 
-    `base`: the setting that a system's other settings are compared with. None: two systems are compared, each
-    setting with the same setting.
+    `base`: the setting to compare a system's other settings with. None: compare two systems, setting by
+    setting.
     """
 
     base: str | None = unstated(None)
@@ -175,19 +175,19 @@ DIFFERENCES: StepKind[DifferencesParams] = StepKind(
     worker="creamtea_workers.steps.scores:compare_rows",
     inputs={
         "system": "steps of an analysis, of each seed",
-        "baseline": "likewise, of what it is compared with; none for settings of one system",
+        "baseline": "likewise, of the baseline; none if the settings of one system are compared",
     },
     metrics={
-        "delta": "by measure and setting; interval over segments; detail: p_two_sided, p_value as sacreBLEU "
-        "has it, the scores of each seed"
+        "delta": "by measure and setting; interval over segments; detail: p_two_sided, sacreBLEU's p_value, "
+        "the scores of each seed"
     },
 )
 
 
 class Analysis(Method):
-    """Something measured over a test set, by steps of its own kind.
+    """A measurement over a test set, by steps of its own kind.
 
-    The docstring of an analysis says what is measured, and where in the papers: reports show it.
+    The docstring of an analysis says what it measures, and where in the papers: reports show it.
     """
 
     test_set: Name  # a test set of the study
@@ -196,10 +196,10 @@ class Analysis(Method):
     plots: ClassVar[tuple[CellPlot | RowPlot | PointPlot, ...]] = ()
     lists: ClassVar[tuple[IdiomList, ...]] = ()
     over: ClassVar[tuple[str, ...]] = ()  # columns of the first table that plots draw over a number
-    rows: ClassVar[Literal["variant", "system"]] = "variant"  # of each row of its tables
+    rows: ClassVar[Literal["variant", "system"]] = "variant"  # the subject of its tables' rows
     of_models: ClassVar[bool] = True  # it needs a model that the study trains, not only outputs
     needs_references: ClassVar[bool] = True
-    # columns that are compared row by row: its steps keep what each segment adds to them (`STATISTICS`)
+    # columns that are compared row by row: its steps store their statistics per segment (`STATISTICS`)
     paired: ClassVar[frozenset[str]] = frozenset()
 
     def describe(self) -> str:
@@ -211,17 +211,17 @@ class Analysis(Method):
 
     @property
     def first_sentences(self) -> int | None:
-        """How many of the test set's first sentences are analysed; None: all."""
+        """Number of the test set's first sentences to analyse; None: all."""
         return None
 
     @property
     def base_setting(self) -> str:
-        """The setting that the other settings of a row are compared with; empty for none."""
+        """The setting to compare a row's other settings with; "": no comparison."""
         return ""
 
     @classmethod
     def fits(cls, system: Block) -> bool:
-        """Return True if an analysis of systems that names none includes this raw system."""
+        """Return True if an analysis without a list of systems includes this raw system."""
         return True
 
     def plan(self, name: str, planner: Planner) -> None:
@@ -239,7 +239,7 @@ class Analysis(Method):
             return
         settings = max(len(layout.settings(self)) for layout in self.tables)
         place_of = {baseline: place for place, baseline in enumerate(baselines)}
-        pairs = [  # of two baselines, the later one is compared with the earlier one
+        pairs = [  # a baseline is compared with the baselines before it
             (row, baseline_row)
             for row in steps
             for baseline_row in baselines
@@ -274,7 +274,7 @@ class Analysis(Method):
 class OfVariants(Analysis):
     """Analyses of trained variants, one step for each variant and seed."""
 
-    variants: list[Name] | None = None  # variants that are analysed; none named: every one that it fits
+    variants: list[Name] | None = None  # variants to analyse; none named: all that it fits
     needs_head: ClassVar[bool] = False  # only variants with an NVS head fit
 
     def plan(self, name: str, planner: Planner) -> None:
@@ -296,7 +296,7 @@ class OfVariants(Analysis):
         return baseline_or_first(planner.variant_of(planner.baseline), variants)
 
     def params(self, planner: Planner) -> StepParams:
-        """Return the parameters of a step: the settings of the same names."""
+        """Return the parameters of a step, from the settings with the same names."""
         model = self.step.params
         params: StepParams = model.model_validate({name: getattr(self, name) for name in model.model_fields})
         return params
@@ -314,10 +314,10 @@ class OfVariants(Analysis):
 
 
 class OfFirstSentences(OfVariants):
-    """Analyses of variants that may take only the first sentences of their test set."""
+    """Analyses of variants that may be limited to the first sentences of their test set."""
 
     sentences: Positive | None = None  # [segments] only the first of the test set
-    # variants that the others are compared with; none named: the one of the study's baseline, or the first
+    # variants to compare the others with; none named: the variant of the study's baseline, or the first
     baseline_variants: list[Name] | None = None
 
     @property

@@ -33,11 +33,11 @@ PRESETS: dict[str, Block] = {
 class Architecture(Method):
     """How a variant's model is built. A preset gives the sizes; keys written beside it override it."""
 
-    # of training alone: models that differ in nothing else have the same weights to load
+    # settings that affect only training: models that differ in nothing else can load the same weights
     DROPOUT: ClassVar[frozenset[str]] = frozenset({"dropout", "attention_dropout"})
 
     def shape(self) -> dict[str, Any]:
-        """Return all settings but those of dropout."""
+        """Return all settings except dropout."""
         return self.model_dump(exclude=set(self.DROPOUT))
 
     @classmethod
@@ -63,20 +63,20 @@ class Layered(Architecture):
     heads: Count = 4  # attention heads per layer
     feed_forward: Width = 512  # [units] of the inner layer of each feed-forward block
     dropout: BelowOne = 0.1  # probability with which an activation is dropped in training
-    attention_dropout: BelowOne = unstated(0.0)  # the same of attention weights
-    # what all attention is normalised by; entmax: α = 1.5 (Peters et al. 2019; Correia et al. 2019, who learn
-    # α). entmax and sparsemax give weights of 0, and take longer
+    attention_dropout: BelowOne = unstated(0.0)  # the same for attention weights
+    # normalisation of all attention; entmax: α = 1.5 (Peters et al. 2019; Correia et al. 2019, who learn α).
+    # entmax and sparsemax give weights of 0, and take longer
     attention: Literal["softmax", "entmax", "sparsemax"] = unstated("softmax")
-    # what is normalised: the input of a sublayer, or the sum of its input and output (Vaswani et al. 2017)
+    # normalise the input of a sublayer (pre), or the sum of its input and output (post; Vaswani et al. 2017)
     norm: Literal["pre", "post"] = unstated("pre")
-    activation: Literal["relu", "gelu", "silu"] = unstated("relu")  # of feed-forward blocks
-    # vectors of positions: sines and cosines in turn (Vaswani et al.), sines before cosines (transformers'
-    # MarianMT), these with Marian's own rates, or learned ones
+    activation: Literal["relu", "gelu", "silu"] = unstated("relu")  # in feed-forward blocks
+    # vectors of positions: alternating sines and cosines (Vaswani et al.), sines before cosines (MarianMT in
+    # transformers), the latter with Marian's own rates, or learned
     positions: Literal["sinusoidal", "halves", "marian", "learned"] = unstated("sinusoidal")
-    # [positions] of `positions: learned`: a longer sentence or hypothesis is an error
+    # [positions] with `positions: learned`: a longer sentence or hypothesis is an error
     max_positions: Count = unstated(512)
-    # embeddings that are one matrix: of source, target and output; of target and output; or none. A source
-    # with a vocabulary of its own always has embeddings of its own
+    # embeddings that share one matrix: source, target and output; target and output; or none. A source with a
+    # separate vocabulary always has separate embeddings
     tied_embeddings: Literal["all", "target", "none"] = unstated("all")
     scale_embeddings: bool = unstated(True)  # embeddings are multiplied by √width
     recurrent: ClassVar[bool] = False  # the decoder looks back by SSRUs, not by self-attention
@@ -85,7 +85,7 @@ class Layered(Architecture):
     def describe(self) -> str:
         """Describe sizes and differences from the default: "base", "deep (20+2 SSRU)", "6+6, width 256".
 
-        Empty for the default. Other settings follow: "base, post-norm, SiLU".
+        Returns "" for the default. Other settings follow: "base, post-norm, SiLU".
         """
         return ", ".join(filter(None, [self._describe_sizes(), *self._differences()]))
 
@@ -148,11 +148,11 @@ class RnnArchitecture(Architecture):
     layers: Count = 2  # [layers] of the encoder, and of the decoder
     width: Width = 256  # [units] of the decoder, and of each direction of the encoder
     embedding: Width = 128  # [units] of an embedding
-    # [units] of a source embedding that are its first symbol's, the language; 0: none
+    # [units] of a source embedding that encode the language (the first symbol); 0: none
     language_embedding: Annotated[int, Field(ge=0, le=65536)] = 0
     # the normalisation of attention; entmax: α = 1.5
     attention: Literal["softmax", "entmax", "sparsemax"] = "entmax"
-    gated: bool = False  # an encoder each for lemma and tags, and a gate between them (GATEDATTN)
+    gated: bool = False  # separate encoders for lemma and tags, with a gate between them (GATEDATTN)
     dropout: BelowOne = 0.3  # probability with which an activation is dropped in training
     title: ClassVar[str] = "recurrent encoder and decoder"
     worker: ClassVar[str] = "creamtea_workers.models.rnn"
@@ -194,11 +194,10 @@ class Nvs(Strict):
     x · n_neg / n_pos of each sentence (Appendix B).
     """
 
-    # weight of a reference subword in the head's loss, where any other weighs 1
+    # weight of a reference subword in the head's loss; any other subword weighs 1
     positive_weight: Annotated[float, Field(ge=1.0, le=10.0**9)] = 100000.0
-    # in place of `positive_weight`: this × (subwords not in the reference / subwords in it), of each
-    # sentence
+    # replaces `positive_weight` by this × (subwords not in the reference / subwords in it), per sentence
     auto_weight: Factor | None = None
     clip: Factor = 1.0  # largest norm of the head's own gradient
-    # the head's gradient is blocked before the encoder; false: it trains the encoder, too
+    # the head's gradient is blocked before the encoder; false: it also trains the encoder
     detach: bool = unstated(True)

@@ -27,12 +27,12 @@ class Corpus(Method):
     """Training and development text. `noun` names the kind in messages: "a corpus of files"."""
 
     noun: ClassVar[str]
-    # whether its numbers (a sampling temperature, say) are parameters that systems are compared by
+    # True: its numbers (such as a sampling temperature) are parameters by which systems are compared
     sampled: ClassVar[bool] = False
     steps: ClassVar[tuple[StepKind[Any], ...]] = ()  # kinds of steps that only this kind of corpus needs
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        """Return what its step needs; `place` is the position of the corpus in the study."""
+        """Return the inputs and files of its step; `place` is the position of the corpus in the study."""
         return TextPlan()
 
     def describe(self) -> str:
@@ -45,8 +45,8 @@ class FilesCorpus(Corpus):
     kind: Literal["files"]
     # training text; several pairs of files are joined
     train: Annotated[list[TrainingText], Field(min_length=1)]
-    dev: TextPair  # development text, which chooses the checkpoint and when to stop
-    filters: Filters = Filters()  # which training pairs are dropped
+    dev: TextPair  # development text, by which training chooses the checkpoint and when to stop
+    filters: Filters = Filters()  # filters that drop training pairs
     title: ClassVar[str] = "text files"
     noun: ClassVar[str] = "a corpus of files"
     worker: ClassVar[str] = "creamtea_workers.corpora.files"
@@ -59,7 +59,7 @@ class FilesCorpus(Corpus):
         aligned: list[list[File]] = [
             [((*path, "source"), pair.source), ((*path, "target"), pair.target)] for path, pair in pairs
         ]
-        # what is held out goes in by its files, so that a test set may itself need this corpus
+        # test sets to hold out are given by their files, so that a test set may itself need this corpus
         held_out = [planner.held_out(name) for name in self.filters.held_out]
         for name, source in zip(self.filters.held_out, held_out, strict=True):
             aligned.append([(("test_sets", name, "source"), source.source)])
@@ -76,18 +76,18 @@ class FilesCorpus(Corpus):
                 yield Mistake(where, shown(name), one_of(files, name, "a test set of files"))
 
 
-Gamma = Annotated[float, Field(ge=0.0, le=10.0**6)]  # a temperature, of which the reciprocal is a power
+Gamma = Annotated[float, Field(ge=0.0, le=10.0**6)]  # a temperature; its reciprocal is an exponent
 
 
 class SyntheticCorpus(Corpus):
     """Sentences of a small grammar, translated by sampling the IBM-3 story (SCONES, Appendix B)."""
 
     kind: Literal["synthetic"]
-    # [sentence pairs] of training text, which are made in memory
+    # [sentence pairs] of training text, made in memory
     train: Annotated[int, Field(ge=10, le=10**7)] = 12000
     dev: MadeUp = 300  # [sentence pairs] of development text
-    seed: Seed = 1  # of the sentences
-    # sampling temperature of the translations; 0 is deterministic, 1 the model
+    seed: Seed = 1  # random seed of the sentences
+    # sampling temperature of the translations; 0 is deterministic, 1 the unchanged model
     gamma: Gamma = 0.5
     idiom_rate: Share = 0.25  # share of sentences with an idiom
     title: ClassVar[str] = "a made-up language"
@@ -97,7 +97,7 @@ class SyntheticCorpus(Corpus):
 
 
 class PhrasebookCorpus(Corpus):
-    """Sentence pairs made from a phrasebook, and the pairs of text files beside them.
+    """Sentence pairs made from a phrasebook, and pairs from additional text files.
 
     A phrasebook is a text file of patterns and of words that fill them. A tenth of the fillings of each
     pattern is held out: every development sentence has such a filling, no training sentence has one.
@@ -109,9 +109,9 @@ class PhrasebookCorpus(Corpus):
         30000  # [sentence pairs] of the phrasebook's training text
     )
     dev: MadeUp = 300  # [sentence pairs] of development text
-    seed: Seed = 1  # of the sentences, and of what is held out
+    seed: Seed = 1  # random seed of the sentences and of the held-out fillings
     idiom_rate: Share = 0.1  # share of sentences with an idiom
-    beside: list[TextPair] = []  # further training text, of which no sentence is made again
+    beside: list[TextPair] = []  # further training text; the phrasebook makes none of its sentences
     title: ClassVar[str] = "a phrasebook"
     noun: ClassVar[str] = "a phrasebook"
     worker: ClassVar[str] = "creamtea_workers.corpora.phrasebook"
@@ -140,8 +140,8 @@ IBM3 = StepKind(
     metrics={
         "mean_fertility": "target subwords per source subword",
         "p1": "probability of a target subword that no source subword gives",
-        "entries": "of the translation table t",
-        "entropy": "bits, of t",
+        "entries": "in the translation table t",
+        "entropy": "of t, in bits",
     },
     points={"log_likelihood": "per target subword, over iterations"},
 )
@@ -156,10 +156,10 @@ class Ibm3Corpus(Corpus):
 
     kind: Literal["ibm3"]
     corpus: Name  # a corpus of files
-    subwords: Name  # in which the tables are counted and the targets sampled
-    gamma: Gamma = 1.0  # sampling temperature; 0 is deterministic, 1 the model
-    seed: Seed = 1  # of the samples
-    # [subwords] of the target at most per source subword
+    subwords: Name  # subwords of the tables and of the sampled targets
+    gamma: Gamma = 1.0  # sampling temperature; 0 is deterministic, 1 the unchanged model
+    seed: Seed = 1  # random seed of the samples
+    # [subwords] largest number of target subwords per source subword
     max_fertility: Annotated[int, Field(ge=1, le=50)] = 9
     title: ClassVar[str] = "sources of a corpus with sampled translations"
     noun: ClassVar[str] = "an IBM-3 corpus"
@@ -193,7 +193,7 @@ class Ibm3Corpus(Corpus):
 
 
 LanguageList = Annotated[list[Name], Field(min_length=1)]
-# of a language with much training text and one with little: "adyghe--kabardian"
+# a language with much training text and one with little: "adyghe--kabardian"
 Pair = Annotated[str, Field(pattern=r"^[a-z]+(-[a-z]+)*--[a-z]+(-[a-z]+)*$")]
 Pairs = Annotated[list[Pair], Field(min_length=1)]
 
@@ -222,21 +222,21 @@ class TrainingWords(NamedTuple):
 class WordCorpus(Corpus):
     """Words in SIGMORPHON's tab-separated files, one or more of each language."""
 
-    has_tags: ClassVar[bool] = True  # whether a source may have tags beside its language
-    # whether words share the tokens of their targets, as they share phones
+    has_tags: ClassVar[bool] = True  # a source may have tags beside its language
+    # targets of different words share tokens, such as phones
     has_shared_tokens: ClassVar[bool] = True
-    lines: ClassVar[WordLines | None] = None  # of its files, which the plan then checks
+    lines: ClassVar[WordLines | None] = None  # format of its files' lines; if given, the plan checks them
 
     def named_files(self) -> Iterator[File]:
         """Yield every file, with its place in the corpus."""
         raise NotImplementedError(f"{type(self).__name__} does not name its files")
 
     def training_files(self) -> list[TrainingWords]:
-        """Return the training files; empty if a kind does not say."""
+        """Return the training files; [] if they are unknown."""
         return []
 
     def made_up(self) -> int:
-        """Return how many training words are made up in addition."""
+        """Return the number of additional made-up training words."""
         return 0
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
@@ -257,7 +257,7 @@ class G2pCorpus(WordCorpus):
     """
 
     kind: Literal["g2p"]
-    languages: LanguageList  # codes, which stand for {language} in the paths
+    languages: LanguageList  # codes, which replace {language} in the paths
     train: str  # path of training words
     dev: str  # path of development words
     title: ClassVar[str] = "grapheme to phoneme"
@@ -287,21 +287,21 @@ class InflectionCorpus(WordCorpus):
 
     A line is lemma TAB form TAB tags. Each pair has a language with many words and one with few; paths
     contain {pair}, {high} and {low}. A source is the language, the lemma and the tags, "<zulu>hamba<V><PST>";
-    development words are of the languages with few words.
+    development words are in the languages with few words.
 
-    `repeat` up-samples the words of the languages with few. `hallucinated` adds so many made-up words of each
-    of these languages: the characters that a lemma and its form share are replaced by random ones
+    `repeat` up-samples the words of the languages with few. `hallucinated` adds this number of made-up words
+    for each of these languages: characters that a lemma and its form share are replaced by random ones
     (Anastasopoulos and Neubig 2019).
     """
 
     kind: Literal["inflection"]
-    pairs: Pairs  # of a language with many words and one with few, such as adyghe--kabardian
+    pairs: Pairs  # a language with many words and one with few, such as adyghe--kabardian
     high: str  # path of training words of the languages with many
     low: str  # path of training words of the languages with few
     dev: str  # path of development words
     repeat: Copies = 1  # copies of each word of the languages with few
     hallucinated: Annotated[int, Field(ge=0, le=10**6)] = 0  # [words] made up for each language with few
-    seed: Seed = 1  # of what is made up
+    seed: Seed = 1  # random seed of the made-up words
     title: ClassVar[str] = "morphological inflection"
     noun: ClassVar[str] = "a corpus of inflected forms"
     has_shared_tokens: ClassVar[bool] = False

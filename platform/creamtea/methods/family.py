@@ -1,4 +1,4 @@
-"""Families of methods: which kinds there are, built in and from plug-ins, and their workers' modules."""
+"""Families of methods: their kinds, built in and from plug-ins, and the workers' modules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from creamtea.plugins import Additions, additions
 class Method(Strict):
     """A method of some family, with its parameters. Subclasses have `kind: Literal["…"]` as first field.
 
-    `worker` is the module of the workers that carries the method out. It holds the functions that the family
+    `worker` is the module of the workers that implements the method. It has the functions that the family
     names; each takes the method as its first argument.
     """
 
@@ -45,12 +45,12 @@ class Method(Strict):
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        """Yield mistakes in a block of this kind beyond the shape of its values; `path` is its place."""
+        """Yield mistakes in a block of this kind that its types cannot express; `path` is its place."""
         yield from ()
 
     @classmethod
     def completed(cls, block: Block) -> Block:
-        """Return a raw block of the family with the settings that it leaves to its default kind."""
+        """Return a raw block of the family, with the default kind if it names none."""
         return {"kind": cls.family.default, **block}
 
     @classmethod
@@ -79,7 +79,7 @@ class Family(Generic[M]):
 
     def __post_init__(self) -> None:
         self.base.family = self
-        # its own schema, made before it had a family: TypeAdapter(base) would take it for any kind's
+        # delete the schema made before it had a family: TypeAdapter(base) would use it instead of the union
         del self.base.__pydantic_core_schema__
 
     @property
@@ -89,7 +89,7 @@ class Family(Generic[M]):
 
     @cached_property
     def kinds(self) -> dict[str, type[M]]:
-        """Classes by kind; those of plug-ins come last."""
+        """Classes by kind, built-in ones first."""
         return {**self.built_in, **self.added.kinds}
 
     @cached_property
@@ -141,7 +141,7 @@ class Family(Generic[M]):
         return core_schema.no_info_before_validator_function(completed, union)
 
     def hint(self, kind: object) -> str:
-        """Return what to add to the message that there is no such kind."""
+        """Return a hint for the message that there is no such kind."""
         for broken in self.added.broken:
             if broken.kind == kind:
                 return f"; the plug-in {broken.plugin} has this {self.noun}, and is broken: {broken.reason}"
@@ -153,7 +153,7 @@ class Family(Generic[M]):
         return self.kinds.get(kind) if isinstance(kind, str) else None
 
     def check(self, path: KeyPath, block: Any, study: RawStudy) -> Iterator[Mistake]:
-        """Yield the mistakes that the kind of a raw block finds in it."""
+        """Yield the mistakes that a raw block's kind finds in the block."""
         if (method := self.kind_of(block)) is not None:
             yield from method.check(path, block, study)
 
@@ -162,17 +162,17 @@ _PLUGIN_STEPS: dict[str, StepKind[Any]] = {}  # by name
 
 
 def steps_of(method: type[Method]) -> list[StepKind[Any]]:
-    """Return the kinds of steps that a method brings along."""
+    """Return the kinds of steps that a method adds."""
     step = getattr(method, "step", None)
     return [*getattr(method, "steps", ()), *([] if step is None else [step])]
 
 
 def kind_name(method: type[Method]) -> str:
-    """Return the kind that a class stands for."""
+    """Return the name of the kind that a class implements."""
     (kind,) = method.model_fields["kind"].annotation.__args__  # type: ignore[union-attr]
     return str(kind)
 
 
 def implementation(method: Method) -> ModuleType:
-    """Import the workers' module that carries a method out. Only workers call this."""
+    """Import the workers' module that implements a method. Only workers call this."""
     return importlib.import_module(method.worker)

@@ -17,16 +17,16 @@ from creamtea.words import is_unspaced, main_language
 
 
 class Metric(Method):
-    """A corpus-level score on the scale that the metric's authors print."""
+    """A corpus-level score on the scale of the metric's authors."""
 
-    digits: ClassVar[int] = 1  # of a score, in every table and figure
+    digits: ClassVar[int] = 1  # decimals of a score in every table and figure
     better: ClassVar[str] = "higher"
-    counts_length: ClassVar[bool] = False  # it also leaves `length_ratio`
-    by_group: ClassVar[bool] = False  # a mean over a test set's groups: resamples keep the size of each
-    several_references: ClassVar[bool] = False  # it uses all; others use the first
+    counts_length: ClassVar[bool] = False  # its score step also writes `length_ratio`
+    by_group: ClassVar[bool] = False  # a mean over a test set's groups: resamples keep each group's size
+    several_references: ClassVar[bool] = False  # it uses all references; other metrics use the first
     of_strings: ClassVar[bool] = False  # it counts equal pieces of text
-    # what systems are compared on: their outputs, or the segment scores of their score steps, so that a
-    # neural metric does not run twice
+    # the input of comparisons: outputs, or the segment scores of score steps, so that a neural metric does
+    # not run twice
     compares: ClassVar[Literal["outputs", "segment scores"]] = "outputs"
 
     def name(self) -> str:
@@ -47,18 +47,18 @@ class Metric(Method):
         return None
 
     def scorer_pins(self) -> ScorerPins | None:
-        """Return the pins of this machine's scorer that computes it, if one does.
+        """Return the pins of the scorer that computes it on this machine; None if no scorer does.
 
         Raises creamtea.scorers.UnknownScorer.
         """
         return None
 
     def of_step(self) -> Metric:
-        """Return the metric without what only reports read, so that a new title changes no key."""
+        """Return the metric without settings that only reports read, so that a new title changes no key."""
         return self
 
     def for_target(self, language: str) -> Metric:
-        """Fill in what follows from the target language, unless the study sets it."""
+        """Return the metric with defaults for the target language where the study sets nothing."""
         return self
 
     def column(self, signature: str = "") -> Column:
@@ -69,12 +69,12 @@ class Metric(Method):
 
 MEAN_OF_GROUPS = (
     "mean over the test set's groups, bootstrap interval over the words of each group; detail.signature; "
-    "with several groups also of each by itself, subject: the group"
+    "with several groups also for each group, subject: the group"
 )
 LENGTH_RATIO = "hypothesis over reference tokens, as the metric's tokenizer counts them"
 
 
-# of sacreBLEU
+# sacreBLEU's tokenizers
 Tokenizer = Literal[
     "13a", "intl", "char", "none", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K"
 ]
@@ -84,8 +84,8 @@ BY_BLANKS = ("13a", "intl", "none")  # they split at blanks and marks only
 def bleu_tokenizer(language: str) -> Tokenizer:
     """Choose the tokenizer for a target language.
 
-    For Chinese, Japanese and Korean it is sacreBLEU's choice. Other languages without blanks get characters,
-    as their sentences would be one word each. All others get 13a.
+    Chinese, Japanese and Korean get sacreBLEU's choice. Other languages without blanks get characters, since
+    each of their sentences would be one word. All others get 13a.
     """
     chosen: dict[str, Tokenizer] = {"zh": "zh", "yue": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
     return chosen.get(main_language(language), "char" if is_unspaced(language) else "13a")
@@ -106,8 +106,8 @@ class Bleu(Metric):
     """BLEU (Papineni et al. 2002) as sacreBLEU computes it (Post 2018)."""
 
     kind: Literal["bleu"]
-    # sacreBLEU's tokenizer; none given: the target language's. That is zh for Chinese, ja-mecab for Japanese,
-    # ko-mecab for Korean, char for other languages without blanks between words, 13a for the others
+    # sacreBLEU's tokenizer; none given: by target language, zh for Chinese, ja-mecab for Japanese, ko-mecab
+    # for Korean, char for other languages without blanks between words, 13a for all others
     tokenize: Tokenizer | None = None
     # outputs and references are lower-cased first
     lowercase: bool = unstated(False)
@@ -167,8 +167,8 @@ class Ter(Metric):
     """
 
     kind: Literal["ter"]
-    # punctuation is apart from words, and Chinese and Japanese characters from each other; none given: for
-    # languages without blanks between words
+    # separate punctuation from words, and Chinese and Japanese characters from each other; none given: only
+    # for languages without blanks between words
     normalized: bool | None = None
     case_sensitive: bool = False  # upper and lower case differ
     title: ClassVar[str] = "TER"
@@ -204,7 +204,7 @@ class Comet(Metric):
     kind: Literal["comet"]
     model: str = DEFAULT_COMET  # name of a COMET model, or the path of a checkpoint on this machine
     batch_size: Positive = 16  # [segments] scored at a time
-    # the model needs no references; known of models whose names have "kiwi" or "-qe-"
+    # the model needs no references; assumed if its name has "kiwi" or "-qe-"
     reference_free: bool = unstated(False)
     title: ClassVar[str] = "COMET"
     worker: ClassVar[str] = "creamtea_workers.metrics.scorer"
@@ -253,7 +253,7 @@ class Command(Metric):
     # a path below --data, which is pinned by its content, or a name that the program knows
     model: str | None = None
     display: Display = Display()  # how reports show its scores
-    # it needs no references, as this machine's file of scorers says, too
+    # it needs no references; this machine's file of scorers must say so too
     reference_free: bool = unstated(False)
     title: ClassVar[str] = "a scorer of this machine"
     worker: ClassVar[str] = "creamtea_workers.metrics.scorer"
@@ -296,7 +296,7 @@ class Command(Metric):
 
 
 def _check_model(path: KeyPath, block: Block) -> Iterator[Mistake]:
-    """Models are arguments of programs, and paths below --data whose content is pinned."""
+    """Check a model's name: it is an argument of a program, or a path below --data pinned by content."""
     model = block.get("model")
     if isinstance(model, str) and not (model.strip("/") and model.isprintable() and model[0] != "-"):
         yield Mistake((*path, "model"), shown(model), "a name or path that does not begin with -")
@@ -307,7 +307,7 @@ def _short(model: str) -> str:
 
 
 class OfWords(Metric):
-    """Metrics of words, each of which is right or wrong.
+    """Metrics of single words.
 
     They are computed for each language of a test set, and averaged (Peters and Martins 2021, sections 4.1 and
     4.2).
@@ -378,18 +378,18 @@ class Significance(Strict):
 
     samples: Annotated[int, Field(ge=100, le=10**6)] = 1000  # [samples] of the bootstrap
     trials: Annotated[int, Field(ge=100, le=10**7)] = 10000  # [trials] of the randomisation
-    seed: Seed = 12345  # of both
+    seed: Seed = 12345  # random seed of both
 
 
 class Recall(Strict):
     """The sweep of the recall-against-size plot (NVS paper, Figure 3)."""
 
-    # [subwords] per source subword, of the lexicon: points of its curve
+    # [subwords] of the lexicon per source subword: points of its curve
     k: list[Positive] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
-    # points of NVS' curve
+    # points of the curve of NVS
     thresholds: list[BelowOne] = [0.99, 0.9, 0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001]
-    # [segments] of similar length that share what is selected for any of them, as in toolkits that take a
-    # batch's union: one more curve each
+    # [segments] of similar length that share the union of their selections, as in toolkits that select per
+    # batch: gives an additional curve each
     batch: Annotated[int | None, Field(ge=2, le=10**4)] = unstated(None)
 
 
@@ -398,10 +398,10 @@ class LatencyProtocol(Strict):
 
     # [segments] timed, evenly spaced over the test set in order of length; a multiple of `batch_size`
     sentences: Positive = 20
-    repetitions: Annotated[int, Field(ge=2, le=10**4)] = 30  # how many times each is timed; all are kept
+    repetitions: Annotated[int, Field(ge=2, le=10**4)] = 30  # timings of each segment; all are kept
     warmup: Annotated[int, Field(ge=0, le=10**6)] = 3  # [batches] per system before the clock starts
     threads: Count = 1  # [threads] of the processor
-    # [segments] at a time, of similar length; 1 is what a person waits for, more is what a server does
+    # [segments] of similar length at a time; 1 measures what a person waits for, more the load of a server
     batch_size: Positive = unstated(1)
 
 
@@ -413,7 +413,7 @@ class Latency(LatencyProtocol):
     """
 
     test_set: Name  # a test set of the study
-    systems: list[Name] | None = None  # systems that are timed; none named: every one
+    systems: list[Name] | None = None  # systems to time; none named: all
     baselines: list[Name] = []  # systems whose time is 100 %; none named: the study's baseline
 
     def protocol(self) -> LatencyProtocol:

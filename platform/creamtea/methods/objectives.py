@@ -11,17 +11,17 @@ from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, shown
 from creamtea.document.values import BelowOne, Factor
 from creamtea.methods.family import Family, Method
 
-# what label smoothing mixes the gold label with: the uniform distribution over all V (as the papers say), or
-# the subwords' relative frequencies in the training targets (as the code of Peters and Martins 2021 does)
+# label smoothing mixes the gold label with the uniform distribution over all V (as in the papers), or with
+# the subwords' relative frequencies in the training targets (as in the code of Peters and Martins 2021)
 Smoothing = Literal["uniform", "unigram"]
 
 
 class Objective(Method):
-    """What a variant is trained with, and how search scores its tokens."""
+    """The training loss of a variant, which also defines how search scores tokens."""
 
-    # a note on its largest token score as a confidence; empty if it is a probability
+    # a note on using its largest token score as a confidence; "" if the score is a probability
     confidence_note: ClassVar[str] = ""
-    # why a development text's perplexity says nothing; empty if it does
+    # why perplexity on development text is meaningless; "" if it is not
     perplexity_note: ClassVar[str] = ""
 
     def initial_logits(self, vocabulary_size: int) -> float:
@@ -32,8 +32,8 @@ class Objective(Method):
 class FenchelYoung(Objective):
     """Objectives whose label smoothing may mix in the unigram distribution."""
 
-    label_smoothing: BelowOne = 0.0  # share of the target distribution that `smoothing` gets
-    # what is mixed in: the uniform distribution, or the frequencies of the training targets
+    label_smoothing: BelowOne = 0.0  # share of `smoothing` in the target distribution
+    # the distribution to mix in: uniform, or the frequencies of the training targets
     smoothing: Smoothing = "uniform"
 
     @classmethod
@@ -110,10 +110,10 @@ class Entmax(FenchelYoung):
     def initial_logits(self, vocabulary_size: int) -> float:
         """Return V^(1 - α), at least 0.01.
 
-        With a deviation of 1 some ten of 4,000 words have a probability, and only those and the gold word a
-        gradient. Near uniform p, d log p_i / dz_i is p_i^(1 - α) = V^(α - 1), where softmax has 1: with V^(1
-        - α) log-probabilities spread as softmax's do with 1. Below 0.01 hardly a gradient would reach the
-        decoder.
+        With a deviation of 1, only some ten of 4,000 words have a probability above 0, and only these and the
+        gold word get a gradient. Near uniform p, d log p_i / dz_i is p_i^(1 - α) = V^(α - 1), for softmax 1:
+        with V^(1 - α), log-probabilities spread like softmax's with 1. Below 0.01 hardly any gradient would
+        reach the decoder.
         """
         return self.initial_scale or max(vocabulary_size ** (1 - self.alpha), 0.01)
 

@@ -1,4 +1,4 @@
-"""What a method may ask of the plan of a study (`creamtea.study.plan` implements it)."""
+"""The interface of a study's plan for methods (`creamtea.study.plan` implements it)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from creamtea.methods.texts import Alignment, Languages, Tokenized
 if TYPE_CHECKING:
     from creamtea.methods.corpora import Corpus
 
-Key = str  # of a step
-Inputs = dict[str, list[Key]]  # by role
-Labels = dict[str, Any]  # by which the report finds a place
-File = tuple[KeyPath, str]  # where the study names a user's file, and its path, relative to --data
+Key = str  # key of a step
+Inputs = dict[str, list[Key]]  # keys by role
+Labels = dict[str, Any]  # labels of a place, by which the report finds it
+File = tuple[KeyPath, str]  # place in the study that names a user's file; its path, relative to --data
 
 
 class HeldOut(Strict):
-    """The source side of a test set, whose sentences training text must not hold."""
+    """The source side of a test set, whose sentences training text must not contain."""
 
     source: str
     tokenized: Tokenized
@@ -31,9 +31,9 @@ class HeldOut(Strict):
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A file whose lines a function reads; it raises ValueError for a wrong line.
+    """A file whose lines the plan checks: `read` raises ValueError for a wrong line.
 
-    `lines`: only the first are read; None: all.
+    `lines`: number of first lines to check; None: all.
     """
 
     file: File
@@ -44,7 +44,7 @@ class CheckedFile:
 
 @dataclass
 class TextPlan:
-    """What the step that prepares a corpus or a test set needs, beside the method itself."""
+    """Inputs and files of the step that prepares a corpus or a test set."""
 
     inputs: Inputs = field(default_factory=dict)
     aligned: list[list[File]] = field(default_factory=list)  # groups of files whose lines belong together
@@ -54,7 +54,7 @@ class TextPlan:
 
 
 class Planner(Protocol):
-    """The study's steps, each planned once, when it is first asked for."""
+    """The study's steps. Each is planned once, when it is first requested."""
 
     @property
     def languages(self) -> Languages: ...
@@ -77,7 +77,7 @@ class Planner(Protocol):
     def baseline(self) -> str:
         """The study's baseline, a system."""
 
-    # ------------------------------------------------------------ what the study says
+    # ------------------------------------------------------------ contents of the study
 
     def corpus_spec(self, name: str) -> Corpus: ...
 
@@ -109,7 +109,7 @@ class Planner(Protocol):
     def subwords(self, corpus: str, name: str) -> Key: ...
 
     def encode(self, corpus: str, subwords: str, trained_on: str | None = None) -> Key:
-        """Encode a corpus in its own subwords, or in those of another corpus."""
+        """Encode a corpus in its own subwords, or in the subwords of the corpus `trained_on`."""
 
     def lexicon(self, variant: str) -> Key: ...
 
@@ -120,7 +120,7 @@ class Planner(Protocol):
         """Return the inputs `subwords` and `train` of a step that runs a trained variant."""
 
     def models_of(self, system: str, seed: int) -> Inputs:
-        """Return the same inputs for a system; an ensemble has the models of all seeds."""
+        """Return the inputs `subwords` and `train` for a system; an ensemble has the models of all seeds."""
 
     def decode_variant(
         self, place: str, variant: str, seed: int, search: Search, test_set: Key, labels: Labels
@@ -130,15 +130,15 @@ class Planner(Protocol):
     def decode_system(self, place: str, system: str, seed: int, test_set: Key, labels: Labels) -> Key: ...
 
     def outputs(self, test_set: str) -> list[tuple[Labels, Key]]:
-        """Return the outputs of every system on a test set, except human references, for each seed.
+        """Return the outputs of every system (except human references) and seed on a test set.
 
-        Each has its labels (system, test_set, and of a trained system variant and seed), and its step.
+        An output is its labels (system, test_set; for trained systems also variant and seed) and its step.
         """
 
     def lines_of(self, test_set: str, file: File) -> tuple[dict[str, str], int | None]:
         """Check that a file has a line for each line of a test set.
 
-        Returns its digest by path, and how many of its first lines count (None: all).
+        Returns the file's digest by path, and the number of first lines that count (None: all).
         """
 
     def add(
@@ -150,7 +150,7 @@ class Planner(Protocol):
         labels: Labels,
         paths: Sequence[str] = (),
     ) -> Key:
-        """Add a step and its place in the study ("curse/softmax/1"), each once.
+        """Add a step and its place in the study ("curse/softmax/1"), unless they exist.
 
         `paths`: the user's files that the step reads.
         """

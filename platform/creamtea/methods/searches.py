@@ -1,4 +1,4 @@
-"""Searches: how a system finds its translation, and in which precision."""
+"""Searches, by which a system finds its translations, and precisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRECISIONS: dict[str, tuple[Device, ...]] = {
     "int8": ("cpu",),  # weights and activations of linear layers
 }
 assert set(PRECISIONS) == set(get_args(Precision))
-INT8_VERSION = 2  # raised when what int8 layers give changes, while other precisions stay as they are
+INT8_VERSION = 2  # raised when the results of int8 layers change, but not those of other precisions
 
 
 class InPrecision(StepParams):
@@ -46,25 +46,25 @@ class InPrecision(StepParams):
 
 
 class Search(Method):
-    """What decodes. Hypotheses have at most `max_length_ratio` times the source's subwords, plus 10."""
+    """Finds translations of at most `max_length_ratio` times the source's subwords, plus 10."""
 
-    # longest hypothesis: this × the source's subwords, plus 10; memory is taken for all of it
+    # longest hypothesis: this × the source's subwords, plus 10; memory is allocated for all of it
     max_length_ratio: Annotated[float, Field(gt=0.0, le=100.0)] = 2.0
-    maximises: ClassVar[bool] = True  # it looks for a high score, rather than drawing at random
+    maximises: ClassVar[bool] = True  # it looks for a high score, and does not draw at random
     # settings that cannot exceed the size of the vocabulary
     within_vocabulary: ClassVar[tuple[str, ...]] = ()
-    excluded_precisions: ClassVar[Mapping[str, str]] = {}  # with the reason
-    in_ctranslate2: ClassVar[bool] = False  # CTranslate2 has it, too
-    # it chooses when all sentences of a test set have been searched: only a decode step can use it
+    excluded_precisions: ClassVar[Mapping[str, str]] = {}  # precision: the reason
+    in_ctranslate2: ClassVar[bool] = False  # CTranslate2 has it too
+    # it chooses after all sentences of a test set have been searched: only a decode step can use it
     settles: ClassVar[bool] = False
 
     def scored_by(self) -> Metric | None:
-        """Return the metric by which it chooses, whose model and program the step's key pins."""
+        """Return the metric by which it chooses, if any; the step's key pins its model and program."""
         return None
 
     @property
     def most_hypotheses(self) -> int:
-        """How many hypotheses it can find for a sentence."""
+        """Largest number of hypotheses that it can find for a sentence."""
         return 1
 
     @classmethod
@@ -93,12 +93,12 @@ class Beam(Search):
 
     kind: Literal["beam"]
     width: Annotated[int, Field(ge=1, le=1000)] = 4  # [hypotheses] kept at each step
-    # the score is divided by length to this power, which single precision must hold; 0: not at all
+    # the score is divided by length to this power, which must fit single precision; 0: not divided
     length_normalization: Annotated[float, Field(ge=0.0, le=5.0)] = 1.0
-    # what is taken to that power: the length, or GNMT's (5 + length) / 6 (Wu et al. 2016, Eq. 14)
+    # base of this power: the length, or GNMT's (5 + length) / 6 (Wu et al. 2016, Eq. 14)
     length_penalty: Literal["length", "gnmt"] = unstated("length")
-    # GNMT's β: times the sum over source positions of log(min(attention of all steps, 1)), which is added to
-    # the divided score. The attention is the mean over the heads of the last layer
+    # GNMT's β: β × the sum over source positions of log(min(attention of all steps, 1)) is added to the
+    # divided score. The attention is the mean over the heads of the last layer
     coverage_penalty: Annotated[float, Field(ge=0.0, le=100.0)] = unstated(0.0)
     title: ClassVar[str] = "beam search"
     in_ctranslate2: ClassVar[bool] = True
@@ -111,7 +111,7 @@ class Beam(Search):
 
     @property
     def ranks_by_length(self) -> bool:
-        """Whether hypotheses are ranked by score / length^a, also with a = 0."""
+        """True if hypotheses are ranked by score / length^a, also with a = 0."""
         return self.length_penalty == "length" and not self.coverage_penalty
 
     def describe(self) -> str:
@@ -135,19 +135,19 @@ class Beam(Search):
 
 
 class Exact(Search):
-    """Depth-first search for the best hypothesis of all that `max_length_ratio` allows.
+    """Depth-first search for the best of all hypotheses that `max_length_ratio` allows.
 
     A beam search's score is the first bound (Stahlberg and Byrne 2019). Translations that are not proved when
     a limit is reached are reported as such.
     """
 
     kind: Literal["exact"]
-    max_states: Positive = 1_000_000  # [decoder states] per sentence at most (the SCONES paper's limit)
-    # [seconds] per sentence at most; makes an output depend on the machine
+    max_states: Positive = 1_000_000  # [decoder states] largest number per sentence (as in the SCONES paper)
+    # [seconds] largest time per sentence; makes an output depend on the machine
     max_seconds: Above0 | None = None
     # [subwords] only hypotheses of at most this length (Peters and Martins 2021)
     depth: Positive | None = None
-    # [hypotheses] width of the search that gives the first bound
+    # [hypotheses] width of the beam search that gives the first bound
     beam: Annotated[int, Field(ge=1, le=1000)] = 4
     title: ClassVar[str] = "exact search"
     worker: ClassVar[str] = "creamtea_workers.search.exact"
@@ -185,20 +185,19 @@ OptionalShare = Annotated[float | None, Field(gt=0.0, lt=1.0)]
 class Sampling(Search):
     """Searches that draw at random.
 
-    SCONES' token scores are normalised to a distribution first. The temperature changes it; then top_k, top_p
-    and epsilon, if given, each cut the distribution that the one before leaves. The most probable subword
-    always stays.
+    SCONES' token scores are first normalised to a distribution. Then the temperature, top_k, top_p and
+    epsilon apply in this order, each to the result of the one before. The most probable subword always stays.
     """
 
     top_k: Positive | None = None  # [subwords] draw only from this many best
-    # draw only from the fewest most probable subwords that together have this probability (nucleus sampling,
+    # draw only from the smallest set of most probable subwords with this total probability (nucleus sampling,
     # Holtzman et al. 2020)
     top_p: OptionalShare = unstated(None)
     # draw only from subwords with a probability above this (Hewitt et al. 2022; for MBR Freitag et al. 2023,
     # with 0.02)
     epsilon: OptionalShare = unstated(None)
     temperature: Factor = 1.0  # below 1 prefers probable subwords, above 1 evens them out
-    seed: Seed = 1  # of the draws; the draws of a sentence follow from it and the source alone
+    seed: Seed = 1  # random seed; the draws of a sentence depend only on it and on the source
     maximises: ClassVar[bool] = False
     within_vocabulary: ClassVar[tuple[str, ...]] = ("top_k",)
 
@@ -250,15 +249,15 @@ class Mbr(Sampling):
 class Rerank(Sampling):
     """The candidate that a metric scores best.
 
-    A metric that needs no references scores each candidate. Any other compares it with all candidates of its
-    sentence, and the best mean wins: minimum Bayes risk by this metric (Fernandes et al. 2022). The metric
-    runs once for the whole test set.
+    A metric that needs no references scores each candidate. Any other metric compares each candidate with all
+    candidates of its sentence, and the best mean wins: minimum Bayes risk by this metric (Fernandes et al.
+    2022). The metric runs once for the whole test set.
     """
 
     kind: Literal["rerank"]
-    metric: Metric  # as in the study's `metrics`; of words it cannot be
+    metric: Metric  # as in the study's `metrics`, but not a metric of words
     candidates: Annotated[int, Field(ge=2, le=1000)] = 16  # [hypotheses] per sentence
-    # what finds the candidates: samples, or a beam that is as wide (score / length)
+    # where candidates come from: samples, or a beam of this width (ranked by score / length)
     found_by: Literal["samples", "beam"] = "samples"
     title: ClassVar[str] = "reranking by a metric"
     worker: ClassVar[str] = "creamtea_workers.search.candidates"

@@ -31,7 +31,7 @@ class Selection(Method):
         return False
 
     def sweep(self, recall: Recall) -> Sequence[SweepPoint]:
-        """Return the settings that the recall step measures, the system's own first."""
+        """Return the settings for the recall step to measure, the system's own first."""
         raise NotImplementedError(f"{type(self).__name__} has no settings to sweep over")
 
     def curve(self) -> str:
@@ -39,7 +39,7 @@ class Selection(Method):
         raise NotImplementedError(f"{type(self).__name__} does not name its recall curve")
 
     def allowing(self, limit: float | None) -> str:
-        """Say which setting would allow a subword; `limit`: its value in the selector's `limits`."""
+        """Say which setting would allow a subword. `limit`: the selector's `limits` for this subword."""
         raise NotImplementedError(f"{type(self).__name__} does not say what would allow a subword")
 
 
@@ -114,8 +114,8 @@ class NvsSelection(Selection):
     """
 
     kind: Literal["nvs"]
-    threshold: BelowOne = 0.9  # allowed: subwords with a probability above this
-    # what the head predicts from: the sentence, or each word alone; then the union over words is allowed
+    threshold: BelowOne = 0.9  # subwords with a probability above this are allowed
+    # input of the head: the sentence, or each word alone (then the union over words is allowed)
     context: Literal["sentence", "word"] = "sentence"
     title: ClassVar[str] = "neural vocabulary selection"
     worker: ClassVar[str] = "creamtea_workers.selection.nvs"

@@ -1,4 +1,4 @@
-"""Test sets: what systems translate, with references and annotated idioms."""
+"""Test sets: sentences to translate, with references and annotated idioms."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from creamtea.methods.texts import INFLECTIONS, NOTES, PRONUNCIATIONS, Tokenized
 
 
 class TestSet(Method):
-    """`counts` of the step (see `metrics`) are those that only this kind has."""
+    """Sentences to translate. `metrics` are counts that only this kind's step reports."""
 
-    __test__ = False  # not a test class, whatever pytest thinks of the name
+    __test__ = False  # tells pytest that this is not a class of tests
 
     def first(self, sentences: int) -> TestSet:
         """Return a test set of only its first sentences."""
         raise NotImplementedError(f"{type(self).__name__} cannot be cut to its first sentences")
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        """Return what its step needs; `place` is the position of the test set in the study."""
+        """Return the inputs and files of its step; `place` is the position of the test set in the study."""
         return TextPlan()
 
     def describe(self) -> str:
@@ -48,7 +48,7 @@ class TestSet(Method):
 
 
 class OfFile(TestSet):
-    """Sentences of a file, of which `limit` takes only the first."""
+    """Sentences of a file; `limit` takes only the first."""
 
     source: str  # path of the source text
     tokenized: Tokenized = "no"  # moses: the files hold Moses' tokens and escapes, which are undone
@@ -63,21 +63,21 @@ class ItdsIdioms(Strict):
     """Idioms of an `.info` file of IdiomTranslationDS (Fadaee, Bisazza and Monz 2018).
 
     Their words are found in the source by lemma, their translations in the reference by a word alignment
-    that is trained on `corpus` and the test set together. Idiom recall asks for the words of the file's
-    `metadata`, the idiom and its dictionary translation (NVS paper, section 2.3), or for those of the `text`.
+    trained on `corpus` and the test set together. Idiom recall uses the words of the file's `metadata`, the
+    idiom and its dictionary translation (NVS paper, section 2.3), or the words found in the `text`.
     """
 
     info: str  # path of IdiomTranslationDS' `.info` file, line-aligned with the test set
-    corpus: Name  # a corpus of files, in which words are aligned
-    # words that idiom recall asks for: of the idiom and its dictionary translation, or of the text
+    corpus: Name  # a corpus of files, for the word alignment
+    # words that idiom recall uses: the idiom and its dictionary translation, or the words found in the text
     words: Literal["metadata", "text"] = "metadata"
 
 
 class FilesTestSet(OfFile):
     """Segments of line-aligned text files.
 
-    `more_references` are aligned like `target`, for the metrics that can use them; the line of a segment
-    without one is empty. Without `target` there are no references: the outputs are compared by metrics
+    `more_references` are aligned like `target`, for metrics that can use them; an empty line means that the
+    segment has none. Without `target` there are no references: outputs can still be compared by metrics
     without references, by people, and with each other.
 
     `idioms` is a line-aligned JSON Lines file: a list of {name, source: [from, to], target: [from, to]} per
@@ -88,10 +88,10 @@ class FilesTestSet(OfFile):
     kind: Literal["files"]
     # path of the reference; none: a test set without references
     target: str | None = unstated(None)
-    # paths of further references, for the metrics that can use them
+    # paths of further references, for metrics that can use them
     more_references: list[str] = unstated([])
     idioms: str | None = None  # path of a JSON Lines file with the annotated idioms of each segment
-    itds: ItdsIdioms | None = None  # idioms of IdiomTranslationDS in place of `idioms`
+    itds: ItdsIdioms | None = None  # idioms of IdiomTranslationDS instead of `idioms`
     title: ClassVar[str] = "text files"
     worker: ClassVar[str] = "creamtea_workers.corpora.test_files"
     metrics: ClassVar[dict[str, str]] = {
@@ -132,15 +132,15 @@ class FilesTestSet(OfFile):
 
 
 def is_without_references(test_set: Block) -> bool:
-    """Return True if a raw test set is of files and names no reference."""
+    """Return True if a raw test set of files names no reference."""
     return kind_of(test_set) == "files" and test_set.get("target") is None
 
 
 class MadeUpTestSet(TestSet):
-    """What test sets of made-up sentences share."""
+    """Base class of test sets of made-up sentences."""
 
     lines: MadeUp = 300  # [segments]
-    seed: Seed = 2  # of the sentences
+    seed: Seed = 2  # random seed of the sentences
     idiom_rate: Share = 0.5  # share of sentences with an idiom
 
     def first(self, sentences: int) -> TestSet:
@@ -151,7 +151,7 @@ class SyntheticTestSet(MadeUpTestSet):
     """Unseen sentences of a synthetic corpus's language."""
 
     kind: Literal["synthetic"]
-    corpus: Name  # a synthetic corpus, whose language it is
+    corpus: Name  # a synthetic corpus, for its language
     title: ClassVar[str] = "sentences of a made-up language"
     worker: ClassVar[str] = "creamtea_workers.corpora.synthetic"
 
@@ -166,7 +166,7 @@ class SyntheticTestSet(MadeUpTestSet):
 class PhrasebookTestSet(MadeUpTestSet):
     """Sentences of a phrasebook that are not in the corpus's text, with annotated idioms.
 
-    Each has a filling that its pattern has nowhere in the training text.
+    Each sentence has a filling that its pattern never has in the training text.
     """
 
     kind: Literal["phrasebook"]
@@ -176,7 +176,7 @@ class PhrasebookTestSet(MadeUpTestSet):
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
         corpus = planner.corpus_spec(self.corpus)
-        assert isinstance(corpus, PhrasebookCorpus)  # `check` has seen to it
+        assert isinstance(corpus, PhrasebookCorpus)  # `check` ensures it
         file: File = (("corpora", self.corpus, "file"), corpus.file)
         return TextPlan({"corpus": [planner.corpus(self.corpus)]}, aligned=[[file]], corpus=corpus)
 
@@ -186,18 +186,18 @@ class PhrasebookTestSet(MadeUpTestSet):
 
 
 class Ibm3TestSet(OfFile):
-    """The sentences of a file, translated as an IBM-3 corpus is."""
+    """The sentences of a file, with translations sampled like an IBM-3 corpus."""
 
     kind: Literal["ibm3"]
-    corpus: Name  # an IBM-3 corpus, whose tables translate
-    seed: Seed = 2  # of the samples
+    corpus: Name  # an IBM-3 corpus, for its tables
+    seed: Seed = 2  # random seed of the samples
     title: ClassVar[str] = "sentences of a file with sampled translations"
     worker: ClassVar[str] = "creamtea_workers.corpora.ibm3"
     metrics: ClassVar[dict[str, str]] = {"no_translation": "lines that are omitted"}
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
         corpus = planner.corpus_spec(self.corpus)
-        assert isinstance(corpus, Ibm3Corpus)  # `check` has seen to it
+        assert isinstance(corpus, Ibm3Corpus)  # `check` ensures it
         inputs = {role: keys for role, keys in corpus.table_inputs(planner).items() if role != "corpus"}
         return TextPlan(inputs, aligned=[[((*place, "source"), self.source)]], corpus=corpus)
 
@@ -209,20 +209,20 @@ class Ibm3TestSet(OfFile):
 class WordTestSet(TestSet):
     """Words in SIGMORPHON's tab-separated files; `limit` takes the first of each language.
 
-    The languages are groups: metrics are computed for each, and averaged. The first N words of a test set are
-    an equal share of each language, and at least one.
+    Each language is a group: metrics are computed per language, and averaged. The first N words of a test set
+    are an equal number of words of each language, and at least one.
     """
 
-    file: str  # path, with the names in braces of its corpus
+    file: str  # path, with the same names in braces as in its corpus
     limit: Positive | None = None  # [words] only the first of each language
-    lines: ClassVar[WordLines | None] = None  # of its files, which the plan then checks
+    lines: ClassVar[WordLines | None] = None  # format of its files' lines; if given, the plan checks them
 
     def parts(self) -> list[dict[str, str]]:
         """Return the values of the names in braces in the path of each language's file."""
         raise NotImplementedError(f"{type(self).__name__} does not name its languages")
 
     def tested_languages(self) -> list[str]:
-        """Return the languages of its words; empty if a kind does not say."""
+        """Return the languages of its words; [] if they are unknown."""
         return []
 
     def named_files(self) -> list[str]:
@@ -240,7 +240,7 @@ class G2pTestSet(WordTestSet):
     """Words and their phones (see the corpus of this kind)."""
 
     kind: Literal["g2p"]
-    languages: LanguageList  # codes, which stand for {language} in the path
+    languages: LanguageList  # codes, which replace {language} in the path
     lines: ClassVar[WordLines | None] = PRONUNCIATIONS
     title: ClassVar[str] = "grapheme to phoneme"
     worker: ClassVar[str] = "creamtea_workers.corpora.words"

@@ -1,4 +1,4 @@
-"""Text files, filters, subwords and alignments: what corpora and test sets are made of."""
+"""Text files, filters, subwords and alignments, which corpora and test sets use."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Languages(Strict):
 class TextPair(Strict):
     """Two line-aligned text files, plain or gzip, UTF-8.
 
-    Paths are relative to the study or to --data. `tokenized: moses` says that the files hold Moses' tokens
-    and escapes: both are undone when they are read.
+    Paths are relative to the study or to --data. `tokenized: moses` undoes Moses' tokens and escapes when the
+    files are read.
     """
 
     source: str  # path of the source text
@@ -38,7 +38,7 @@ class TextPair(Strict):
 
 
 class TrainingText(TextPair):
-    """`repeat` up-samples: what the filters keep is there that many times."""
+    """Training text. `repeat` up-samples: each pair that the filters keep occurs that many times."""
 
     repeat: Copies = 1  # copies of each pair that the filters keep
 
@@ -53,19 +53,18 @@ class Filters(Strict):
     A development set loses only pairs with an empty side; a test set loses nothing.
     """
 
-    # [words] on either side, split on white space; where a language has no blanks between words, 0.6 for each
-    # character of Chinese and Japanese, 0.2 for each letter of Thai, Lao, Khmer, Burmese and Tibetan
+    # [words] on either side, split on white space; without blanks between words, a character of Chinese or
+    # Japanese counts 0.6, a letter of Thai, Lao, Khmer, Burmese or Tibetan 0.2
     max_words: Positive = 200
-    # [characters] on either side, as it stands in the file: a longer line is dropped without ever being
-    # held in memory
+    # [characters] on either side, as in the file: a longer line is dropped without being held in memory
     max_characters: Positive = unstated(MAX_CHARACTERS)
     max_ratio: Annotated[float, Field(ge=1.0, le=10.0**6)] = 4.0  # longer side over shorter side, in words
-    ratio_from: Positive = 6  # [words] only pairs whose longer side has this many are held to the ratio
+    ratio_from: Positive = 6  # [words] the ratio applies only to pairs whose longer side has this many
     duplicates: bool = True  # drop repeated pairs, keep the first
     held_out: list[Name] = []  # test sets: training pairs with one of their source sentences are dropped
 
     def drop_reason(self, source_words: int, target_words: int) -> DropReason | None:
-        """Return the first filter of word counts that drops such a pair; None if none does."""
+        """Return the first filter that drops a pair with these word counts; None if none does."""
         shorter, longer = sorted((source_words, target_words))
         if shorter == 0:
             return "empty"
@@ -76,8 +75,8 @@ class Filters(Strict):
         return None
 
 
-# what a side of a word-level task is split into: characters (`<…>` is one symbol, a blank another), or what
-# stands between blanks
+# symbols of one side of a word-level task: characters (`<…>` is one symbol, a blank another), or tokens
+# between blanks
 Symbols = Literal["characters", "tokens"]
 
 
@@ -88,21 +87,21 @@ MIN_VOCABULARY = 16  # subwords
 class Subwords(Strict):
     """The subwords of a study.
 
-    bpe, unigram: a joint SentencePiece model over both sides. characters: no subwords, but a vocabulary of
-    all the symbols in the training text for each side (`source`, `target`).
+    bpe, unigram: a joint SentencePiece model for both sides. characters: no subwords; each side (`source`,
+    `target`) has a vocabulary of all symbols in its training text.
     """
 
     # bpe and unigram: a joint SentencePiece model; characters: symbols of each side
     kind: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary: Annotated[int, Field(ge=MIN_VOCABULARY, le=128000)] = 4000  # [subwords] of a joint model
-    # share of the characters in the text that the model has; the others are unknown. SentencePiece takes no
-    # less than 0.98
+    # share of the characters in the text that the model covers; the others become unknown. SentencePiece
+    # requires at least 0.98
     character_coverage: Annotated[float, Field(ge=0.98, le=1.0)] = 1.0
-    # [sentence pairs] that a model learns from, drawn at random where training text has more
+    # [sentence pairs] that a model learns from, drawn at random if the training text has more
     sample: Positive = unstated(SAMPLE)
-    # of `characters`: what the source side is split into
+    # with `characters`: the symbols of the source side
     source: Symbols = unstated("characters")
-    # of `characters`: what the target side is split into
+    # with `characters`: the symbols of the target side
     target: Symbols = unstated("characters")
 
     @property
@@ -112,7 +111,7 @@ class Subwords(Strict):
 
 
 def needs_joint(path: KeyPath, name: Any, study: RawStudy, what: str) -> Iterator[Mistake]:
-    """Report subwords that are not the same on both sides, which `what` needs."""
+    """Report subwords that differ between the sides, if `what` needs joint subwords."""
     subwords = parsed(Subwords, study.named("subwords", name))
     if subwords and not subwords.joint:
         found = f"{what} with {subwords.kind}"
@@ -134,10 +133,10 @@ def check_within_vocabulary(
 
 
 class Alignment(Strict):
-    """Where the lexicon of every lexicon selection comes from.
+    """The aligner behind the lexicon of every lexicon selection.
 
     em: IBM model 2 with a diagonal prior (Dyer et al. 2013), built in. eflomal: Östling and Tiedemann
-    (2016), where a user has installed it. table: a file in fast_align's format, `source TAB target TAB
+    (2016), if a user has installed it. table: a file in fast_align's format, `source TAB target TAB
     log-probability` per line, over the study's subwords.
     """
 
@@ -145,16 +144,16 @@ class Alignment(Strict):
     # [iterations] of em; its likelihood hardly grows after ten
     iterations: Annotated[int, Field(ge=1, le=1000)] = 5
     max_k: Positive = 1000  # [candidates] stored per source subword
-    table: str | None = None  # of `aligner: table`: path, relative to --data
+    table: str | None = None  # with `aligner: table`: path, relative to --data
 
 
 # ---------------------------------------------------------------- lines of SIGMORPHON's files of words
 
 
 class WordLine(NamedTuple):
-    """A line of a file of words. `target`: its phones, or a form of it, which the tags name.
+    """A line of a file of words, normalised.
 
-    All texts are normalised.
+    `target`: the word's phones, or the word's form that the tags name.
     """
 
     word: str
@@ -164,7 +163,7 @@ class WordLine(NamedTuple):
 
 @dataclass(frozen=True)
 class WordLines:
-    """The columns of a file's lines: a word, what it becomes, and perhaps tags separated by semicolons."""
+    """The columns of a file's lines: a word, its target, and optionally tags separated by semicolons."""
 
     columns: tuple[str, ...]
 
@@ -177,7 +176,7 @@ class WordLines:
         return f"{self.wanted} in each line" + ", tags with ; between them" * (len(self.columns) > 2)
 
     def read(self, line: str) -> WordLine:
-        """Read a line; ValueError that says what is wrong."""
+        """Read a line. Raise a ValueError that names the mistake."""
         fields = [normalise(field) for field in line.split("\t")]
         if not any(fields):
             raise ValueError("an empty line")
@@ -215,7 +214,7 @@ Span = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_leng
 class IdiomNote(Strict):
     """An idiom of a test sentence.
 
-    `source` and `target` are its characters [from, to); `target` may be its translation as a text.
+    `source` and `target` are its characters [from, to); `target` may instead be a text, its translation.
     """
 
     name: str
@@ -223,13 +222,13 @@ class IdiomNote(Strict):
     target: Span | str
 
 
-# the form of each line of the file
+# the format of each line of the file
 NOTES = 'a JSON list of {"name": …, "source": [from, to], "target": [from, to] or a text} in each line'
 _NOTES = TypeAdapter(list[IdiomNote])
 
 
 def read_notes(line: str) -> list[IdiomNote]:
-    """Read the idioms of a segment; ValueError that says what is wrong."""
+    """Read the idioms of a segment. Raise a ValueError that names the mistake."""
     try:
         return _NOTES.validate_json(line)
     except ValidationError as error:

@@ -1,1 +1,1 @@
-"""The analyses: settings, parameters of their steps, what the steps leave, and what reports show."""
+"""The analyses: their settings, the parameters and results of their steps, and their tables and plots."""

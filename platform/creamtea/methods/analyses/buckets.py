@@ -1,4 +1,4 @@
-"""Analysis `buckets`: the scores of buckets of a test set, by what their segments are like."""
+"""Analysis `buckets`: scores of buckets of a test set, which group similar segments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALL = "all"  # the whole test set
 class BucketsParams(StepParams):
     """Parameters of a step that scores buckets.
 
-    `labels`: a file with its digest. Only its first `limit` lines count, as of the test set's.
+    `labels`: a file, pinned by `digests`. Only its first `limit` lines count, like the test set's.
     """
 
     by: list[By]
@@ -58,17 +58,17 @@ class Buckets(Analysis):
     """
 
     kind: Literal["buckets"]
-    systems: list[Name] | None = None  # none given: all that translate the test set, but for references
-    # the divisions; none given: length, and rarest, idiom and label where they are known
+    systems: list[Name] | None = None  # none given: all that translate the test set, except references
+    # the divisions; none given: length, and rarest, idiom and label if they are known
     by: Annotated[list[By], Field(min_length=1)] | None = None
-    count: Annotated[int, Field(ge=2, le=9)] = 3  # how many by length and frequency, of equal size
-    # [words] longest sentence of each bucket but the last, in place of buckets of equal size
+    count: Annotated[int, Field(ge=2, le=9)] = 3  # number of buckets of equal size, by length and frequency
+    # [words] longest sentence of each bucket except the last, instead of buckets of equal size
     lengths: Annotated[list[Positive], Field(min_length=1, max_length=8)] | None = None
-    # [occurrences] of the rarest word: where each bucket but the first begins
+    # [occurrences] of the rarest word at which each bucket except the first begins
     frequencies: Annotated[list[Positive], Field(min_length=1, max_length=8)] = [1, 10, 100]
-    corpus: Name | None = None  # its target side is the training text; none given: the baseline's
+    corpus: Name | None = None  # corpus whose target side counts as training text; none given: the baseline's
     labels: str | None = None  # path of a text file with a label for each segment, line by line
-    min_segments: Count = 20  # [segments] of a bucket; a smaller one has no score
+    min_segments: Count = 20  # [segments] a smaller bucket has no score
 
     title: ClassVar[str] = "Buckets"
     rows: ClassVar[Literal["variant", "system"]] = "system"
@@ -86,7 +86,7 @@ class Buckets(Analysis):
         },
         metrics={
             "bleu": "subject: a bucket (`length/2`) or `all`; bootstrap interval over its segments; detail: "
-            "bucket (kind, words, position, segments), signature; no value where there are too few",
+            "bucket (kind, words, position, segments), signature; no value if there are too few segments",
             "chrf": "the same",
         },
         optional=True,

@@ -27,12 +27,12 @@ class CalibrationParams(StepParams):
 class Calibration(OfFirstSentences):
     """Expected calibration error of the most likely subword, teacher-forced.
 
-    As in Peters and Martins (2021), Table 7. For SCONES it is that of the largest σ, which is another
-    quantity. Bars of the diagram are Wilson intervals over positions.
+    As in Peters and Martins (2021), Table 7. For SCONES the confidence is the largest σ, which is not
+    comparable. Bars of the diagram are Wilson intervals over positions.
     """
 
     kind: Literal["calibration"]
-    bins: Annotated[int, Field(ge=2, le=100)] = 10  # of equal width, over the confidence
+    bins: Annotated[int, Field(ge=2, le=100)] = 10  # bins of equal width over the confidence
 
     title: ClassVar[str] = "Calibration"
     over: ClassVar[tuple[str, ...]] = ("ece",)
@@ -51,7 +51,7 @@ class Calibration(OfFirstSentences):
         },
         points={"accuracy": "over a bin's mean confidence; label: its positions"},
     )
-    # not the error itself: noise adds to it, and adds more to the one with fewer positions in a bin
+    # without the error itself: noise raises it, the more the fewer positions a bin has
     paired: ClassVar[frozenset[str]] = frozenset({"accuracy", "confidence"})
     tables: ClassVar[tuple[TableLayout, ...]] = (
         TableLayout(

@@ -71,7 +71,7 @@ class OverBeams(OfFirstSentences):
         variant, seed = labels["variant"], labels["seed"]
         decodes = []
         for width in self.widths:
-            # without normalisation, whose lack is what the beam search curse comes from
+            # without normalisation, which would hide the beam search curse
             beam = Beam(kind="beam", width=width, length_normalization=0.0)
             words = {**labels, "search": f"beam{width}"}
             inner = f"{place}/beam{width}"
@@ -89,7 +89,7 @@ def beam_settings(spec: OverBeams) -> list[RowSetting]:
 
 
 class BeamSizes(OverBeams):
-    """The beam-search curse: what a wider beam does to quality, length and empty outputs.
+    """The beam-search curse: the effect of a wider beam on quality, length and empty outputs.
 
     As in the SCONES paper, Figures 3 and 4.
     """
@@ -166,7 +166,7 @@ OUTCOMES = TableLayout(
 
 
 class SearchErrors(OverBeams):
-    """How often a beam search misses the best translation, and what that translation is like.
+    """How often a beam search misses the best translation, and properties of that translation.
 
     As in the SCONES paper, sections 4.3 and 4.4, Figures 5 to 7. Errors are counted over the sentences whose
     best translation is proved.
@@ -174,8 +174,8 @@ class SearchErrors(OverBeams):
 
     kind: Literal["search_errors"]
     widths: Annotated[list[Width], Field(min_length=1)] = [1, 4]  # [hypotheses] widths of the beams
-    max_states: Positive = 1_000_000  # [decoder states] per sentence at most
-    # [seconds] per sentence at most; makes results depend on the machine
+    max_states: Positive = 1_000_000  # [decoder states] largest number per sentence
+    # [seconds] largest time per sentence; makes results depend on the machine
     max_seconds: Above0 | None = None
 
     title: ClassVar[str] = "Search errors"
@@ -218,7 +218,7 @@ class SearchErrors(OverBeams):
             "Search errors over beam width",
             BEAM,
             share("search_errors_at_least", "search errors, at least", ""),
-            {"search_errors_at_least": ""},  # as SCONES counts them where a best translation is not proved
+            {"search_errors_at_least": ""},  # SCONES also counts translations that are not proved best
             logarithmic=True,
         ),
         CellPlot("BLEU over beam width", BEAM, BLEU, {"bleu": ""}, logarithmic=True),
@@ -264,7 +264,7 @@ class DepthLimited(OfFirstSentences):
     # [subwords] lengths up to which hypotheses are searched
     lengths: Annotated[list[Positive], Field(min_length=1)] = [1, 2, 3, 4, 5]
     width: Width = 5  # [hypotheses] of the beam
-    max_states: Positive = 100_000  # [decoder states] per sentence at most
+    max_states: Positive = 100_000  # [decoder states] largest number per sentence
 
     title: ClassVar[str] = "Short hypotheses"
     needs_references: ClassVar[bool] = False
@@ -309,15 +309,15 @@ class DepthLimited(OfFirstSentences):
 class EmptyString(Analysis):
     """How often, and by how much, the model prefers the empty string to the system's output.
 
-    Peters and Martins (2021), Table 4, count outputs that are not empty. The difference is that of the SCONES
-    paper, Figure 6, which is of exact search.
+    Peters and Martins (2021), Table 4, count outputs that are not empty. The SCONES paper, Figure 6, shows
+    the same difference for exact search.
     """
 
     kind: Literal["empty_string"]
-    # systems that are analysed; none named: every one with the full vocabulary that searches
+    # systems to analyse; none named: all with the full vocabulary that search for a high score
     systems: list[Name] | None = None
     sentences: Positive | None = None  # [segments] only the first of the test set
-    # systems that the others are compared with, analysed too; none named: the study's baseline, or the first
+    # systems to compare the others with, also analysed; none named: the study's baseline, or the first
     baselines: list[Name] | None = None
 
     title: ClassVar[str] = "Empty string"

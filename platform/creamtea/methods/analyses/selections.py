@@ -39,11 +39,10 @@ class RecallAtSizeParams(StepParams):
 
 
 class RecallAtSize(OfVariants):
-    """NVS against the lexicon where both select equally many subwords on average (NVS paper, Figure 3)."""
+    """NVS against the lexicon if both select equally many subwords on average (NVS paper, Figure 3)."""
 
     kind: Literal["recall_at_size"]
-    # [subwords] per source subword, of the lexicon; for each the NVS threshold is the one that selects as
-    # much
+    # [subwords] of the lexicon per source subword; for each k, the NVS threshold is chosen to select as many
     k: Annotated[list[Positive], Field(min_length=1)] = [10, 50, 100, 200, 1000]
 
     title: ClassVar[str] = "Recall at equal size"
@@ -130,14 +129,14 @@ class NvsContextParams(StepParams):
 
 
 class NvsContext(OfVariants):
-    """Segments whose idioms' translations have all their subwords selected by NVS.
+    """Segments in which NVS selects all subwords of the idioms' translations.
 
-    They are selected from the sentence, from each source word alone, and in one way only (NVS paper, Table
-    6).
+    Selection is from the sentence, from each source word alone, and in one of the two ways only (NVS paper,
+    Table 6).
     """
 
     kind: Literal["nvs_context"]
-    # of NVS, at which both contexts are measured
+    # NVS thresholds at which both contexts are measured
     thresholds: Annotated[list[BelowOne], Field(min_length=1)] = [0.9, 0.99]
 
     title: ClassVar[str] = "NVS without context"
