@@ -1,1 +1,1 @@
-"""The contract of steps: what the plan writes, the engine carries, a worker reads and the store keeps."""
+"""The contract of steps between plan, engine, workers and store."""

@@ -1,9 +1,9 @@
-"""The contract of steps: what the plan writes, the engine carries, a worker reads and the store keeps.
+"""The contract of steps between plan, engine, workers and store.
 
-A step is a pure function of its parameters and inputs. It reads input files through
-`StepContext.input`, writes output files into `StepContext.output`, keeps what it would resume from in
-`StepContext.checkpoints`, reports how far it is with `StepContext.progress`, lets people see how it develops
-with `StepContext.show`, and returns small JSON values in a `StepResult`. It never touches the database.
+A step is a pure function of its parameters and inputs. It reads input files through `StepContext.input`,
+writes output files into `StepContext.output`, and saves checkpoints in `StepContext.checkpoints`. It reports
+progress with `StepContext.progress`, shows intermediate results with `StepContext.show`, and returns small
+JSON values in a `StepResult`. It never touches the database.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MetricRow:
     value: float | None
     low: float | None = None  # interval, 95 % unless `detail` says otherwise
     high: float | None = None
-    subject: str = ""  # the part of the step that it is about: "sentence", "idiom", a filter
+    subject: str = ""  # the part of the step that it describes: "sentence", "idiom", a filter
     note: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict)  # signature, n, seed, hardware, ...
 
@@ -46,7 +46,7 @@ class PointRow:
 
 @dataclass(frozen=True)
 class StepResult:
-    """Files in the output folder with these names are also copied into tables:
+    """The result of a step. Output files with these names are also copied into tables:
 
     - `segments.jsonl` (test_set): {"index", "source", "reference", "idioms"}
     - `hypotheses.jsonl` (decode, outputs): {"index", "text", "score", "length", "selected_size"}
@@ -72,7 +72,7 @@ RUNNING_LOSS = "train_loss_now"  # the series of a live view with a point every 
 
 @dataclass(frozen=True)
 class LiveView:
-    """What a page shows of a running step; the next view replaces it as a whole. Keep it small."""
+    """A page's view of a running step. The next view replaces it as a whole. Keep it small."""
 
     points: list[PointRow] = field(default_factory=list)
     examples: list[LiveExample] = field(default_factory=list)
@@ -80,85 +80,85 @@ class LiveView:
 
 
 class Checkpoints(Protocol):
-    """Files that outlive an attempt, so that the next one resumes.
+    """Files that outlive an attempt, so that the next attempt can resume.
 
     Writes are atomic: a file is never seen half-written. Reading a damaged file deletes it and raises
     DamagedCheckpoint.
     """
 
     def save(self, name: str, source: Path) -> None:
-        """Store the local file under `name`, replacing an older one in one move; `source` may be changed."""
+        """Store the local file under `name`; replace an older file atomically. `source` may be changed."""
 
     def read(self, name: str, parse: Callable[[Path], T]) -> T | None:
-        """Apply `parse` to a local copy of what was saved under `name`; None if nothing was.
+        """Apply `parse` to a local copy of the file saved under `name`; return None if there is none.
 
         The copy is deleted afterwards.
         """
 
     def names(self) -> list[str]:
-        """Return the names under which something is saved."""
+        """Return the names of all saved files."""
 
     def remove(self, name: str) -> None:
-        """Delete what was saved under `name`, if anything was."""
+        """Delete the file saved under `name`, if there is one."""
 
 
 P_co = TypeVar("P_co", covariant=True)
 
 
 class StepContext(Protocol[P_co]):
-    """What a step of a kind with parameters P_co has access to."""
+    """The environment of a running step with parameters P_co."""
 
     @property
     def params(self) -> P_co: ...
 
-    locations: dict[str, str]  # a user's path as the parameters give it -> where it is on this machine
+    locations: dict[str, str]  # a user's path as in the parameters -> its path on this machine
     output: Path  # an empty local folder; every file in it becomes an artefact of the step
     checkpoints: Checkpoints
     cpus: int  # threads to use
     gpus: float
 
     def input(self, role: str) -> Path:
-        """Return the local, read-only folder with the outputs of the one input step in this role."""
+        """Return the local, read-only folder with the outputs of the single input step in this role."""
 
     def inputs(self, role: str) -> list[Path]:
         """Return the folders of all input steps in this role, in the plan's order."""
 
     def progress(self, done: float, total: float, message: str = "") -> None:
-        """Report how far the step is; cheap to call often. Raises StepCancelled once it is cancelled."""
+        """Report progress; cheap to call often. Raise StepCancelled if the step has been cancelled."""
 
     def has_more_room(self) -> bool:
         """Return True if the step could go on with more workers.
 
-        A step that has just saved a checkpoint may then raise GaveWay. Cheap enough to ask after every
+        A step that has just saved a checkpoint may then raise GaveWay. Cheap enough to call after every
         checkpoint.
         """
 
     def show(self, view: LiveView) -> None:
-        """Let people watch the step's development; every call writes a small file."""
+        """Show intermediate results to people; every call writes a small file."""
 
 
 class StepCancelled(BaseException):
-    """Raised inside a step by `progress` after a cancel; not an Exception, so that steps let it pass."""
+    """Raised inside a step by `progress` after a cancel; not an Exception, so that steps do not catch it."""
 
     def __str__(self) -> str:
         return "the attempt was cancelled"
 
 
 class GaveWay(BaseException):
-    """Raised by a step that is to be started again with more workers; not an Exception either."""
+    """Raised by a step to be started again with more workers; not an Exception either."""
 
     def __str__(self) -> str:
         return "saved, to go on with more workers"
 
 
-# Kinds of steps: for each one typed model of its parameters, and what it reads and leaves.
+# Kinds of steps: each has one typed model of its parameters, and descriptions of its inputs and results.
 
 
 class StepParams(Strict):
     """The parameters of a kind of step.
 
     The plan writes them, the key is computed from them, and the worker reads them. A parameter that only some
-    steps of a kind have is excluded while it is None, so that it does not change the keys of other steps.
+    steps of a kind have is omitted while it is None, so that it does not change the keys of other steps.
     """
 
     def to_json(self) -> dict[str, Any]:
@@ -206,8 +206,8 @@ OWN_STEP_KINDS = frozenset(
 class StepKind(Generic[P]):
     """A kind of step.
 
-    `version` enters the keys: raise it when a change of the code changes what the step produces. Every study
-    then recomputes that step and those that depend on it.
+    `version` enters the keys: raise it when a change of the code changes a step's results. Every study then
+    recomputes this step and the steps that depend on it.
 
     `inputs`, `files`, `metrics` and `points` describe each name. Methods among the parameters may add files
     and metrics of their own (`creamtea.methods.family.Method`).
@@ -221,13 +221,13 @@ class StepKind(Generic[P]):
     files: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
     points: Mapping[str, str] = field(default_factory=dict)  # by series
-    exclusive: bool = False  # started only when nothing else runs, and nothing starts beside it
+    exclusive: bool = False  # starts only when nothing else runs, and nothing starts beside it
     divisible: bool = False  # several workers may run it together (`workers` of its resources)
-    optional: bool = False  # a study succeeds without it where it is unavailable (errors.StepUnavailable)
-    # limits of an attempt, unless the study sets others: of all its time, and of the time between reports
+    optional: bool = False  # a study succeeds even if this step is unavailable (errors.StepUnavailable)
+    # limits on an attempt's total time, and on the time between reports; a study may set others
     timeout_minutes: float = 3 * 24 * 60
     silent_minutes: float = 2 * 60
-    # "module:function" of the workers, `function(context) -> StepResult`; `run`, unless a function is named
+    # "module:function" of the workers, `function(context) -> StepResult`; the default function is `run`
     worker: str = field(kw_only=True)
 
     @property
@@ -239,7 +239,7 @@ class StepKind(Generic[P]):
         return self.worker.partition(":")[2] or "run"
 
     def undeclared(self, params: P, result: StepResult, files: list[str]) -> list[str]:
-        """Return the outputs of a step that neither its kind nor the methods among its parameters declare."""
+        """Return outputs that neither the step's kind nor the methods among its parameters declare."""
         declaring = [self, *methods_in(params)]
         known = {
             "file": {name for declared in declaring for name in declared.files},
@@ -284,13 +284,13 @@ def step_key(
     """Compute a step's key: equal work has an equal key on every machine.
 
     `inputs`: keys of the input steps by role, in the plan's order. `plugins`: versions of the distributions
-    that the step's methods come from; creamtea's own methods have the version of their kind.
+    that the step's methods come from. The kind's version covers creamtea's own methods.
     """
     work: dict[str, Any] = {"kind": kind, "version": version, "params": params, "inputs": inputs}
     return digest(work | {"plugins": plugins} if plugins else work)
 
 
-# What a step needs to run, as a study sets it and as the plan completes it.
+# The resources of a step, as a study sets them and as the plan completes them.
 
 
 def _ascending(values: list[int]) -> list[int]:
@@ -299,8 +299,8 @@ def _ascending(values: list[int]) -> list[int]:
     return values
 
 
-# [s] that workers of one step wait for each other: Ray notices a lost process or node by itself; this is for
-# a validation, or for another's share of the sentences
+# seconds that workers of one step wait for each other. Ray notices a lost process or node by itself; this
+# wait is for a validation, or for another worker's share of the sentences
 GROUP_PATIENCE = 6 * 3600
 
 LeastAndMost = Annotated[list[Count], Field(min_length=2, max_length=2)]
@@ -319,14 +319,14 @@ Named = Annotated[str, Field(min_length=1, max_length=253)]
 
 
 class StepResources(Strict):
-    # [processes] of a training or a decoding, with these cpus and gpus each: one number, or a
-    # minimum and a maximum, as there is room
+    # [processes] of a training or a decoding, each with these cpus and gpus: one number, or a minimum and a
+    # maximum, depending on the free room
     workers: Workers = Field(default=[1, 1])
     cpus: Count = 1  # [cores] per worker
     gpus: Annotated[float, Field(ge=0.0, le=4096.0)] = 0.0  # [GPUs] per worker
     memory_gb: Above0 | None = None  # [GB] per worker
-    # of a cluster: only on nodes of this group, as KubeRay's groupName or `ray start --labels
-    # ray.io/node-group=NAME` says; none: anywhere
+    # on a cluster: only on nodes of this group (KubeRay's groupName, or `ray start --labels
+    # ray.io/node-group=NAME`); none: anywhere
     worker_group: Named | None = unstated(None)
     # only on the node with this host name, address or `ray start --node-name`; none: anywhere
     node: Named | None = unstated(None)
@@ -335,11 +335,11 @@ class StepResources(Strict):
     # [minutes] without a sign of life, after which an attempt is stopped and tried again; none: the limit
     # of its kind
     silent_minutes: Above0 | None = None
-    max_attempts: Positive = 4  # after infrastructure failures; deterministic ones are final
+    max_attempts: Positive = 4  # attempts after infrastructure failures; deterministic failures are final
 
 
 class Resources(StepResources, extra="ignore"):
-    """A step's needs with the values that the study does not set.
+    """A step's resources, completed by the plan.
 
     Any value may be missing in rows that other versions wrote.
     """
@@ -349,12 +349,12 @@ class Resources(StepResources, extra="ignore"):
     plugins: dict[str, str] = unstated({})
 
 
-# A checkpoint in several files: how they are called, and the index that makes them one.
+# The files of a checkpoint, which may have several parts and an index.
 #
 #     training-000000000009.pt              a checkpoint in one file
-#     training-000000000009.pt.json         the index of a large one, written when its parts are there
-#     NAME.parts/<save>/00000.safetensors   a part; every save has a folder of its own
-#     NAME.parts/<save>/rest.pt             what is not a tensor
+#     training-000000000009.pt.json         the index of a large checkpoint, written after its parts
+#     NAME.parts/<save>/00000.safetensors   a part; every save has its own folder
+#     NAME.parts/<save>/rest.pt             everything except tensors
 #
 # A part that no index names is left over from a save that did not finish.
 
@@ -363,8 +363,8 @@ _PART = re.compile(r"(?P<name>.+)\.parts/[^/]+/[^/]+")
 
 
 class PartIndex(BaseModel):
-    rest: str  # the file with what is not a tensor: the content with None for every tensor
-    # file: for each tensor in it the places in the content, each the keys that lead there
+    rest: str  # the file with the rest: the content, with None for every tensor
+    # by file and tensor: the tensor's places in the content, each a list of keys
     tensors: dict[str, dict[str, list[list[int | str]]]]
 
     @property
@@ -381,9 +381,9 @@ def part_name(name: str, save: str, file: str) -> str:
 
 
 def halves(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
-    """List a step's checkpoint files that are parts of no index.
+    """List a step's checkpoint files that are parts but in no index.
 
-    `read`: returns the content of a checkpoint.
+    `read` returns the content of a checkpoint file.
     """
     known = set(names)
     indices: dict[str, frozenset[str]] = {}
@@ -407,30 +407,30 @@ class Column:
     digits: int
     better: str = ""  # "higher", "lower" or "" for neither
     scale: float = 1.0  # shares are shown times 100
-    unit: str = ""  # of the shown number: "%", "ms"
-    signature: str = ""  # of a metric
+    unit: str = ""  # unit of the shown number: "%", "ms"
+    signature: str = ""  # a metric's signature
     note: str = ""  # what is measured
-    group: str = ""  # of the columns that a wide table shows together: "recall"
-    less: tuple[str, str] | None = None  # the columns of the same row whose paired difference it is
-    one_of: str = ""  # groups of which one is shown at a time have this in common: "human scores"
+    group: str = ""  # name of the columns that a wide table shows together: "recall"
+    less: tuple[str, str] | None = None  # it is the paired difference of these columns of the same row
+    one_of: str = ""  # common name of groups that are shown one at a time: "human scores"
 
 
-# What an export gives back: facts for a model card, and proofs that the written model translates alike.
+# The result of an export: facts for a model card, and proofs that the written model translates alike.
 
 
 @dataclass(frozen=True)
 class Difference:
     """The first subword in which two outputs of a source differ."""
 
-    line: int  # of the source, from 1
-    position: int  # of the subword, from 0
-    gap: float  # logit of creamtea's subword less that of the other's: nearly 0 where rounding decides
+    line: int  # the source's line, from 1
+    position: int  # the subword's position, from 0
+    gap: float  # logit of creamtea's subword minus the other's: nearly 0 if rounding decides
 
 
 @dataclass(frozen=True)
 class Proof:
-    sentences: int  # translated by both
-    left_out: int  # sources that the written model does not read
+    sentences: int  # number that both models translated
+    left_out: int  # sources that the written model cannot read
     identical: int
     differences: tuple[Difference, ...]
 
@@ -451,7 +451,7 @@ class ExportFacts:
     vocabulary_size: int
     max_length_ratio: float
     quantization: str | None
-    subwords: tuple[str, ...]  # files of the SentencePiece models of source and target, for CTranslate2
-    proof: Proof  # by greedy search over the whole vocabulary
-    beam: BeamProof | None  # of a system with a beam search that is written for CTranslate2
-    map: MapProof | None  # of a system with a lexicon: by greedy search in its vocabulary
+    subwords: tuple[str, ...]  # SentencePiece files of source and target, for CTranslate2
+    proof: Proof  # greedy search over the whole vocabulary
+    beam: BeamProof | None  # beam search, for a system with a beam exported to CTranslate2
+    map: MapProof | None  # greedy search in the lexicon's vocabulary, for a system with a lexicon

@@ -1,1 +1,1 @@
-"""Written documents: YAML with a place for every value, their mistakes, and the values that they share."""
+"""Documents: YAML with a place for every value, mistakes, and shared types of values."""

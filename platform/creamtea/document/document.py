@@ -1,8 +1,8 @@
-"""A YAML study file as plain values, each with the place it came from.
+"""A YAML study file as plain values, each with its place in the file.
 
-YAML's core schema (1.2): only `true` and `false` are booleans, so that `no` can be a language, and `1e-5`
-is a number. Aliases and merge keys (`<<`) work, within a bound on what they expand to; tags that name
-types do not. Nothing but text, numbers, booleans, nulls, lists and blocks can come out.
+YAML's core schema (1.2) applies: only `true` and `false` are booleans, so that `no` can be a language, and
+`1e-5` is a number. Aliases and merge keys (`<<`) work, within a bound on their expansion; tags that name
+types do not. The result has only text, numbers, booleans, nulls, lists and blocks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from creamtea.wording import file_name, key_name
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 50_000  # after aliases are expanded
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # escapes can write what a database refuses
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # databases refuse what these escapes write
 TAG = "tag:yaml.org,2002:"
 
 
@@ -44,8 +44,8 @@ TAG = "tag:yaml.org,2002:"
 class YamlDocument:
     """A parsed file: its values, and the place of each.
 
-    `places` has the place of every value of `data`, by its path. `begun` lists the blocks that are not in the
-    file and that an override has created.
+    `places` has the place of every value of `data`, by its path. `begun` lists blocks that an override
+    created and that are not in the file.
     """
 
     name: str
@@ -55,9 +55,9 @@ class YamlDocument:
     begun: list[KeyPath] = field(default_factory=list)
 
     def misnamed(self, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
-        """Report entries that an override began and that lack required keys.
+        """Report entries that an override created and that lack required keys.
 
-        Such an entry is more likely a misspelt name than a new entry. `mistakes` have the paths of the file.
+        Such an entry is probably a misspelt name. `mistakes` have the paths of the file.
         """
         for path in self.begun:
             lacks = any(
@@ -71,14 +71,14 @@ class YamlDocument:
                 yield Mistake(path, f"{shown(name)}, not in the study", allowed, settled=True)
 
     def part(self, path: KeyPath, data: dict[str, Any]) -> YamlDocument:
-        """Return the block at `path` as a document of its own. `data`: what it says, and what it inherits."""
+        """Return the block at `path` as a separate document. `data`: its values, with inherited ones."""
         inside = {
             place[len(path) :]: where for place, where in self.places.items() if place[: len(path)] == path
         }
         return YamlDocument(self.name, data, inside)
 
     def place(self, path: KeyPath) -> Place:
-        """Return the place of a value, or of the innermost block around it that the file has."""
+        """Return the place of a value, or of the innermost block around it that is in the file."""
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, Place(1, f"{self.name}:1"))
@@ -110,9 +110,10 @@ def read_document(
 ) -> YamlDocument:
     """Read and parse a YAML file.
 
-    `name`: what messages call the file instead of its path. `kind`: what messages say the file should be.
-    Mistakes that leave the rest readable (a key written twice) are collected in `YamlDocument.mistakes`.
+    `name`: the file's name in messages, instead of its path. `kind`: a noun for the expected file, for
+    messages.
 
+    Mistakes that leave the rest readable (a key written twice) are collected in `YamlDocument.mistakes`.
     Raises InputError if the file cannot be read, StudyErrors if it is not YAML.
     """
     name = name or file_name(path)
@@ -146,8 +147,8 @@ def apply_override(document: YamlDocument, text: str, order: int) -> None:
     """Set one `key=value` in the document: a dotted path into the file, a value in YAML.
 
     An entry of a list is `metrics.0`, or `metrics[0]` as in mistakes. A path that the file lacks is added;
-    the validation decides whether it may exist. `order` counts the overrides, so that their mistakes are
-    listed in the order of the command line.
+    the validation decides if it may exist. `order` numbers the overrides, so that their mistakes are listed
+    in the order of the command line.
     """
     place = Place(10**9 + order, f"--set {text}")
     key, equals, written = text.partition("=")
@@ -193,9 +194,9 @@ def apply_override(document: YamlDocument, text: str, order: int) -> None:
 
 
 def _next_step(parent: Any, parts: list[str]) -> tuple[str | int | None, list[str]]:
-    """Return the key or index of `parent` that `parts` starts with, and the other parts.
+    """Split the first key or index of `parent` off `parts`; return it and the other parts.
 
-    Names may hold dots.
+    Names may contain dots.
     """
     if isinstance(parent, list):
         inside = parts[0].isdecimal() and int(parts[0]) < len(parent)
@@ -241,7 +242,7 @@ def _node_name(node: yaml.Node) -> str:
 
 
 class _Builder:
-    """Turn nodes into values, and note the place of each and every mistake on the way."""
+    """Turns nodes into values; notes the place of each value, and all mistakes."""
 
     def __init__(self, place_of: Callable[[yaml.Node], Place], name: str) -> None:
         self.place_of, self.name = place_of, name
@@ -283,7 +284,7 @@ class _Builder:
                 found = f"the key a second time (first in line {first})"
                 self._mistake(key_node, (*path, key), found, "each key once")
             else:
-                # what << merges is built last, and has no place of its own where a key overrides it
+                # merged blocks (<<) are built last, so a key that overrides a merged one keeps its place
                 self.places.setdefault((*path, key), self.place_of(key_node))
                 result[key] = self.build(value_node, (*path, key))
         for source in merged:
@@ -337,8 +338,8 @@ MAX_LINES_BYTES = 200_000_000  # the largest file of JSON Lines
 def read_checked(path: Path, model: type[Model], keys: str, kind: str) -> Model:
     """Read a file of YAML or JSON as `model`.
 
-    `keys`: the keys that a message names if the file has none. `kind`: what a message says the file should
-    be.
+    `keys`: example keys for the message about a file without keys. `kind`: a noun for the expected file, for
+    messages.
 
     Raises InputError if the file cannot be read, StudyErrors with the line of every mistake, including keys
     written twice.
@@ -357,8 +358,8 @@ def read_checked(path: Path, model: type[Model], keys: str, kind: str) -> Model:
 def read_lines(path: Path, model: type[Model], name: str) -> list[tuple[str, Model]]:
     """Read a file of JSON Lines: each line that is not blank, with its place ("list.jsonl, line 3").
 
-    `name`: the key that names the file in messages. Raises InputError if the file cannot be read or if a line
-    does not fit the model; the message then has the line's place and all its mistakes.
+    `name`: the key that names the file, for messages. Raises InputError if the file cannot be read, or with a
+    line's place and all its mistakes if the line does not fit the model.
     """
     text = read_text(
         path,
@@ -380,7 +381,7 @@ def read_lines(path: Path, model: type[Model], name: str) -> list[tuple[str, Mod
 
 # ---------------------------------------------------------------- errors of the YAML parser, in words
 
-# The parser's context and problem, and what it means; {0} is the first group.
+# A pattern for the parser's context and problem, and its explanation; {0} is the first group.
 EXPLANATIONS = (
     (r"'\\t'", "a tab where there must be spaces"),
     (r"quoted scalar.*unexpected end of stream", "a quote that is not closed"),
@@ -401,9 +402,9 @@ EXPLANATIONS = (
 
 
 def explained(error: yaml.MarkedYAMLError) -> tuple[int, str]:
-    """Return the line, from 1, of a parser's error, and what is wrong there.
+    """Return the line of a parser's error, from 1, and an explanation.
 
-    Something that is not closed is reported where it begins.
+    A construct that is not closed is reported where it begins.
     """
     message = " ".join(filter(None, (error.context, error.problem))) or "unreadable"
     for pattern, meaning in EXPLANATIONS:

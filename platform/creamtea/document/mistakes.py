@@ -30,7 +30,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Mistake:
-    """Something wrong at `path` of the expanded study. If `found` is "", `allowed` says it all."""
+    """A mistake at `path` of the expanded study. If `found` is "", `allowed` is the whole message."""
 
     path: KeyPath
     found: str
@@ -50,7 +50,7 @@ class Mistake:
 class StudyErrors(InputError):
     """Every mistake of a document: one line each, then their number.
 
-    `by_key`: mistakes by setting, for settings that have a field on a page.
+    `by_key`: mistakes by setting, for pages that have a field for it.
     """
 
     def __init__(self, lines: Sequence[str], name: str, by_key: Mapping[str, str] | None = None) -> None:
@@ -140,7 +140,7 @@ def mistakes_of_pydantic(
     for error in errors:
         path, rest = _path(error["loc"], data)
         kind, context, value = error["type"], error.get("ctx", {}), error["input"]
-        if rest == ("[key]",):  # the name itself is wrong, not its value
+        if rest == ("[key]",):  # the key itself is wrong, not its value
             value = path[-1]
         bounds = {
             key: number(bound) if isinstance(bound, float | int) else bound for key, bound in context.items()
@@ -160,7 +160,7 @@ def mistakes_of_pydantic(
             path, found = (*path, "kind"), shown(context["tag"])
             union = _type_at(model, error["loc"])
             allowed = one_of(_members(union), context["tag"])
-            if hasattr(union, "family"):  # the family also knows plug-ins that would add the kind
+            if hasattr(union, "family"):  # the family knows broken plug-ins with this kind
                 allowed += union.family.hint(context["tag"])
         elif kind == "model_type":
             block = _type_at(model, error["loc"])
@@ -192,7 +192,7 @@ def number(value: float) -> str:
 def _path(loc: KeyPath, data: Any) -> tuple[KeyPath, KeyPath]:
     """Split pydantic's location into the path in the data and the rest.
 
-    The location also has the kinds of unions, which are no keys of the data and are left out of the path.
+    The location also has the kinds of unions. These are not keys of the data, and are omitted from the path.
     """
     path: KeyPath = ()
     for position, part in enumerate(loc):
@@ -215,7 +215,7 @@ def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _type_at(kind: Any, loc: KeyPath) -> Any:
-    """Return the type at a pydantic location, which has field names, dict keys, list indices and kinds."""
+    """Return the type at a pydantic location (of field names, dict keys, list indices and kinds)."""
     kind = _plain(kind)
     for part in loc:
         if isinstance(kind, type) and issubclass(kind, BaseModel) and "family" not in vars(kind):
@@ -263,7 +263,7 @@ class StudyWarning:
     """Something about a study or its results that deserves a look. It never changes an exit code."""
 
     kind: str  # for scripts: "warm-up", "few-updates", …
-    place: str  # "study.yaml:12: variants.softmax.training", or in words: "softmax, seed 1"
+    place: str  # "study.yaml:12: variants.softmax.training", or words: "softmax, seed 1"
     found: str
     remedy: str
 
@@ -277,7 +277,7 @@ class StudyWarning:
         return asdict(self)
 
 
-# ---------------------------------------------------------------- a study of which any part may be malformed
+# ---------------------------------------------------------------- a study that may be malformed
 
 
 T = TypeVar("T")
@@ -297,8 +297,8 @@ NOUNS = {
 class RawStudy:
     """A study as written, with its grids expanded.
 
-    Checks read it rather than the validated study, so that they find their mistakes even if another part is
-    malformed. A check skips what it cannot read: the validation reports that.
+    Checks read it instead of the validated study, so that they find their mistakes even if another part is
+    malformed. A check skips malformed parts, which the validation reports.
     """
 
     data: Block
@@ -322,10 +322,9 @@ class RawStudy:
         return next((members for members in grids if name in members), [name])
 
     def chain(self, section: str, name: str, key: str, otherwise: Any = None) -> list[str]:
-        """Follow `key` (or `otherwise`) from block to block; return the names passed, `name` first.
+        """Follow `key` (by default `otherwise`) from block to block; return the names, `name` first.
 
-        The chain stops at a block without the key, or at the first name that occurs a second time, which is
-        then the last of the list.
+        The chain ends at a block without the key, or with the first name that occurs a second time.
         """
         names, seen = [name], set[str]()
         while names[-1] not in seen:
@@ -351,7 +350,7 @@ class RawStudy:
         if members := grids.get(value):
             yield Mistake(path, f"{shown(value)}, a grid", one_of(members, what="one of its members"))
         else:
-            # as in the file: a grid by its own name, not by those of its members
+            # as in the file: a grid by its own name, not by its members
             grid_of = {member: grid for grid, listed in grids.items() for member in listed}
             written: dict[str, None] = dict.fromkeys(grid_of.get(str(name), str(name)) for name in names)
             yield Mistake(path, shown(value), one_of(written, value, NOUNS[section]))
@@ -394,9 +393,9 @@ def target_language(study: RawStudy) -> str:
 
 
 def repeated(values: Any, path: KeyPath) -> Iterator[Mistake]:
-    """Yield a mistake for each value of a list that occurs before it.
+    """Yield a mistake for each value of a list that repeats an earlier one.
 
-    Blocks and lists are skipped: they are malformed in the lists that this function checks.
+    Skips blocks and lists, which are malformed in the lists that this function checks.
     """
     seen = set()
     for index, value in enumerate(values if isinstance(values, list) else []):

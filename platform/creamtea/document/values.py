@@ -1,5 +1,4 @@
-"""The base of every model of the spec, the scalars that models share, the descriptions of their keys, and
-strict JSON.
+"""The base class of the spec's models, shared types of values, descriptions of keys, and strict JSON.
 
 The comments above and beside a field describe its key; JSON Schema and the reference show them. A comment may
 begin with a unit: `[updates] between checkpoints`.
@@ -26,20 +25,20 @@ NAME_CHARACTERS = "A-Za-z0-9._=,+-"
 Name = Annotated[str, Field(pattern=rf"^[A-Za-z0-9][{NAME_CHARACTERS}]*$", max_length=120)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 BelowOne = Annotated[float, Field(ge=0.0, lt=1.0)]
-# Every number has bounds: sums and products of what lies within them stay finite.
+# Every number has bounds, so that sums and products of numbers stay finite.
 Above0 = Annotated[float, Field(gt=0.0, le=10.0**9)]
-# What models and their losses are multiplied or divided by, or cut at, in single precision: neither it nor
-# its reciprocal is lost there, whatever a model's numbers are (10^-38 to 10^38).
+# A factor, divisor or limit for a model's numbers in single precision (10^-38 to 10^38). Within these bounds
+# neither the factor nor its reciprocal overflows or vanishes.
 Factor = Annotated[float, Field(ge=10.0**-6, le=10.0**9)]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
-Copies = Annotated[int, Field(ge=1, le=10**4)]  # repetitions of a text, each of which is written
-MadeUp = Annotated[int, Field(ge=1, le=10**6)]  # segments that are made in memory
+Copies = Annotated[int, Field(ge=1, le=10**4)]  # repetitions of a text; each copy is written
+MadeUp = Annotated[int, Field(ge=1, le=10**6)]  # segments to make in memory
 Count = Annotated[int, Field(ge=1, le=4096)]  # layers, heads, threads, processors
-Width = Annotated[int, Field(ge=1, le=65536)]  # of a layer
+Width = Annotated[int, Field(ge=1, le=65536)]  # width of a layer
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
-FILE = "file"  # the format of a text that names a file, in JSON Schema
+FILE = "file"  # in JSON Schema, the format of a text that names a file
 
 
 class Strict(BaseModel):
@@ -49,7 +48,7 @@ class Strict(BaseModel):
 
 
 def unstated(default: Any) -> Any:
-    """Declare a field that keys and files omit while it has its default, as before it existed."""
+    """Declare a field that keys and files omit while it has its default, so that old keys stay the same."""
     return Field(default=default, exclude_if=lambda value: value == default)
 
 
@@ -78,7 +77,7 @@ def descriptions(model: type[BaseModel]) -> dict[str, Description]:
 
 @cache
 def _described_in(model: type) -> dict[str, Description]:
-    """Return the descriptions of the class's own fields; empty if its source is not available."""
+    """Return the descriptions of the class's own fields; {} if its source is not available."""
     try:
         source = textwrap.dedent(inspect.getsource(model))
     except (OSError, TypeError):
@@ -107,12 +106,12 @@ def _described_in(model: type) -> dict[str, Description]:
 # ---------------------------------------------------------------- JSON
 
 
-# Read as RFC 8259 has it, and written canonically for digests. Reading refuses NaN, infinity and repeated
-# keys, of which the last would win unnoticed.
+# JSON is read strictly by RFC 8259, and written canonically for digests. Reading refuses NaN, infinity, and
+# repeated keys, whose last value would silently win.
 
 
 def parse_json(text: str | bytes, place: str) -> Any:
-    """Parse a text; InputError with `place` if it is not JSON, or bytes are not UTF-8."""
+    """Parse a text. Raise InputError with `place` if it is not JSON, or if bytes are not UTF-8."""
     try:
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_repeated_keys)
     except RecursionError:
@@ -135,7 +134,7 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def canonical(value: Any) -> str:
     """Write JSON with sorted keys, no spaces, plain UTF-8 and floats by `repr`.
 
-    Equal content gives equal text on every machine. ValueError for NaN and infinity.
+    Equal content gives equal text on every machine. Raises ValueError for NaN and infinity.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 

@@ -1,1 +1,1 @@
-"""Every kind of step: the parameters that the plan writes and a worker reads, and what the step leaves."""
+"""All kinds of steps: their parameters, which the plan writes and a worker reads, and their results."""

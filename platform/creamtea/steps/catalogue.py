@@ -1,4 +1,4 @@
-"""The catalogue: every kind of step, with those that methods bring along."""
+"""The catalogue of all kinds of steps, including the kinds that methods add."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STEP_KINDS: dict[str, StepKind[Any]] = {kind.name: kind for kind in _kinds()}
 
 
 def is_of_this_version(kind: str, version: int) -> bool:
-    """Return whether this creamtea can run steps of this kind and version."""
+    """Return True if this creamtea can run steps of this kind and version."""
     known = STEP_KINDS.get(kind)
     return known is not None and known.version == version
 
@@ -54,14 +54,14 @@ def is_of_this_version(kind: str, version: int) -> bool:
 INTRODUCTION = """\
 # Steps
 
-What each kind of step reads and leaves. This page is generated (`make docs`) from the kinds
+The parameters, inputs and results of each kind of step. This page is generated (`make docs`) from the kinds
 (`platform/creamtea/steps/` and `platform/creamtea/methods/`), and a test keeps it true.
 
 A step is a pure function of its parameters and of the outputs of its input steps. Its key is the sha256 of
 the canonical JSON of {kind, version, parameters, {role: [keys of the input steps]}}, and of the versions of
 the plug-ins that its methods come from. The keys of the inputs stand for their content, so that a whole
-study's keys are known before anything has run. The digests of a user's files are parameters; where the files
-are on a machine is not.
+study's keys are known before anything has run. The digests of a user's files are parameters; their paths on a
+machine are not.
 
 Files are plain UTF-8, one sentence per line, `\\n` only; `.jsonl` files hold one JSON object per line."""
 
@@ -75,7 +75,7 @@ def markdown() -> str:
 def _section(kind: StepKind[Any]) -> Iterator[str]:
     exclusive = " It runs alone on its machine." if kind.exclusive else ""
     yield f"\n## {kind.name}\n\nVersion {kind.version}: {kind.title}.{exclusive}\n"
-    yield "| | name | what |\n|:--|:--|:--|"
+    yield "| | name | meaning |\n|:--|:--|:--|"
     params = {name: _type(field.annotation) for name, field in kind.params.model_fields.items()}
     yield from _rows("parameter", params)
     yield from _rows("input", kind.inputs)

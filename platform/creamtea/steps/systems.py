@@ -18,7 +18,7 @@ from creamtea.steps.texts import Digests
 
 
 class ImportModelParams(StepParams):
-    """The folder of a model, in one of two formats. `digest`: of all files that are read from it."""
+    """The folder of a model, in one of two formats. `digest`: of all files that the step reads."""
 
     marian: str | None = unstated(None)
     ctranslate2: str | None = unstated(None)
@@ -38,13 +38,13 @@ IMPORT_MODEL = StepKind(
     inputs={},
     files={
         "model.safetensors": "weights",
-        "model.json": "what rebuilds the model, as `train` writes it",
+        "model.json": "objective, architecture, nvs, vocabulary_size, from which the model is rebuilt",
         "marian_subwords.json": "a SentencePiece model for each side, and the pieces by id",
         **dict.fromkeys(CTRANSLATE2_FILES, "copied from a CTranslate2 folder"),
     },
     metrics={
         "parameters": "numbers in the model",
-        "vocabulary_size": "of the target; pad 0, unk 1, bos 2, eos 3, then the model's own order",
+        "vocabulary_size": "the target's; pad 0, unk 1, bos 2, eos 3, then the model's own order",
     },
 )
 
@@ -74,7 +74,7 @@ TRAIN = StepKind(
     },
     files={
         "model.safetensors": "weights",
-        "model.json": "what rebuilds the model: objective, architecture, nvs, vocabulary_size",
+        "model.json": "objective, architecture, nvs, vocabulary_size, from which the model is rebuilt",
     },
     metrics={
         "dev_loss": "per target subword; with `freeze`, the NVS head's per sentence",
@@ -83,9 +83,9 @@ TRAIN = StepKind(
         "dev_perplexity": "per target subword, without label smoothing, with `select_by: perplexity`",
         "dev_per": "greedy, mean over languages, with `select_by: per`",
         "dev_levenshtein": "greedy, mean over languages, with `select_by: levenshtein`",
-        "updates": "of the optimiser",
-        "tokens_per_second": "target subwords",
-        "parameters": "numbers that are trained",
+        "updates": "updates of the optimiser",
+        "tokens_per_second": "target subwords per second",
+        "parameters": "trained numbers",
         "left_out": "training pairs longer than max_tokens",
     },
     points={
@@ -129,7 +129,7 @@ DECODE = StepKind(
     },
     files={"hypotheses.jsonl": "index, text, score, length, selected_size"},
     metrics={
-        "selected_size": "mean per sentence; the whole vocabulary's without selection",
+        "selected_size": "mean per sentence; the size of the vocabulary without a selection",
         "empty": "share of outputs without text",
         "blank_sources": "share of source lines without visible text; their outputs are empty",
         "truncated": "share of outputs cut at the length limit",
@@ -221,7 +221,7 @@ COMPARE = StepKind(
 
 
 class PairsParams(CompareParams):
-    """Parameters of comparing every two systems. `outputs`: the number of inputs of each system."""
+    """Parameters of comparing all pairs of systems. `outputs`: the number of inputs of each system."""
 
     outputs: list[int]
 
@@ -229,7 +229,7 @@ class PairsParams(CompareParams):
 PAIRS = StepKind(
     "pairs",
     1,
-    "compare every two systems",
+    "compare all pairs of systems",
     PairsParams,
     worker="creamtea_workers.steps.scores:compare_pairs",
     inputs={
@@ -261,7 +261,7 @@ AGREEMENT = StepKind(
 
 
 class RecallParams(InPrecision):
-    """Parameters of a recall. `precision`: of the model, for selections that depend on the model."""
+    """Parameters of a recall. `precision`: the model's, for selections that depend on the model."""
 
     selection: Selection
     sweep: Recall
@@ -291,7 +291,7 @@ RECALL = StepKind(
         "recall_sentence": "over the mean size; label: the setting",
         "recall_idiom": "over the mean size; label: the setting",
         "recall_idiom_words": "over the mean size of sentences; label: the setting",
-        "recall_batch": "of sentences that share the selection of a batch (study's recall.batch); likewise",
+        "recall_batch": "for sentences that share the selection of a batch (study's recall.batch); likewise",
     },
 )
 

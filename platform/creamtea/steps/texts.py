@@ -12,16 +12,16 @@ from creamtea.methods.texts import Alignment, Languages, Subwords
 Digests = dict[str, str]  # sha256 of each of the user's files, by its path as the study gives it
 
 SEGMENTS = (
-    "index, source, reference, idioms ({name, source: [from, to], target: [from, to], words}), of words also "
-    "group (the language), where there are several references more_references"
+    "index, source, reference, idioms ({name, source: [from, to], target: [from, to], words}); for words "
+    "also group (the language); with several references also more_references"
 )
 
 
 class CorpusParams(StepParams):
     """Parameters of preparing a corpus.
 
-    `held_out`: of corpora of text files only. `unspaced`: one side's language has no blanks between words, so
-    that lengths are counted by characters.
+    `held_out`: only for corpora of text files. `unspaced`: one side's language has no blanks between words,
+    so lengths are counted in characters.
     """
 
     corpus: Corpus
@@ -37,24 +37,24 @@ CORPUS = StepKind(
     "prepare corpus",
     CorpusParams,
     worker="creamtea_workers.steps.texts:prepare_corpus",
-    inputs={"corpus, subwords, ibm3": "of a corpus of kind `ibm3`: what its sentences are sampled from"},
+    inputs={"corpus, subwords, ibm3": "for kind `ibm3`: base corpus, subwords and tables to sample from"},
     files={
         "train.src": "source side of the training text, a sentence per line",
         "train.tgt": "target side",
         "dev.src": "source side of the development text",
         "dev.tgt": "target side",
-        "dev.groups": "of words: the language of each line of dev.src",
+        "dev.groups": "for words: the language of each line of dev.src",
     },
     metrics={
         "pairs": "subjects train_read, train_kept (lines of train.src), train_added (by `repeat`), "
         "train_made_up (by `hallucinated`), dev_read, dev_kept",
-        "dropped": "of training; subjects empty, too_long, ratio, held_out, duplicate, no_translation",
+        "dropped": "training pairs; subjects empty, too_long, ratio, held_out, duplicate, no_translation",
     },
 )
 
 
 class TestSetParams(StepParams):
-    """Parameters of preparing a test set. `corpus`: the sampled corpus from which it is drawn, if it is."""
+    """Parameters of preparing a test set. `corpus`: the sampled corpus that it is drawn from, if any."""
 
     __test__ = False
     test_set: TestSet
@@ -70,19 +70,19 @@ TEST_SET = StepKind(
     TestSetParams,
     worker="creamtea_workers.steps.texts:prepare_test_set",
     inputs={
-        "corpus": "with `itds`: what words are aligned in",
-        "subwords, ibm3": "of a test set of kind `ibm3`: what references are sampled from",
+        "corpus": "with `itds`: the text for the word alignment",
+        "subwords, ibm3": "for kind `ibm3`: subwords and tables to sample references from",
     },
     files={"segments.jsonl": SEGMENTS},
     metrics={
         "segments": "lines of the test set",
-        "idioms": "entries of one name in a segment are the pieces of one idiom",
+        "idioms": "entries with the same name in a segment are pieces of one idiom",
     },
 )
 
 
 class OverlapParams(StepParams):
-    """Parameters of a search for test sentences. `symbols`: also look for letters and tags of new words."""
+    """Parameters of a search for test sentences. `symbols`: also look for new letters and tags."""
 
     symbols: bool = unstated(False)
 
@@ -93,12 +93,12 @@ OVERLAP = StepKind(
     "look for test and development sentences in the training text",
     OverlapParams,
     worker="creamtea_workers.steps.texts:measure_overlap",
-    inputs={"corpus": "training text", "test_sets": "of text files, in the order of the label `test_sets`"},
+    inputs={"corpus": "training text", "test_sets": "test sets, in the order of the label `test_sets`"},
     metrics={
         "seen_sources": "segments whose source is a line of train.src; subject: the position of the test "
         "set, or `dev`; detail: segments",
         "seen_pairs": "segments whose source and reference are a pair of the training text; likewise",
-        "unseen": "of words: segments with a language, letter or tag that train.src has not; likewise, and "
+        "unseen": "for words: segments with a language, letter or tag that train.src lacks; likewise, and "
         "detail: languages, letters, tags",
     },
 )
@@ -121,7 +121,7 @@ SUBWORDS = StepKind(
     },
     metrics={
         "vocabulary_size": "subwords, or symbols of the target",
-        "sampled_pairs": "sentence pairs that the model has learnt from (`sample`)",
+        "sampled_pairs": "sentence pairs that the model learnt from (`sample`)",
         "source_vocabulary_size": "with `kind: characters`: symbols of the source",
     },
 )
@@ -135,20 +135,20 @@ ENCODE = StepKind(
     worker="creamtea_workers.steps.texts:encode_texts",
     inputs={"corpus": "training and development text", "subwords": "subwords"},
     files={
-        f"{split}.{side}.{part}.npy": what
+        f"{split}.{side}.{part}.npy": meaning
         for split in ("train", "dev")
         for side in ("src", "tgt")
-        for part, what in (
-            ("tokens", "ids of all sentences, one after the other, without eos; 16 or 32 bits"),
-            ("offsets", "where each sentence begins in `tokens`, and where the last one ends; 64 bits"),
+        for part, meaning in (
+            ("tokens", "ids of all sentences, concatenated, without eos; 16 or 32 bits"),
+            ("offsets", "the start of each sentence in `tokens`, and the end of the last; 64 bits"),
         )
     },
-    metrics={"tokens": "of a side, without eos; subjects train.src, train.tgt, dev.src, dev.tgt"},
+    metrics={"tokens": "per side, without eos; subjects train.src, train.tgt, dev.src, dev.tgt"},
 )
 
 
 class AlignParams(StepParams):
-    """Parameters of an alignment. `digests`: of an imported table only."""
+    """Parameters of an alignment. `digests`: only for an imported table."""
 
     alignment: Alignment
     digests: Digests | None = unstated(None)
@@ -164,9 +164,9 @@ ALIGN = StepKind(
     files={"lexicon.npz": "the most probable target subwords of each source subword"},
     metrics={
         "lexicon_entries": "pairs of subwords",
-        "table_lines": "of an imported table",
-        "table_lines_skipped": "of an imported table: lines with a subword that the study does not have",
-        "source_coverage": "of an imported table: share of the training text's source subwords with a row",
+        "table_lines": "lines of an imported table",
+        "table_lines_skipped": "lines of an imported table with a subword that the study does not have",
+        "source_coverage": "share of the training text's source subwords with a row in an imported table",
     },
     points={"log_likelihood": "per target subword, over iterations of em"},
 )

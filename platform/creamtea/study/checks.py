@@ -1,4 +1,4 @@
-"""What must hold between the parts of a study, beyond the shape of each part.
+"""Check conditions between the parts of a study.
 
 Methods check themselves (`creamtea.methods.family.Method.check`); this module checks the rest.
 """
@@ -40,7 +40,7 @@ SECTIONS = {"corpora": CORPORA, "test_sets": TEST_SETS, "analyses": ANALYSES}
 
 
 def check(study: RawStudy) -> list[Mistake]:
-    """Return all the mistakes between parts."""
+    """Return all mistakes of methods and between parts."""
     of_methods = [
         mistake
         for section, family in SECTIONS.items()
@@ -93,18 +93,18 @@ def check_alignment(study: RawStudy) -> Iterator[Mistake]:
         yield Mistake(("alignment", "max_k"), found, allowed)
 
 
-# ---------------------------------------------------------------- where outputs come from
+# ---------------------------------------------------------------- the origin of outputs
 
 ORIGINS = ("variant", "model", "outputs", "reference")
 OF_MODELS = ("selection", "search", "precision", "ensemble", "batch_size", "alignment_corpus")
 IN_CTRANSLATE2 = ("fp32", "int8")  # precisions
 TRAINED = ("corpora", "subwords", "variants")
-MAX_IN_A_ROW = 100  # variants of which each starts from the one before
-OF_OWN_SUBWORDS = ("subwords", "architecture")  # keys that a variant of an imported model lacks
+MAX_IN_A_ROW = 100  # longest chain of variants that start from each other
+OF_OWN_SUBWORDS = ("subwords", "architecture")  # keys not allowed if a variant starts from an imported model
 
 
 def outputs_of(system: Block) -> list[str]:
-    """Return the test sets for which a raw system has files; empty if none or malformed."""
+    """Return the test sets for which a raw system has files of outputs; [] if none or malformed."""
     outputs = system.get("outputs")
     return list(outputs) if isinstance(outputs, dict) else []
 
@@ -131,7 +131,7 @@ def check_origin(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mist
     if origins[0] == "model" and "ctranslate2" in system["model"]:
         yield from _check_shipped(path, system, study)
         return
-    if origins[0] == "model":  # which has neither seeds nor a head, nor a corpus to align a lexicon on
+    if origins[0] == "model":  # it has no seeds, no head, and no corpus to align a lexicon on
         yield from study.unknown_key(path, system, "alignment_corpus", "corpora")
         if system.get("ensemble") is True:
             yield Mistake((*path, "ensemble"), "an ensemble of one model", "a variant with several `seeds`")
@@ -161,7 +161,7 @@ def check_origin(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mist
 
 
 def _check_shipped(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
-    """Refuse what CTranslate2 cannot do with a model of its own."""
+    """Refuse settings that CTranslate2 does not support for its models."""
     instead = "`model: {marian: FOLDER}` or a variant, which creamtea itself runs"
     for key in ("ensemble", "alignment_corpus"):
         if system.get(key) not in (None, False):
@@ -196,7 +196,7 @@ def imports(study: RawStudy, variant: Any) -> bool:
 
 
 def check_trained(study: RawStudy) -> Iterator[Mistake]:
-    """Require corpora, subwords and variants of every study but one of given outputs."""
+    """Require corpora, subwords and variants if the study trains a system."""
     trained = any("variant" in system for _, system in study.blocks("systems"))
     aligned = any("alignment_corpus" in system for _, system in study.blocks("systems"))
     for section in TRAINED:
@@ -238,24 +238,24 @@ def _check_reference(path: KeyPath, number: int, system: Block, study: RawStudy)
 
 
 def resources_of(kind: str, variant: Block, study: RawStudy) -> StepResources | None:
-    """Return what a variant's steps of a kind need, as the plan completes it.
+    """Return the resources of a variant's steps of a kind, with defaults; None if malformed.
 
-    The variant's own values override the study's. None if they are malformed.
+    The variant's own values override the study's.
     """
     return parsed(StepResources, {**(study.named("resources", kind) or {}), **own_resources(kind, variant)})
 
 
 def own_resources(kind: str, variant: Block) -> Block:
-    """Return what a raw variant sets for its steps of a kind; empty if nothing, or malformed."""
+    """Return a raw variant's own resources for a kind of step; {} if none or malformed."""
     blocks = variant.get("resources")
     block = blocks.get(kind) if isinstance(blocks, dict) else None
     return block if isinstance(block, dict) else {}
 
 
 def is_of_a_variant(kind: StepKind[Any]) -> bool:
-    """Return True for steps of one variant: its training, and what is made and scored with its model.
+    """Return True for steps of a single variant: its training, and steps that use its model or outputs.
 
-    A latency run is of several variants.
+    A latency run times several variants.
     """
     made_with = kind.inputs.keys() & {"train", "decode", "system"}
     return bool(made_with) or kind.name == "train"
@@ -289,7 +289,7 @@ NAMED = {"corpus": "corpora", "subwords": "subwords", "alignment_corpus": "corpo
 
 
 def check_variants(study: RawStudy) -> Iterator[Mistake]:
-    shared: dict[KeyPath, Mistake] = {}  # one for the study's own resources, however many variants have them
+    shared: dict[KeyPath, Mistake] = {}  # mistakes in the study's own resources, once for all variants
     for name, variant in study.blocks("variants"):
         path: KeyPath = ("variants", name)
         for key, section in NAMED.items():
@@ -310,7 +310,7 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
             allowed = "bf16 or none, or `gpus: 1` in resources.train"
             yield Mistake((*path, "training", "autocast"), "tf32 on a CPU", allowed)
         if resources and resources.workers[1] > 1 and 0 < resources.gpus < 1:
-            # NCCL, by which the workers of a training send gradients, refuses two on one GPU
+            # NCCL, which sends gradients between a training's workers, refuses two workers on one GPU
             place: KeyPath = ("resources", "train", "gpus")
             if "gpus" in own_resources(TRAIN.name, variant):
                 place = (*path, *place)
@@ -359,7 +359,7 @@ def _check_training(path: KeyPath, variant: Block) -> Iterator[Mistake]:
 
 
 def _check_end(path: KeyPath, training: Training, block: Block) -> Iterator[Mistake]:
-    """Check that a schedule whose rate falls to 0 is told when training ends."""
+    """Check that the end of training is given if the schedule falls to 0 there."""
     if block.get("max_updates") is None:
         allowed = "with `schedule: linear` the number of updates, after which the rate is 0"
         yield Mistake(path, "nothing", allowed)
@@ -371,7 +371,7 @@ def _check_end(path: KeyPath, training: Training, block: Block) -> Iterator[Mist
 
 
 def _check_symbols(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mistake]:
-    """Refuse to make each word without blanks a single symbol: a new word would have none."""
+    """Refuse symbols that would be whole words: a new word would have no symbol."""
     corpus = CORPORA.kind_of(study.named("corpora", variant.get("corpus")))
     subwords = parsed(Subwords, study.named("subwords", variant.get("subwords")))
     if not (corpus and issubclass(corpus, WordCorpus) and subwords):
@@ -389,7 +389,7 @@ def _check_symbols(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[M
 
 
 def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> Iterator[Mistake]:
-    """Check what a variant starts from: same subwords and architecture, trained with the same seeds."""
+    """Check that a variant starts from one with the same subwords, architecture and seeds."""
     start = variant.get("start_from")
     if isinstance(start, dict):
         return
@@ -402,7 +402,7 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
     if chain[-1] in chain[:-1]:
         yield Mistake((*path, "start_from"), f"{shown(start)}, a cycle", "a variant trained before this")
         return
-    if len(chain) == MAX_IN_A_ROW + 1:  # those behind it would only repeat it
+    if len(chain) == MAX_IN_A_ROW + 1:  # later variants of the chain would only repeat the mistake
         found = f"the last of {len(chain)} variants of which each starts from another"
         yield Mistake((*path, "start_from"), found, f"at most {MAX_IN_A_ROW} in a row")
     for key in ("subwords", "architecture"):
@@ -425,7 +425,7 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
 
 
 def _check_imported(path: KeyPath, name: str, variant: Block, study: RawStudy) -> Iterator[Mistake]:
-    """Refuse keys that a model trained elsewhere brings itself: subwords, architecture, head."""
+    """Refuse keys that an imported model determines: subwords and architecture."""
     if not imports(study, name):
         if "subwords" not in variant:
             yield Mistake((*path, "subwords"), "", REQUIRED)
@@ -443,7 +443,7 @@ def _check_imported(path: KeyPath, name: str, variant: Block, study: RawStudy) -
 def _check_freeze(
     path: KeyPath, training: Training | None, variant: Block, study: RawStudy
 ) -> Iterator[Mistake]:
-    """Check what fitted logits, or a head trained alone, start from, and the objective of the head."""
+    """Check that `fit_logits` and `freeze` have a model to start from, and the frozen model's objective."""
     if training and training.fit_logits:
         place: KeyPath = (*path, "training", "fit_logits")
         if variant.get("start_from") is None:
@@ -468,7 +468,7 @@ def _check_freeze(
     objective = parsed(Objective, variant.get("objective"))
     parent = study.named("variants", variant.get("start_from"))
     trained_by = Softmax(kind="softmax") if parent is None else parsed(Objective, parent.get("objective"))
-    if parent is None:  # a model from elsewhere, whatever its label smoothing was
+    if parent is None:  # an imported model, with unknown label smoothing
         objective = objective if objective is None or objective.kind != "softmax" else trained_by
     if objective and trained_by and objective != trained_by:
         found = f"{objective.describe()}, where the frozen model is trained by {trained_by.describe()}"
@@ -495,7 +495,7 @@ def check_systems(study: RawStudy) -> Iterator[Mistake]:
 
 
 def _check_selection(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
-    """Check that the variant has the NVS head and the joint subwords that its selection needs."""
+    """Check that the variant has the NVS head and the joint subwords that the selection needs."""
     path = (*path, "selection")
     selection = SELECTIONS.kind_of(system.get("selection"))
     variant = study.named("variants", system.get("variant"))
@@ -533,7 +533,7 @@ def _check_precision(path: KeyPath, name: str, system: Block, study: RawStudy) -
     if search and precision in search.excluded_precisions:
         reason = search.excluded_precisions[precision]
         yield Mistake(path, f"{precision} with {search.title}", f"another precision: {reason}")
-    on_gpu: dict[str, bool] = {}  # True if a step that runs the system has a GPU, by place of its resources
+    on_gpu: dict[str, bool] = {}  # by place of resources: True if a step that runs the system has a GPU
     chosen = system.get("variant")
     for kind in _steps_that_run(name, system, study):
         # one latency step runs several variants, and has the study's resources
@@ -575,7 +575,7 @@ def _includes(chosen: Any, name: str, otherwise: bool) -> bool:
 
 
 def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> Iterator[Mistake]:
-    """Check the baseline: it translates the same test sets, and is not a human reference."""
+    """Check that the baseline translates the same test sets, and is not a human reference."""
     chosen = system.get("baseline")
     names_baseline = isinstance(chosen, str)
     baseline = chosen if names_baseline else study.data.get("baseline")
@@ -662,7 +662,7 @@ def check_metrics(study: RawStudy) -> Iterator[Mistake]:
 def _check_word_metric(path: KeyPath, metric: OfWords, study: RawStudy) -> Iterator[Mistake]:
     """Refuse a metric of words for sentences.
 
-    It would be the share of wrong lines, under a name that means something else.
+    It would be the share of wrong lines, under a misleading name.
     """
     kinds = {name: TEST_SETS.kind_of(block) for name, block in study.blocks("test_sets")}
     others = [name for name, kind in kinds.items() if kind is not None and not issubclass(kind, WordTestSet)]
@@ -723,10 +723,10 @@ def _several_vocabularies(names: list[Any], study: RawStudy) -> Iterator[tuple[s
         system = study.named("systems", name) or {}
         variant = study.named("variants", system.get("variant"))
         root = variant or {}
-        for _ in study.blocks("variants"):  # at most so many; `_check_start` reports a cycle
+        for _ in study.blocks("variants"):  # bounds the chain; `_check_start` reports a cycle
             root = study.named("variants", root.get("start_from")) or root
         if isinstance(model := system.get("model", root.get("start_from")), dict):
-            if "ctranslate2" in model:  # which reads the sentences in its own subwords
+            if "ctranslate2" in model:  # it reads the sentences in its own subwords
                 continue
             texts.add(f"those of {model.get('marian')}")
         elif all(isinstance(root.get(key), str) for key in ("corpus", "subwords")):

@@ -38,15 +38,16 @@ METRICS: dict[str, dict[str, Any]] = {
     "cometkiwi": {"kind": "comet", "model": "Unbabel/wmt22-cometkiwi-da"},
 }
 MARKED_UP = (".jsonl", ".json", ".xml", ".sgm", ".sgml", ".tmx", ".xlf", ".xliff", ".html")
-STANDARD = ("bleu", "chrf")  # where there are references and no metrics are named
+STANDARD = ("bleu", "chrf")  # default metrics if there are references
 
 
 @dataclass(frozen=True)
 class Comparison:
     """A study of given files.
 
-    `data`: the folder that the study's paths are relative to. `options`: the option behind each place of the
-    study. `files`: the file as given for each path. `human`: the systems that are references.
+    `data`: the folder that the study's paths are relative to. `options`: the command-line option behind each
+    place of the study. `files`: by path in the study, the path as the user gave it. `human`: the systems that
+    are references.
     """
 
     study: Study
@@ -56,14 +57,14 @@ class Comparison:
     human: tuple[str, ...]
 
     def plan(self) -> Plan:
-        """Plan the study; StudyErrors with every mistake in the files."""
+        """Plan the study. Raise StudyErrors with every mistake in the files."""
         return plan(self.study, self.data, self._errors, names=self.files)
 
     def _errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
         lines = []
         for mistake in mistakes:
             place = self.options.get(mistake.path, dotted(mistake.path))
-            allowed = mistake.allowed.partition("; paths are")[0]  # relative to what is a study's matter
+            allowed = mistake.allowed.partition("; paths are")[0]  # this hint is only about study files
             lines.append(replace(mistake, path=(place,), allowed=allowed).line())
         return StudyErrors(lines, "the files to compare")
 
@@ -79,13 +80,13 @@ def comparison(
     languages: str | None = None,
     labels: Path | None = None,
 ) -> Comparison:
-    """Return the study of these files; `named_outputs` says how outputs may be given.
+    """Make a study of these files; `named_outputs` says how outputs may be given.
 
-    An output with the same text as a reference becomes that human reference. Scores are also given by
-    buckets: by the length of the source, and by `labels`, a file with one label per line. Without references
-    there are no metrics, unless some are named that need none.
+    An output with the same text as a reference becomes that human reference. Buckets are scored too: by
+    length of the source, and by `labels`, a file with one label per line. Without references there are no
+    metrics, unless `metrics` names some that need none.
 
-    Raises InputError if the options do not make a study. `Comparison.plan` reads the files.
+    Raises InputError for unusable options. `Comparison.plan` reads the files.
     """
     named = named_outputs(outputs)
     files = [source, *references, *named.values(), *([] if labels is None else [labels])]
@@ -99,8 +100,8 @@ def comparison(
             )
     if not source.absolute().parent.is_dir():
         raise InputError(f"--source {source}: there is no folder {source.parent}")
-    # whatever else is compared, a file is called the same, and what is known of it is reused
-    data = source.absolute().parent.resolve()  # `..` leads out of where a link leads
+    # relative to the source's folder, a file has the same path in every comparison, so results are reused
+    data = source.absolute().parent.resolve()  # resolved, because `..` leaves the target of a link
     test_set: dict[str, Any] = {"kind": "files", "source": _from(source, data)}
     texts = [_from(path, data) for path in references]
     test_set |= {"target": texts[0]} if texts else {}
@@ -161,7 +162,7 @@ def _from(path: Path, data: Path) -> str:
 
 
 def _name(path: Path) -> str:
-    """Return a file's name without its ending, in the characters of a name."""
+    """Return a file's name without its ending, with only the characters that names allow."""
     stem = path.name.removesuffix(".gz")
     return _in_a_name(stem.rpartition(".")[0] or stem)
 
@@ -173,9 +174,9 @@ def _in_a_name(text: str) -> str:
 def named_outputs(outputs: Sequence[Path]) -> dict[str, Path]:
     """Return the files of outputs by the names of their systems.
 
-    NAME=FILE names a system. Other files are named after themselves, without their ending and without the
-    parts that all their names begin or end with ("newstest.de-en.hyp."). If names are equal, endings or else
-    folders distinguish them. InputError for names that systems cannot have, and for two equal names.
+    NAME=FILE names a system. Any other system is named after its file, without the ending and without the
+    parts that all these names begin or end with ("newstest.de-en.hyp."). If names are equal, endings or else
+    folders distinguish them. Raises InputError for names that systems cannot have, and for two equal names.
     """
     given = [_given(output) for output in outputs]
     paths = [path for _, path in given]
@@ -197,7 +198,7 @@ def named_outputs(outputs: Sequence[Path]) -> dict[str, Path]:
 
 
 def _given(output: Path) -> tuple[str, Path]:
-    """Split NAME=FILE. No name for a plain file, whose own name may have a "="."""
+    """Split NAME=FILE. The name is "" for an existing file (its own name may have a "=")."""
     name, mark, file = str(output).partition("=")
     if not mark or output.exists():
         return "", output
@@ -245,7 +246,7 @@ def _without_common_parts(names: Sequence[str]) -> list[str]:
 
 
 def _distinct(references: Sequence[Path]) -> list[str | None]:
-    """Return the references' digests; InputError if one is given twice, as it would count twice."""
+    """Return the references' digests. Raise InputError if one is given twice: it would count twice."""
     digests = [_digest(path) for path in references]
     for position, (path, digest) in enumerate(zip(references, digests, strict=True)):
         if digest is not None and digest in digests[:position]:
@@ -255,7 +256,7 @@ def _distinct(references: Sequence[Path]) -> list[str | None]:
 
 
 def _digest(path: Path) -> str | None:
-    """Return the file's digest; None if it cannot be read, which the plan reports."""
+    """Return the file's digest; None if it cannot be read (the plan reports this)."""
     try:
         return scan(path).digest
     except UnreadableFile:
@@ -276,7 +277,7 @@ def _baseline(asked: str | None, named: dict[str, Path], human: Sequence[str]) -
 
 
 def _languages(pair: str | None, source: Path, reference: Path) -> dict[str, str]:
-    """Return the languages asked for, else those in the files' names."""
+    """Return the requested languages, else the languages in the files' names."""
     codes = guessed(source, reference) or (UNKNOWN, UNKNOWN)
     if pair is not None:
         given = parted(pair)

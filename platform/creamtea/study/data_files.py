@@ -28,20 +28,20 @@ BLOCK = 1 << 20  # bytes
 
 
 class UnreadableFile(Exception):
-    """Says what was found instead of a readable file."""
+    """The file is unreadable; the message says what was found instead."""
 
 
 @dataclass(frozen=True)
 class TextFacts:
     digest: str  # sha256 of the unpacked content, which a worker compares (`corpora.text.UserFile`)
-    lines: int  # of the unpacked text, split on \n only; a last line without \n counts
-    blank: bool  # nothing but white space
+    lines: int  # lines of the unpacked text, split on \n only; a last line without \n counts
+    blank: bool  # True for nothing but white space
     invalid_line: int | None  # the first line (from 1) that is not UTF-8
     nul_line: int | None = None  # the first line with a NUL character
 
 
 def scan(path: Path) -> TextFacts:
-    """Read a plain or gzip file in constant memory; UnreadableFile if that fails."""
+    """Read a plain or gzip file in constant memory. Raise UnreadableFile if that fails."""
     newlines, returns, blank, last = 0, 0, True, b"\n"
     invalid: int | None = None
     nul: int | None = None
@@ -61,7 +61,7 @@ def scan(path: Path) -> TextFacts:
                     if invalid is None:
                         invalid = newlines + error.object.count(b"\n", 0, error.start) + 1
                 if block is start:
-                    block = block.removeprefix(codecs.BOM_UTF8)  # it is not text
+                    block = block.removeprefix(codecs.BOM_UTF8)  # the mark is not text
                 if nul is None and (place := block.find(b"\0")) >= 0:
                     nul = newlines + block.count(b"\n", 0, place) + 1
                 newlines += block.count(b"\n")
@@ -85,19 +85,19 @@ def scan(path: Path) -> TextFacts:
 # ---------------------------------------------------------------- the files of a study
 
 STORED = ("test_sets", "systems")  # parts of a study whose texts are stored in the database
-MAX_LINES = 5  # wrong lines of a file that are reported one by one
+MAX_LINES = 5  # wrong lines of a file to report one by one
 
 
 @dataclass
 class DataFiles:
     """The files of a study below `root`.
 
-    With `root` None no file is read, so that there are no mistakes and no digests. `names`: what mistakes
-    call files instead of their paths.
+    With `root` None no file is read, so there are no mistakes and no digests. `names`: names of files in
+    messages, instead of their paths.
     """
 
     root: Path | None
-    confined: bool = False  # whether paths that lead out of `root` are mistakes, and are never looked at
+    confined: bool = False  # paths that lead out of `root` are mistakes, and are never opened
     names: Mapping[str, str] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     _facts: dict[str, TextFacts | None] = field(default_factory=dict)
@@ -108,9 +108,9 @@ class DataFiles:
     def aligned(
         self, files: Sequence[tuple[KeyPath, str]], outputs: Sequence[tuple[KeyPath, str]] = ()
     ) -> None:
-        """Check files whose lines belong together: (place in the study, path) each; the first leads.
+        """Check files whose lines belong together, as (place in the study, path); compare with the first.
 
-        A file of `outputs` may have empty lines only, as of a system that never answered.
+        A file of `outputs` may consist of empty lines, if the system never answered.
         """
         if self.root is not None and not self.root.is_dir():
             raise InputError(
@@ -131,7 +131,7 @@ class DataFiles:
                 self.mistakes.append(Mistake(key, message, allowed))
 
     def readable(self, checked: CheckedFile) -> None:
-        """Check each line of a file: mistakes for the first few, then one with the number of the others.
+        """Check each line of a file. Add mistakes for the first few wrong lines, and one for all others.
 
         A file is read once for each place in the study.
         """
@@ -158,7 +158,7 @@ class DataFiles:
         return {path: facts.digest for path, facts in known.items() if facts is not None}
 
     def checkpoint(self, path: str | None) -> dict[str, str]:
-        """Return {path: sha256} of a metric's checkpoint, a file or folder; empty if there is none."""
+        """Return {path: sha256} of a metric's checkpoint, a file or folder; {} if there is none."""
         if path is None or self.root is None or self._refused((), path):
             return {}
         if not (place := self.root / path).exists():
@@ -166,9 +166,9 @@ class DataFiles:
         return {path: content_digest(place)}
 
     def model_digest(self, key: KeyPath, spec: ImportedModel | ShippedModel) -> str:
-        """Return the digest of a folder with a model that was trained elsewhere.
+        """Return the digest of an imported model's folder.
 
-        A folder that cannot be used is one mistake, however often it is asked for.
+        An unusable folder is one mistake, however often this is called.
         """
         path, read = spec.path, read_marian if isinstance(spec, ImportedModel) else read_shipped
         if self.root is None or self._refused(key, path):
@@ -186,7 +186,7 @@ class DataFiles:
         return "" if model is None else model.digest
 
     def check_shipped(self, key: KeyPath, system: System, model: ShippedModel) -> None:
-        """Check that a CTranslate2 folder has what its system names: weights of the precision, a map."""
+        """Check that a CTranslate2 folder has the precision and the map that its system names."""
         folder = self._models.get(model.path)
         if not isinstance(folder, ShippedFolder):
             return
@@ -200,12 +200,12 @@ class DataFiles:
             )
 
     def architecture(self, path: str) -> Layered:
-        """Return the architecture of such a folder; the default if the folder cannot be used."""
+        """Return the architecture of an imported model; the default if its folder is unusable."""
         model = self._models.get(path)
         return model.architecture if isinstance(model, MarianFolder) else TransformerArchitecture()
 
     def scorer(self, key: KeyPath, pins: Callable[[], ScorerPins | None]) -> ScorerPins | None:
-        """Return the pins of a metric's scorer; a mistake and None if this machine lacks it."""
+        """Return the pins of a metric's scorer; add a mistake and return None if this machine lacks it."""
         if self.root is None:
             return None
         try:
@@ -219,7 +219,7 @@ class DataFiles:
             return {}
         try:
             str(self.root.absolute()).encode()
-        except UnicodeEncodeError:  # half of a surrogate pair, by which Python stands for another byte
+        except UnicodeEncodeError:  # a lone surrogate, by which Python represents a byte that is not UTF-8
             raise InputError(
                 f"{option('data')} {str(self.root.absolute())!r}: the path is not UTF-8, so that no database "
                 "can store where the study's files are; rename the folder, or give another"
@@ -236,7 +236,7 @@ class DataFiles:
         return path in self._outside
 
     def _escapes(self, path: str) -> bool:
-        """Return True if the path leads out, without revealing whether something is there."""
+        """Return True if the path leads out. Does not reveal whether something exists there."""
         if not self.confined or self.root is None:
             return False
         try:
@@ -268,7 +268,7 @@ class DataFiles:
         try:
             facts = scan(place)
         except UnreadableFile as error:
-            # a file that a person has named is where that name says
+            # a file that a person named needs no location
             at = "" if path in self.names else f" at {place}"
             self.mistakes.append(Mistake(key, f"{shown(self._name(path))}: {error}{at}", allowed))
             return None

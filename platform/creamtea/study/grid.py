@@ -1,4 +1,4 @@
-"""Grids: a list where a variant or a system has a single value stands for each of its values.
+"""Grids: a list instead of a single value in a variant or system makes one entry per value.
 
     variants:
       scones:
@@ -8,9 +8,9 @@
         variant: scones                                   # both of them, times the two widths
         search: {kind: beam, width: [4, 8]}               # scones-beam+alpha=0.2+width=4, …
 
-Several lists make the cartesian product, in the order of the file, the last list varying fastest. All of
-this happens on the raw document, before validation; `origin` leads from a value of the expanded document
-back to the one that the user wrote.
+Several lists make the cartesian product, in the order of the file, the last list varying fastest. Grids are
+expanded in the raw document, before validation; `Expansion.origin` maps a place in the expanded document to
+the place in the file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GRID_KEYS = {
     "variants": ("objective", "architecture", "nvs", "training"),
     "systems": ("selection", "search", "precision"),
 }
-# lists of names in `systems`, `latency`, `analyses` and `campaigns`, and the section that they name
+# lists of names in `systems`, `latency`, `analyses` and `campaigns`, and the sections of these names
 NAME_LISTS = {
     "systems": "systems",
     "baselines": "systems",
@@ -57,25 +57,25 @@ class Choice:
 
 @dataclass(frozen=True)
 class Member:
-    """One combination of a grid; an entry without lists is the only member of its grid, by its own name."""
+    """One combination of a grid. An entry without lists is the only member, with its own name."""
 
     name: str
     value: Any
-    choices: tuple[Choice, ...]  # of its own lists, not of its variant's
+    choices: tuple[Choice, ...]  # from its own lists, without its variant's
 
 
 @dataclass
 class Expansion:
     """A raw document with its grids expanded.
 
-    `groups["variants"]["scones"]` lists the members of a grid; entries without lists are not in it.
+    `groups["variants"]["scones"]` lists the members of a grid; entries without lists are not in `groups`.
     """
 
     data: dict[str, Any]
     groups: dict[str, dict[str, list[str]]] = field(default_factory=lambda: {"variants": {}, "systems": {}})
     choices: dict[str, tuple[Choice, ...]] = field(default_factory=dict)  # by variant
     moved: dict[KeyPath, KeyPath] = field(default_factory=dict)
-    mistakes: list[Mistake] = field(default_factory=list)  # paths of the document as written
+    mistakes: list[Mistake] = field(default_factory=list)  # with paths in the document as written
 
     def origin(self, path: KeyPath) -> KeyPath:
         """Return where the value at `path` of the expanded document stands in the file."""
@@ -172,14 +172,14 @@ def _axis_mistake(entry: KeyPath, axis: Axis) -> Mistake | None:
 
 
 def _with(entry: dict[str, Any], path: KeyPath, value: Any) -> dict[str, Any]:
-    """Copy the entry with one value replaced; parts that copies share are never changed."""
+    """Copy the entry with one value replaced; shared parts are never changed."""
     head, rest = path[0], path[1:]
     assert isinstance(head, str)
     return {**entry, head: _with(entry[head], rest, value) if rest else value}
 
 
 def _label(choices: Sequence[Choice]) -> str:
-    """`+alpha=0.2+width=4`; two axes of one name are told apart by their blocks (`+search.width=4`)."""
+    """Return `+alpha=0.2+width=4`; if two axes have the same name, blocks are added (`+search.width=4`)."""
     names = Counter(choice.path[-1] for choice in choices)
     label = ""
     for choice in choices:

@@ -1,4 +1,4 @@
-"""Load a study file: a checked study, or every mistake in it."""
+"""Load a study file: return a checked study, or raise every mistake in it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LoadedStudy:
     expansion: Expansion
 
     def errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
-        """Return mistakes found later (missing files, say), with their places in the file."""
+        """Return an error for mistakes found later (such as missing files), with their places in the file."""
         return _errors(self.document, _as_written(self.expansion, mistakes))
 
     def place_of(self, path: KeyPath) -> str:
@@ -47,7 +47,7 @@ class LoadedStudy:
 def load_study(path: Path, overrides: Sequence[str] = (), name: str = "") -> LoadedStudy:
     """Read, override (`key=value` each), expand the grids, validate.
 
-    `name`: what messages call the file instead of its path. Raises StudyErrors with every mistake, or
+    `name`: the file's name in messages, instead of its path. Raises StudyErrors with every mistake, or
     InputError if the file cannot be read at all.
     """
     document = read_document(path, name=name)
@@ -80,15 +80,15 @@ def _as_written(expansion: Expansion, mistakes: Sequence[Mistake]) -> list[Mista
 
 
 def _errors(document: YamlDocument, mistakes: Sequence[Mistake]) -> StudyErrors:
-    """Order mistakes as in the file; list once what the members of a grid share."""
+    """Order mistakes as in the file; list a mistake that all members of a grid share once."""
 
     def place(mistake: Mistake) -> Place:
         return mistake.place or document.place(mistake.path)
 
-    lines: dict[object, str] = {}  # a value that aliases repeat has its mistakes once, where it stands
+    lines: dict[object, str] = {}  # mistakes in a value that YAML aliases repeat are listed once
     for mistake in sorted(mistakes, key=place):
         where = place(mistake)
         line: str = mistake.line(where)
-        said = (mistake.path[-1:], mistake.found, mistake.allowed)
-        lines.setdefault(line if where.column is None else (where, where.column, *said), line)
+        content = (mistake.path[-1:], mistake.found, mistake.allowed)
+        lines.setdefault(line if where.column is None else (where, where.column, *content), line)
     return StudyErrors(list(lines.values()), document.name)

@@ -1,20 +1,20 @@
 """From a study to its steps: content-addressed, in an order in which they can run.
 
-The plan has two lists. `steps` are what runs: each key once, inputs before what needs them. `nodes` are
-the places of the study that a step fills: "decode/softmax-beam4/1/test" with the labels by which the
-report finds it. Two systems that differ in name only are two nodes of one step.
+The plan has two lists. `steps` has each key once, after the keys of its inputs. `nodes` are the places of the
+study that steps fill, such as "decode/softmax-beam4/1/test", with the labels by which the report finds them.
+Two systems that differ only in name are two nodes of one step.
 
 labels by kind: corpus {corpus}; test_set {test_set}; overlap {corpus, test_sets: [in the order of the
 step's `test_sets`]}; subwords, align and ibm3 {corpus, subwords}; import_model {model}; train
-{variant, seed, corpus, subwords}; decode and recall {system, variant, seed, test_set}, but of an imported
-model {system, test_set}; outputs {system, test_set}; score what its decode or outputs has and {metric}, with
-{better} if that is not "higher"; compare
+{variant, seed, corpus, subwords}; decode and recall {system, variant, seed, test_set}, for an imported
+model {system, test_set}; outputs {system, test_set}; score the labels of its decode or outputs and {metric},
+with {better} unless it is "higher"; compare
 {system, baseline, variant if it has one, test_set, metric}; pairs {systems: [in the order of the step's
 `outputs`], test_set, metric};
-latency {test_set, systems: [in the order of the step's `systems`], seeds: [of the model of each], baselines};
+latency {test_set, systems: [in the order of the step's `systems`], seeds: [one for each system], baselines};
 analyses {analysis, variant, seed, test_set}, empty_string also {system}; differences
-{analysis, variant, test_set}, of an analysis of systems also {system}, and {baseline} where it is compared
-with another variant or system. A decode for an analysis has
+{analysis, variant, test_set}, for an analysis of systems also {system}, and {baseline} if two variants or
+systems are compared. A decode for an analysis has
 {analysis} and no {system}; a part of a test set {first_of} and no {test_set}.
 """
 
@@ -88,8 +88,8 @@ from creamtea.study.spec import ImportedModel, ShippedModel, Study, System
 from creamtea.words import any_unspaced
 
 ErrorMaker = Callable[[Sequence[Mistake]], InputError]
-MAX_PAIRED = 30  # systems of which every two are compared: 435 pairs, 43,500 resamples
-# corpora, and the test sets whose segments may be in them
+MAX_PAIRED = 30  # most systems that are compared pairwise: 435 pairs, 43,500 resamples
+# kinds of corpora, and of the test sets whose segments may be in them
 OVERLAPPING = ((FilesCorpus, FilesTestSet), (WordCorpus, WordTestSet))
 
 
@@ -101,13 +101,13 @@ class PlannedStep:
     params: dict[str, Any]
     inputs: dict[str, list[str]]  # role: keys of steps
     resources: Resources
-    locations: dict[str, str]  # a user's path as in the parameters -> where it is on this machine
+    locations: dict[str, str]  # a user's path as in the parameters -> its path on this machine
 
 
 @dataclass(frozen=True)
 class PlannedNode:
     node: str  # unique in the study: "decode/softmax-beam4/1/test"
-    key: str  # of the step that fills it
+    key: str  # key of the step that fills it
     labels: dict[str, Any]
 
 
@@ -132,12 +132,12 @@ def plan(
 ) -> Plan:
     """Return the steps of a study whose files lie under `data`.
 
-    Every file of the study is read. All mistakes in them are raised together, as the error that `errors`
-    makes of them: pass `LoadedStudy.errors` to name the lines of the study. With `data` None no file is read,
-    and steps over files have other keys than in a run.
+    Reads every file of the study. Raises all mistakes in the files together, as the error that `errors`
+    makes: pass `LoadedStudy.errors` to name the lines of the study. With `data` None no file is read, and
+    steps over files have other keys than in a run.
 
-    `confined`: paths that lead out of `data` are mistakes. `names`: what mistakes call files instead of their
-    paths in the study.
+    `confined`: paths that lead out of `data` are mistakes. `names`: names of files in messages, instead of
+    their paths in the study.
     """
     planner = StudyPlanner(study, DataFiles(data, confined, names=names or {}))
     for name, variant in study.variants.items():
@@ -166,10 +166,10 @@ def plan(
 
 
 class StudyPlanner:
-    """Adds steps to a plan, each key once and each when it is first asked for.
+    """Adds steps to a plan, each key once, when it is first requested.
 
-    Steps that analyses need share those of the study's systems and of other analyses if parameters and inputs
-    are the same. Implements `creamtea.methods.planning.Planner`.
+    Analyses share steps with the study's systems and with each other if parameters and inputs are the same.
+    Implements `creamtea.methods.planning.Planner`.
     """
 
     def __init__(self, study: Study, files: DataFiles) -> None:
@@ -188,9 +188,9 @@ class StudyPlanner:
         self._corpus: dict[str, str] = {}
         self._test_set: dict[tuple[str, int | None], str] = {}
         self._train: dict[tuple[str, int], str] = {}  # variant, seed
-        self.decode: dict[tuple[str, str], list[str]] = {}  # system, test set: those of each seed
-        self.score: dict[tuple[str, str, str], list[str]] = {}  # system, test set, metric: likewise
-        # digests that pin a metric's model by its content, where it is a file and not a name
+        self.decode: dict[tuple[str, str], list[str]] = {}  # (system, test set): a key for each seed
+        self.score: dict[tuple[str, str, str], list[str]] = {}  # (system, test set, metric): likewise
+        # digests that pin a metric's model by its content, if it is a file and not a name
         self.checkpoints = {metric.name(): files.checkpoint(metric.checkpoint()) for metric in study.metrics}
         self.scorers = {
             metric.name(): files.scorer(("metrics", index, "scorer"), metric.scorer_pins)
@@ -206,9 +206,9 @@ class StudyPlanner:
         labels: dict[str, Any],
         paths: Sequence[str] = (),
     ) -> str:
-        """Add a place of the study and its step, each once; return the step's key.
+        """Add a place of the study and its step, unless they exist; return the step's key.
 
-        `paths`: the user's files.
+        `paths`: the user's files that the step reads.
         """
         roles = {role: list(keys) for role, keys in inputs.items()}
         plugins, values = plugins_of(kind, params), params.to_json()
@@ -219,7 +219,7 @@ class StudyPlanner:
             self.result.nodes.append(PlannedNode(node, key, labels))
         if key not in self._plugins:
             self._plugins[key] = plugins
-            # the key has those of its inputs by their keys; to read a model, a worker needs the same
+            # the key depends on its inputs' plug-ins through their keys; a worker needs all, to read a model
             before = (self._plugins[input_key] for keys in roles.values() for input_key in keys)
             needed = dict(ChainMap(plugins, *before))
             step = PlannedStep(
@@ -235,9 +235,9 @@ class StudyPlanner:
         return key
 
     def _resources(self, kind: StepKind[P], plugins: dict[str, str], variant: str | None) -> Resources:
-        """Return what the variant or the study sets, by default one core.
+        """Return the resources that the variant or the study sets, by default one core.
 
-        A latency run has the threads that it measures with.
+        A latency run has as many cores as the threads it measures with.
         """
         key = (kind.name, variant, *sorted(plugins.items()))
         if key in self._known_resources:
@@ -255,7 +255,7 @@ class StudyPlanner:
         self._known_resources[key] = Resources(**wanted)
         return self._known_resources[key]
 
-    # ------------------------------------------------------------ what a variant stands on
+    # ------------------------------------------------------------ subwords, lexica and encoded text
 
     def subwords_of(self, variant: str) -> str:
         root = self.study.root_of(variant)
@@ -264,7 +264,7 @@ class StudyPlanner:
         return self.subwords(self.study.variants[root].corpus, self.study.variants[root].subwords)
 
     def import_model(self, model: ImportedModel | ShippedModel, key: KeyPath) -> str:
-        """Add the import of a model; `key` is where the study names it."""
+        """Add the import of a model; `key` is the place in the study that names it."""
         params = ImportModelParams(**model.model_dump(), digest=self.files.model_digest(key, model))
         return self.add(IMPORT_MODEL, model.path, params, {}, {"model": model.path}, [model.path])
 
@@ -275,7 +275,7 @@ class StudyPlanner:
         return self.encode_in(model, corpus)
 
     def encode_in(self, model: ImportedModel, corpus: str) -> str:
-        """Encode a corpus in the subwords of a model from elsewhere, whose folder has been checked."""
+        """Encode a corpus in the subwords of an imported model, whose folder has been checked."""
         return self.add(
             ENCODE,
             f"{corpus}@{model.marian}",
@@ -285,10 +285,10 @@ class StudyPlanner:
         )
 
     def lexicon(self, variant: str, frequencies: bool = False) -> str:
-        """Add the lexicon that serves all lexicon selections over a corpus and its subwords.
+        """Add the lexicon for all lexicon selections over a corpus and its subwords.
 
         An adapted variant's lexicon is in the subwords of the variant that it started from. `frequencies`:
-        with the target subwords by frequency.
+        add the target subwords by frequency.
         """
         spec, root = self.study.variants[variant], self.study.variants[self.study.root_of(variant)]
         corpus = spec.alignment_corpus or spec.corpus
@@ -300,7 +300,7 @@ class StudyPlanner:
         return self._align(place, encoded, subwords, labels, frequencies)
 
     def lexicon_in(self, model: ImportedModel, corpus: str, frequencies: bool) -> str:
-        """Add the lexicon of a corpus in the subwords of a model from elsewhere."""
+        """Add the lexicon of a corpus in the subwords of an imported model."""
         subwords, labels = self.import_model(model, ()), {"corpus": corpus, "subwords": model.marian}
         encoded = self.encode_in(model, corpus)
         return self._align(f"{corpus}@{model.marian}", encoded, subwords, labels, frequencies)
@@ -329,7 +329,7 @@ class StudyPlanner:
         )
 
     def encode(self, corpus: str, subwords: str, trained_on: str | None = None) -> str:
-        """Encode a corpus in its own subwords, or in those of another corpus."""
+        """Encode a corpus in its own subwords, or in the subwords of the corpus `trained_on`."""
         base = trained_on or corpus
         return self.add(
             ENCODE,
@@ -368,16 +368,16 @@ class StudyPlanner:
             languages=self.study.languages,
             digests=self.files.digests(paths),
         )
-        # a part of a test set has no `test_set` label: the report's tables are of whole ones
+        # a part of a test set has no `test_set` label: the report's tables show whole test sets
         labels = {"test_set": name} if sentences is None else {"first_of": name, "sentences": sentences}
         place = name if sentences is None else f"{name}@{sentences}"
         self._test_set[name, sentences] = self.add(TEST_SET, place, params, plan.inputs, labels, paths)
         return self._test_set[name, sentences]
 
     def overlaps(self) -> None:
-        """Compare each training text of files with all test sets of files of its kind, reading it once.
+        """Compare each training text of files with all test sets of files of its kind, in a single pass.
 
-        Sampled and made-up sentences are left out: they may well occur twice.
+        Sampled and made-up sentences are not compared: they may well occur twice.
         """
         trained_on = dict.fromkeys(variant.corpus for variant in self.study.variants.values())
         for name in trained_on:
@@ -395,7 +395,7 @@ class StudyPlanner:
                 self.add(OVERLAP, name, params, inputs, {"corpus": name, "test_sets": test_sets})
 
     def _text_plan(self, section: str, name: str, text: Corpus | TestSet) -> tuple[TextPlan, list[str]]:
-        """Return what a text's step needs and the paths of its files, which are checked."""
+        """Return the plan for a text's step and the paths of its files; check the files."""
         plan = text.plan((section, name), self)
         for group in plan.aligned:
             self.files.aligned(group)
@@ -411,7 +411,7 @@ class StudyPlanner:
     def seeds_of(self, system: str) -> list[int]:
         """Return the seeds with which a system translates.
 
-        An ensemble has one, the first, which stands for all. A model trained elsewhere has none.
+        An ensemble has only the first. An imported model has none.
         """
         spec = self.study.systems[system]
         if spec.model is not None:
@@ -423,7 +423,7 @@ class StudyPlanner:
             return self._train[name, seed]
         variant, imported = self.study.variants[name], self.study.imported_by(name)
         if imported is not None:
-            self.subwords_of(name)  # looks at the folder
+            self.subwords_of(name)  # reads the folder
         params = TrainParams(
             objective=variant.objective,
             architecture=self.files.architecture(imported.marian) if imported else variant.architecture,
@@ -450,9 +450,9 @@ class StudyPlanner:
         return {"subwords": [self.subwords_of(variant)], "train": [self.train(variant, seed)]}
 
     def models(self, system: System, seed: int | None) -> Inputs:
-        """Return the inputs with a system's model: of the seed, in an ensemble of all seeds.
+        """Return the inputs with a system's model: of this seed, for an ensemble of all seeds.
 
-        A model that was trained elsewhere has no seed.
+        An imported model has no seed.
         """
         if system.model is not None:
             imported = self.import_model(system.model, ())
@@ -471,7 +471,7 @@ class StudyPlanner:
         frequencies = system.selection.needs_frequencies
         if system.model is None:
             return {"align": [self.lexicon(system.variant, frequencies)]}
-        assert isinstance(system.model, ImportedModel)  # the others have maps of their own
+        assert isinstance(system.model, ImportedModel)  # CTranslate2 models have maps instead
         corpus = self.study.alignment_corpus(system)
         return {"align": [self.lexicon_in(system.model, corpus, frequencies)]}
 
@@ -500,7 +500,7 @@ class StudyPlanner:
         return self.add(DECODE, place, params, inputs, labels, list(digests))
 
     def translate(self, name: str, test_set: str) -> None:
-        """Decode with each seed, or read the given outputs; score them, and measure recall."""
+        """Add steps that decode with each seed (or read given outputs), score, and measure recall."""
         system = self.study.systems[name]
         segments = self.test_set(test_set)
         if not system.runs:
@@ -522,7 +522,7 @@ class StudyPlanner:
                 self.recall(place, system, seed, segments, labels)
 
     def _given(self, name: str, test_set: str, segments: str) -> None:
-        """Add outputs of a text file, or a reference of the test set."""
+        """Add outputs from a text file, or a reference of the test set."""
         system, spec = self.study.systems[name], self.study.test_sets[test_set]
         paths = [system.outputs[test_set]] if system.outputs else []
         sources: list[File] = []
@@ -567,7 +567,7 @@ class StudyPlanner:
                     each_group=isinstance(metric, OfWords),
                 ),
                 {"test_set": [segments], "decode": [outputs]},
-                # reports read scores without the study: errors are better when they are lower
+                # reports read scores without the study, so the label says if lower is better
                 {**labels, "metric": metric.name(), **({} if better == "higher" else {"better": better})},
                 paths=list(digests),
             )
@@ -610,9 +610,9 @@ class StudyPlanner:
             self.add(COMPARE, place, params, inputs, labels)
 
     def pairs(self, test_set: str) -> None:
-        """Compare every two of a test set's systems by the study's first metric.
+        """Compare all pairs of a test set's systems by the study's first metric.
 
-        Only for 3 to MAX_PAIRED systems: two have their comparison with the baseline, and the work grows with
+        Only for 3 to MAX_PAIRED systems: two are already compared with the baseline, and the work grows with
         the cube of their number.
         """
         names = [
@@ -651,7 +651,7 @@ class StudyPlanner:
         self.add(AGREEMENT, test_set, StepParams(), inputs, labels)
 
     def _compared(self, system: str, test_set: str, metric: Metric) -> list[str]:
-        """Return the steps of each seed whose outputs or segment scores are compared."""
+        """Return the steps, one per seed, whose outputs or segment scores the metric compares."""
         if metric.compares == "segment scores":
             return self.score[system, test_set, metric.name()]
         return self.decode[system, test_set]
@@ -662,7 +662,7 @@ class StudyPlanner:
         seeds = [next(iter(self.seeds_of(name)), None) for name in names]
         models: list[str] = []  # distinct trainings, in the order of their first system
         systems: list[TimedSystem] = []
-        # subwords and lexicon are the same for all: creamtea.study.checks has seen to it
+        # subwords and lexicon are the same for all: creamtea.study.checks ensures it
         inputs: Inputs = {
             "test_set": [self.test_set(latency.test_set)],
             "subwords": self.models(self.study.systems[names[0]], seeds[0])["subwords"],
@@ -693,7 +693,7 @@ class StudyPlanner:
         self.add(LATENCY, "", params, inputs, labels)
 
     def _timed_at(self) -> str | None:
-        """Describe where latency is measured, by `resources`: another place gives other times."""
+        """Describe where latency is measured, according to `resources`: another place gives other times."""
         wanted = self.study.resources.get("latency")
         if wanted is None:
             return None
@@ -702,14 +702,14 @@ class StudyPlanner:
         parts += [f"node {wanted.node}"] if wanted.node else []
         return ", ".join(parts) or None
 
-    # ------------------------------------------------------------ what methods ask of the plan
+    # ------------------------------------------------------------ the rest of `Planner`
 
     def corpus_spec(self, name: str) -> Corpus:
         return self.study.corpora[name]
 
     def held_out(self, test_set: str) -> HeldOut:
         spec = self.study.test_sets[test_set]
-        assert isinstance(spec, FilesTestSet)  # the corpus's check has seen to it
+        assert isinstance(spec, FilesTestSet)  # the corpus's check ensures it
         return HeldOut(source=spec.source, tokenized=spec.tokenized)
 
     def variants(self, with_head: bool = False) -> list[str]:

@@ -1,7 +1,7 @@
-"""The study spec: what a researcher may write, as strict models.
+"""The spec of a study, as strict models.
 
-Data only: no import paths, no shell. Unknown keys are refused. The models describe a study *after* its
-grids are expanded (`creamtea.study.loader`), so every parameter here is a single value.
+A study is data only: no import paths, no shell. Unknown keys are refused. The models describe a study *after*
+its grids are expanded (`creamtea.study.loader`), so every parameter here is a single value.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ImportedModel(Strict):
     """A model that was trained elsewhere. Nothing in its folder is executed."""
 
     # folder of a model in Hugging Face's MarianMT format (OPUS-MT), relative to --data: config.json,
-    # model.safetensors, source.spm, target.spm and vocab.json; or an .npz or .bin file of Marian's, or its
-    # folder, with vocab*.spm, source.spm and target.spm, or the vocabularies that decoder.yml names
+    # model.safetensors, source.spm, target.spm and vocab.json; or Marian's .npz or .bin file, or its folder,
+    # with vocab*.spm, source.spm and target.spm, or the vocabularies that decoder.yml names
     marian: str
 
     @property
@@ -41,7 +41,7 @@ class ImportedModel(Strict):
 
 
 class ShippedModel(Strict):
-    """A CTranslate2 model, which its library translates with. Nothing in its folder is executed."""
+    """A CTranslate2 model, which runs in its own library. Nothing in its folder is executed."""
 
     # folder of a CTranslate2 model, relative to --data: model.bin, config.json, its vocabularies, and
     # source.spm and target.spm, or one SentencePiece model for both sides (subwords.model or
@@ -53,7 +53,7 @@ class ShippedModel(Strict):
         return self.ctranslate2
 
 
-# told apart by a function, so that a mistake is about one of the two
+# a function chooses the type, so that a mistake refers to only one of the two
 Start = Annotated[
     Annotated[Name, Tag("name")] | Annotated[ImportedModel, Tag("model")],
     Discriminator(lambda value: "name" if isinstance(value, str) else "model"),
@@ -73,42 +73,42 @@ Elsewhere = Annotated[
 
 
 class Variant(Strict):
-    """What is trained.
+    """A model to train.
 
-    `start_from` names another variant from whose trained weights (of the same seed) this one is fine-tuned,
-    with its subwords: adaptation to another corpus. `alignment_corpus`: the corpus for its lexicon, by
-    default its own (NVS paper, Appendix A: the general corpus with the in-domain text up-sampled).
+    `start_from` adapts another variant to this corpus: training starts from its weights (of the same seed),
+    with its subwords. `alignment_corpus`: the corpus for the lexicon, by default the variant's own (NVS
+    paper, Appendix A: the general corpus with the in-domain text up-sampled).
     """
 
     corpus: Name  # a corpus of the study
-    # a subword model of the study; none where it starts from an imported model, which has its own
+    # a subword model of the study; none if it starts from an imported model, which has its own
     subwords: Name = unstated("")
     objective: Objective  # the training loss
     architecture: Architecture = TransformerArchitecture()  # how the model is built
     nvs: Nvs | None = None  # a vocabulary selection head; `{}`: with its defaults
     training: Training = Training()  # how it is trained
-    # another variant, whose trained weights (of the same seed) it is fine-tuned from, with its subwords; or
+    # another variant to fine-tune: training starts from its weights (of the same seed), with its subwords; or
     # `{marian: FOLDER}`, a model that was trained elsewhere, with its subwords and architecture
     start_from: Start | None = None
-    alignment_corpus: Name | None = None  # a corpus that its lexicon is aligned on; none: its own
+    alignment_corpus: Name | None = None  # corpus on which its lexicon is aligned; none: its own
     seeds: Annotated[list[Seed], Field(min_length=1)] = [1]  # one training for each
-    # by step kind: needs that override the study's `resources`
+    # by step kind: resources that override the study's `resources`
     resources: dict[str, StepResources] = unstated({})
 
 
 class System(Strict):
-    """What translates.
+    """A source of translations.
 
-    That is a `variant`, which the study trains; or a `model` that was trained elsewhere; or `outputs` from
-    anywhere, text files by test set with a line for each segment; or `reference`, the number of a human
+    It is a `variant`, which the study trains; or a `model` that was trained elsewhere; or `outputs` from
+    anywhere, a text file per test set with a line for each segment; or `reference`, the number of a human
     reference of its test sets (1 is their `target`), which is rated like a system and scored against the
     others.
 
-    `test_sets`: what it translates, by default all of the study's. `baseline`: the system that it is compared
-    with, by default the study's; `more_baselines`: further ones.
+    `test_sets`: the test sets to translate, by default all. `baseline`: the system to compare it with, by
+    default the study's; `more_baselines`: further systems.
     """
 
-    # for editors; `creamtea.study.checks` says which of the four is wrong
+    # for editors; `creamtea.study.checks` reports which of the four is wrong
     model_config = ConfigDict(
         json_schema_extra={
             "anyOf": [{"required": [key]} for key in ("variant", "model", "outputs", "reference")]
@@ -118,7 +118,7 @@ class System(Strict):
     variant: Name = unstated("")
     # instead of a variant: a model that was trained elsewhere
     model: Elsewhere | None = unstated(None)
-    # of a `model`: the corpus that the lexicon of its selection is aligned on, in the model's subwords
+    # with a `model`: the corpus on which the lexicon of its selection is aligned, in the model's subwords
     alignment_corpus: Name | None = unstated(None)
     # instead of a variant, by test set: path of a text file with a line for each segment
     outputs: dict[Name, str] = unstated({})
@@ -127,17 +127,15 @@ class System(Strict):
     selection: Selection = FullVocabulary()  # which subwords a sentence may use
     search: Search = Greedy()  # how a translation is found
     precision: Precision = "fp32"  # number format in which the model computes; fp16 on GPUs, int8 on CPUs
-    # the variant's models of all seeds as one: the mean of their probabilities at each step
+    # combine the variant's models of all seeds by the mean of their probabilities at each step
     ensemble: bool = unstated(False)
-    # [segments] decoded at a time; changes speed, and no output in fp32 and int8. In bf16 and fp16 a
-    # product may be rounded differently in a batch of another shape, which decides between words that are
-    # nearly equal
+    # [segments] decoded at a time; changes speed, and no output in fp32 and int8. In bf16 and fp16 a batch of
+    # another shape may round differently, which can decide between nearly equal words
     batch_size: Positive = 32
-    # what it translates; none named: all
+    # test sets to translate; none named: all
     test_sets: Annotated[list[Name], Field(min_length=1)] | None = None
-    baseline: Name | None = None  # the system that it is compared with; none: the study's
-    # systems that it is compared with besides; itself, its baseline and those whose baseline it is are
-    # passed over
+    baseline: Name | None = None  # the system to compare it with; none: the study's
+    # further systems to compare it with; itself, its baseline, and systems whose baseline it is are skipped
     more_baselines: list[Name] = unstated([])
 
     @property
@@ -147,41 +145,41 @@ class System(Strict):
 
 
 class Track(Strict):
-    """Where trainings are sent as they run.
+    """A tracker to which trainings are sent as they run.
 
     Each training is a run, with its curves and the scores of its outputs. Keys and addresses come from the
     library's own environment variables (`MLFLOW_TRACKING_URI`, `WANDB_API_KEY`).
     """
 
-    # the library, which an extra of the same name installs
+    # the library; the extra with the same name installs it
     kind: Literal["tensorboard", "mlflow", "wandb"]
-    project: str = ""  # MLflow's experiment, or the project of the others; empty: the study's name
+    project: str = ""  # MLflow's experiment, or the others' project; empty: the study's name
 
 
 class Study(Strict):
     """A study as a researcher writes it.
 
-    Every system translates every test set unless it names its own. Without a system that is trained here
-    there are no corpora, subwords and variants.
+    Every system translates every test set unless it names its own. A study that trains no system has no
+    corpora, subwords and variants.
     """
 
-    name: Name  # under which results are kept and reports are asked for
+    name: Name  # name for results and reports
     description: str = ""  # shown in reports
     languages: Languages  # codes of the languages
     corpora: dict[Name, Corpus] = {}  # text to train on
     subwords: dict[Name, Subwords] = {}  # subword models
-    variants: dict[Name, Variant] = {}  # what is trained
-    systems: Annotated[dict[Name, System], Field(min_length=1)]  # what translates
-    test_sets: Annotated[dict[Name, TestSet], Field(min_length=1)]  # what is translated
-    baseline: Name  # the system that the others are compared with
-    alignment: Alignment = Alignment()  # where the lexicon of selections comes from
-    metrics: list[Metric] = [Bleu(kind="bleu"), Chrf(kind="chrf")]  # what scores translations
+    variants: dict[Name, Variant] = {}  # models to train
+    systems: Annotated[dict[Name, System], Field(min_length=1)]  # sources of translations
+    test_sets: Annotated[dict[Name, TestSet], Field(min_length=1)]  # segments to translate
+    baseline: Name  # the system to compare the others with
+    alignment: Alignment = Alignment()  # the aligner for the lexicon of selections
+    metrics: list[Metric] = [Bleu(kind="bleu"), Chrf(kind="chrf")]  # scores of translations
     significance: Significance = Significance()  # tests of differences from the baseline
     recall: Recall = Recall()  # curves of recall over selected size
     latency: Latency | None = None  # a timing run; none: nothing is timed
-    analyses: dict[Name, Analysis] = {}  # what is measured beyond the main table
-    resources: dict[str, StepResources] = {}  # of a kind of step: what its steps need
-    # where trainings are sent as they run, beside creamtea's own pages; no result depends on it
+    analyses: dict[Name, Analysis] = {}  # measurements beyond the main table
+    resources: dict[str, StepResources] = {}  # by kind of step: the resources of its steps
+    # tracker to which trainings are sent as they run, beside creamtea's own pages; no result depends on it
     track: Track | None = unstated(None)
     # human evaluations of its outputs, each as in a campaign file (campaign.md), without `name` and `study`;
     # `creamtea campaign create FILE` makes drafts of them
@@ -195,7 +193,7 @@ class Study(Strict):
 
     @property
     def has_several_seeds(self) -> bool:
-        """Whether some variant is trained more than once."""
+        """True if a variant is trained more than once."""
         return any(len(variant.seeds) > 1 for variant in self.variants.values())
 
     def test_sets_of(self, system: str) -> list[str]:
@@ -222,19 +220,19 @@ class Study(Strict):
         return self.root_of(start) if isinstance(start, str) else variant
 
     def imported_by(self, variant: str) -> ImportedModel | None:
-        """Return the model from elsewhere at the start of the variant's chain, if there is one."""
+        """Return the imported model at the start of the variant's chain, if there is one."""
         start = self.variants[self.root_of(variant)].start_from
         return start if isinstance(start, ImportedModel) else None
 
     def alignment_corpus(self, system: System) -> str:
-        """Return the corpus that a system's lexicon is aligned on; "" if an imported model names none."""
+        """Return the corpus on which a system's lexicon is aligned; "" if an imported model names none."""
         if system.model is not None:
             return system.alignment_corpus or ""
         variant = self.variants[system.variant]
         return variant.alignment_corpus or variant.corpus
 
     def subword_texts(self) -> set[tuple[str, str]]:
-        """Return each corpus from which subwords are learnt, with the name of the subwords."""
+        """Return (corpus, subwords) for all subwords that the study learns."""
         roots = [variant for variant in self.variants.values() if variant.start_from is None]
         return {(root.corpus, root.subwords) for root in roots}
 
@@ -256,21 +254,21 @@ class Study(Strict):
         return [other for other in dict.fromkeys([baseline, *more]) if other != system]
 
     def baseline_of(self, system: str) -> str:
-        """Return what a system is compared with; a baseline is its own."""
+        """Return the system to compare a system with; a baseline is its own baseline."""
         return self.systems[system].baseline or self.baseline
 
 
 # ---------------------------------------------------------------- JSON Schema
 
 
-# The schema is for editors: completion, descriptions and errors while typing. It is made from these models:
-# their docstrings and the comments beside their fields are its descriptions. It describes the file as
-# written: with lists where grids may have them, and blocks that leave their kind to a default. `creamtea
-# validate` checks what must hold between parts.
+# The schema gives editors completion, descriptions and errors while typing. Its descriptions are the models'
+# docstrings and the comments beside their fields. It describes the file as written: lists where grids may
+# have them, and blocks without a kind if there is a default. `creamtea validate` checks conditions between
+# parts.
 
 
 Schema = dict[str, Any]
-SECTIONS = {"variants": "Variant", "systems": "System"}  # the models of what may have grids
+SECTIONS = {"variants": "Variant", "systems": "System"}  # sections that may have grids, and their models
 REFERENCE = "#/$defs/"
 
 
@@ -282,7 +280,7 @@ def study_schema() -> Schema:
 
 
 def schema_of(model: type[BaseModel], title: str) -> Schema:
-    """Return a document's schema in JSON Schema's draft of 2020-12."""
+    """Return a document's schema (JSON Schema, draft 2020-12)."""
     schema = model.model_json_schema()
     models = {model.__name__: model for model in _subclasses(Strict)}
     for name, definition in [(model.__name__, schema), *schema["$defs"].items()]:
@@ -307,8 +305,8 @@ def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def _rewritten(value: Any) -> Any:
     """Rewrite pydantic's schema for editors.
 
-    A union told apart by `kind` becomes conditions, so that an editor can name the one that fails. Names are
-    held to their pattern. Titles that only repeat a key are removed.
+    A union discriminated by `kind` becomes conditions, so that an editor can name the one that fails. Names
+    must match their pattern. Titles that only repeat a key are removed.
     """
     if isinstance(value, list):
         return [_rewritten(item) for item in value]
@@ -331,7 +329,7 @@ def _rewritten(value: Any) -> Any:
 
 
 def _by_kind(mapping: dict[str, str]) -> Schema:
-    # architectures are the one family whose kind a study may leave out
+    # architectures are the only family whose kind a study may omit
     default = ARCHITECTURES.default if set(mapping) == set(ARCHITECTURES.kinds) else None
     conditions = [
         {"if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": {"$ref": reference}}
@@ -352,9 +350,9 @@ def _by_kind(mapping: dict[str, str]) -> Schema:
 
 
 def _allow_grids(definitions: dict[str, Schema]) -> None:
-    """Allow lists for single values in the blocks that `creamtea.study.grid` expands.
+    """Allow lists instead of single values in the blocks that `creamtea.study.grid` expands.
 
-    The same blocks keep their shape in other places.
+    Elsewhere the same blocks stay as they are.
     """
     copies: dict[str, Schema] = {}
     for section, keys in GRID_KEYS.items():

@@ -3,9 +3,9 @@
 It surveys the text, sets lines aside for development and test, chooses settings, times a few updates and
 writes the file.
 
-A small text in trainings of days needs a small joint vocabulary, small batches and much dropout (Sennrich and
-Zhang 2019). In minutes of a processor, many updates matter most: docs/results/data/training.yaml has what was
-tried with 5,000 to 20,000 pairs. Sizes for more text follow the studies that ship with creamtea.
+In trainings of days, a small text needs a small joint vocabulary, small batches and much dropout (Sennrich
+and Zhang 2019). In minutes of a processor, many updates matter most: docs/results/data/training.yaml has the
+experiments with 5,000 to 20,000 pairs. Sizes for more text follow the studies that ship with creamtea.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from creamtea.words import any_unspaced, normalise
 # ---------------------------------------------------------------- settings that fit the text
 
 VOCABULARIES = (200, 500, 1000, 2000, 4000, 8000, 16000, 32000)
-UPDATES = 6000  # as many as small texts get, at most
-WARMUP = 0.3  # of the updates
+UPDATES = 6000  # most updates for small texts
+WARMUP = 0.3  # share of the updates
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Size:
 
     @property
     def architecture(self) -> dict[str, Any]:
-        not_of_it = ("below", "learning_rate", "batch_tokens")
-        return {key: value for key, value in asdict(self).items() if key not in not_of_it}
+        others = ("below", "learning_rate", "batch_tokens")
+        return {key: value for key, value in asdict(self).items() if key not in others}
 
 
 SIZES = (
@@ -97,8 +97,8 @@ def recipe_for(text: Survey, fillable: float = math.inf) -> Recipe:
 
     `fillable`: the largest vocabulary that the text can fill, if its few words limit it.
     """
-    # The vocabulary grows with the square root of the words, as a text's distinct words do (Heaps), so that
-    # each subword is seen often. It is never smaller than the characters need.
+    # The vocabulary grows with the square root of the words, like a text's distinct words (Heaps), so that
+    # each subword is seen often. It is never smaller than the characters require.
     words = text.source.words + text.target.words
     wanted = max(1.0, 5.5 * math.sqrt(words))
     fitting = [size for size in VOCABULARIES if MIN_WORDS * size <= words] or VOCABULARIES[:1]
@@ -120,9 +120,9 @@ def recipe_for(text: Survey, fillable: float = math.inf) -> Recipe:
 
 
 def filled_vocabulary(recipe: Recipe, pairs: Iterable[tuple[str, str]]) -> int:
-    """Return the recipe's vocabulary, or the largest that these pairs can fill, if that is less.
+    """Return the recipe's vocabulary, or the largest that these pairs can fill if it is smaller.
 
-    Without the workers (SentencePiece) that cannot be known, and the recipe's vocabulary is returned.
+    Without the workers (SentencePiece), return the recipe's vocabulary unchecked.
     """
     try:
         subwords = importlib.import_module("creamtea_workers.corpora.subwords")
@@ -139,21 +139,21 @@ def round_to(value: float, step: int) -> int:
 # ---------------------------------------------------------------- training time
 
 MAX_CPUS = 4
-QUICKER, FAR_QUICKER = 1.15, 3.0  # how much quicker fp32 must be to be chosen: at rest, on a busy machine
-OVERHEAD = 1.5  # validations, a busier machine
+QUICKER, FAR_QUICKER = 1.15, 3.0  # factor by which fp32 must be faster to be chosen: idle, busy machine
+OVERHEAD = 1.5  # for validations and a busier machine
 
 
 @dataclass(frozen=True)
 class Timing:
     """Speeds of a few updates on this machine.
 
-    `speeds`: target subwords per second by `autocast`, medians over rounds; empty if nothing was timed.
-    `steady`: True if one was clearly faster in every round, or in none.
+    `speeds`: target subwords per second by `autocast`, medians over rounds; {} if nothing was timed.
+    `steady`: True if fp32 was clearly faster in every round, or in none.
     """
 
     cpus: int
     speeds: dict[str, float]
-    busy: bool = False  # other programs had much of the machine when it was timed
+    busy: bool = False  # other programs used much of the machine meanwhile
     steady: bool = True
 
     @property
@@ -162,7 +162,7 @@ class Timing:
         return "none" if self.steady and is_quicker(self.speeds, self.busy) else "bf16"
 
     def minutes(self, recipe: Recipe) -> tuple[float, float] | None:
-        """Return minutes of the updates alone, and on a busier machine; None if nothing was timed."""
+        """Return minutes for the updates alone, and with overhead; None if nothing was timed."""
         if not self.speeds:
             return None
         whole = recipe.epoch_tokens * recipe.epochs / self.speeds[self.autocast] / 60
@@ -175,7 +175,7 @@ def is_quicker(speeds: Mapping[str, float], busy: bool) -> bool:
 
 
 def own_cpus() -> int:
-    """Return how many cores a training is given on this machine."""
+    """Return the number of cores for a training on this machine."""
     return min(MAX_CPUS, os.cpu_count() or 1)
 
 
@@ -228,19 +228,19 @@ class FirstStudy:
     train: Pair
     dev: Pair
     test: Pair
-    aside: str  # how development and test text were set aside; empty if they were given
+    aside: str  # a comment on the text set aside for development and test; "" if both were given
     text: Survey
     recipe: Recipe
     timing: Timing
 
 
 def data_option(study: FirstStudy) -> str:
-    """Return the option that a command needs beside the study's file; "" if its text lies beside it."""
+    """Return the --data option that the study's commands need; "" if its text lies beside it."""
     return "" if study.root == study.file.absolute().parent else f" --data {quote(str(study.root))}"
 
 
 def duration(study: FirstStudy) -> str:
-    """Say how long the training will take, and how that is known."""
+    """Say how long the training will take, and how this was estimated."""
     minutes = study.timing.minutes(study.recipe)
     if minutes is None:
         return "How long training takes is not known: no updates were timed here."
@@ -259,7 +259,7 @@ LITTLE_TEXT, LONG_SENTENCES = 10_000, 15  # pairs; words
 def doubts(study: FirstStudy) -> list[StudyWarning]:
     """Warn about a text that is not a translation, or too small for its sentences.
 
-    4,333 pairs of news, 21 words each, came to a BLEU of 1.8; 10,490 everyday ones, six words each, to 12.9
+    4,333 pairs of news with 21 words each gave a BLEU of 1.8; 10,490 everyday pairs with six words each, 12.9
     (docs/results/data/first-studies.yaml).
     """
     words = study.text.source.words / max(1, study.text.pairs)
@@ -384,18 +384,18 @@ def _autocast(timing: Timing) -> str:
 # ---------------------------------------------------------------- `creamtea init`
 
 MIN_PAIRS = 300
-# texts that may not fill the vocabulary: distinct words per subword; characters, of which a second's work
+# smaller texts may not fill the vocabulary: distinct words per subword; characters (checked in a second)
 FEW_WORDS, FEW_CHARACTERS = 2, 2_000_000
 SETS = ("dev", "test")
-TEMPORARY = ".creamtea-init-"  # how the folder's name begins in which all is made
+TEMPORARY = ".creamtea-init-"  # prefix of the temporary folder's name
 TEXT = "text"  # the folder of text set aside, until it is moved to its place
-_NOT_IN_PATHS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # line ends, what is not UTF-8
+_NOT_IN_PATHS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # line ends, bytes outside UTF-8
 ANY_TEXT = ("train", "training", "corpus", "text", "source", "src", "data", "bitext", "parallel", "tmp")
 
 
 @dataclass(frozen=True)
 class InitOptions:
-    """The options of `creamtea init`. `given`: the pairs of dev and test that exist."""
+    """The options of `creamtea init`. `given`: the pairs of dev and test that the user gave."""
 
     train: Pair
     given: dict[str, Pair]
@@ -409,8 +409,8 @@ class InitOptions:
 def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
     """Write the study, and a folder beside it with the text set aside.
 
-    InputError, before anything is written, if a file is bad or something would be overwritten. If it ends
-    early, by an interruption too, it leaves nothing behind.
+    Raises InputError, before anything is written, if a file is bad or something would be overwritten. If it
+    fails or is interrupted, it leaves nothing behind.
     """
     pairs = {"train": options.train, **options.given}
     for name, pair in pairs.items():
@@ -421,7 +421,7 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
     sets_aside = ("train", *missing) if missing else ()
     _check_written(options, pairs, [f"{name}.{suffix}" for name in sets_aside for suffix in languages])
     unspaced = any_unspaced(*languages)
-    test = options.given.get("test")  # the study holds it out; text set aside shares no sentence
+    test = options.given.get("test")  # held out from training; text set aside shares no sentence anyway
     held_out = frozenset(map(normalise, lines_of(test.source)) if test else ())
     text = survey(options.train.source, options.train.target, bare, unspaced=unspaced, held_out=held_out)
     if text.usable < MIN_PAIRS:
@@ -508,7 +508,7 @@ def _writing(output: Path) -> Iterator[None]:
 def _write_study(study: FirstStudy, place: Path, folder: Path) -> None:
     """Move the text that was set aside from `place` to its folder, and write the study.
 
-    The study is loaded and planned first; StudyErrors if it is not valid.
+    Loads and plans the study first; raises StudyErrors if it is not valid.
     """
     text, draft, before = place / TEXT, place / "study", place / "before"
     draft.write_text(study_text(study), encoding="utf-8")
@@ -522,12 +522,12 @@ def _write_study(study: FirstStudy, place: Path, folder: Path) -> None:
                 target = folder / file.name
                 if target.exists():
                     shutil.move(target, before / file.name)
-                put.append(target)  # from here on what lies there is ours
+                put.append(target)  # from here on, the file at this place is ours
                 shutil.move(file, target)
         loaded = load_study(draft, name=str(study.file))
         plan(loaded.study, study.root, loaded.errors)
         draft.replace(study.file)
-    except BaseException:  # an interruption, too: the same command would find a folder that it may not touch
+    except BaseException:  # also an interruption: else the same command would find a folder it may not touch
         for file in put:
             file.unlink(missing_ok=True)
         for file in list(before.iterdir()):
@@ -557,7 +557,7 @@ def _check_texts(pair: Pair) -> None:
 
 
 def _languages(options: InitOptions) -> tuple[str, str]:
-    """Return the languages asked for, else those at the ends of the files' names: train.en, train.en.gz."""
+    """Return the requested languages, else the endings of the files' names: train.en, train.en.gz."""
     files = (options.train.source, options.train.target)
     names = ("source", "target")
     codes = []
@@ -575,7 +575,7 @@ def _languages(options: InitOptions) -> tuple[str, str]:
 def _check_written(options: InitOptions, pairs: dict[str, Pair], set_aside: list[str]) -> None:
     """Check that the study and the text set aside can be written.
 
-    InputError if they cannot, if they would overwrite a text that is read or, without --force, anything.
+    Raises InputError if not, if they would overwrite an input or, without --force, anything else.
     """
     read = [path for pair in pairs.values() for path in (pair.source, pair.target)]
     output = options.output
@@ -625,7 +625,7 @@ def study_name(options: InitOptions) -> str:
 def _plain_name(text: str) -> str:
     """Make a valid name of a study from a text."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100]
-    other = re.match(r"[^A-Za-z]", name) or name.lower() in ("true", "false", "null")  # as YAML reads them
+    other = re.match(r"[^A-Za-z]", name) or name.lower() in ("true", "false", "null")  # YAML's own values
     return f"study-{name}" if other else name
 
 
@@ -641,14 +641,14 @@ def _common_root(pairs: dict[str, Pair], study: Path) -> Path:
 
 # ---------------------------------------------------------------- text set aside
 
-MIN_LINES, MAX_LINES, SHARE = 50, 1000, 15  # of each set: a 15th of the pairs, within these
+MIN_LINES, MAX_LINES, SHARE = 50, 1000, 15  # lines of each set: a 15th of the pairs, within these bounds
 
 
 def draw_lines(text: Survey, sets: list[str], seed: int) -> dict[str, NDArray[np.int64]]:
     """Draw the lines (from 0) of each set.
 
-    Only pairs whose two sides are not empty and occur once in the text, ignoring case and punctuation, are
-    drawn: no sentence that is set aside stays in the training text. `text` is a survey by `bare` sentences.
+    Draws only pairs whose sides are not empty and occur once in the text, ignoring case and punctuation, so
+    that no sentence set aside stays in the training text. `text` is a survey by `bare` sentences. Raises
     InputError if there are too few such pairs.
     """
     once = np.ones(text.pairs, dtype=np.bool_)

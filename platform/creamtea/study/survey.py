@@ -24,7 +24,7 @@ FILTERS = Filters()  # the filters of a corpus that names none
 class Side:
     """One side of a text. `sentences`: a hash of each line's key, in the order of the file.
 
-    Hashes are the same only within a process.
+    Hashes are comparable only within a process.
     """
 
     words: int
@@ -39,12 +39,12 @@ class Survey:
     pairs: int
     empty: int  # pairs with an empty side
     long: int  # pairs with more words or characters on a side than FILTERS allow
-    uneven: int  # other pairs of which one side has more than FILTERS.max_ratio times the other's words
-    repeated: int  # pairs that passed and occurred before
+    uneven: int  # other pairs in which one side has more than FILTERS.max_ratio times the other's words
+    repeated: int  # pairs that passed the filters and occurred before
     source: Side
     target: Side
     held_out: int = 0  # other pairs with a source sentence of the test set
-    same: int = 0  # pairs whose sides are the same, not empty, text
+    same: int = 0  # pairs with the same text, not empty, on both sides
 
     @property
     def alphabet(self) -> int:
@@ -91,7 +91,7 @@ def survey(
 ) -> Survey:
     """Survey the first `limit` pairs, or all, of two files that `scan` has accepted.
 
-    `unspaced`: as of `count_words`. `held_out`: normalised source sentences that training text may not have.
+    `unspaced`: see `count_words`. `held_out`: normalised source sentences that training text may not have.
     """
     counts = [_Counts(), _Counts()]
     same, dropped = 0, Counter[str | None]()
@@ -137,7 +137,7 @@ def _judged(
 
 @dataclass(frozen=True)
 class WordSurvey:
-    """A survey of a file of words. `letters` are those of the words, not of what they become."""
+    """A survey of a file of words. `letters`: the letters of the words, without their targets."""
 
     words: int
     letters: frozenset[str]

@@ -1,7 +1,6 @@
 """Warnings about a study and its files before anything has run; they are not mistakes.
 
-A warning is given only when it is certain within a good margin: numbers of updates are estimated from the
-text, and generously.
+Warnings leave a wide margin: numbers of updates, for example, are generous estimates from the text.
 """
 
 from __future__ import annotations
@@ -27,10 +26,11 @@ from creamtea.wording import counted, option
 from creamtea.words import MAX_LINE, any_unspaced, count_words, normalise
 
 MIN_UPDATES = 500  # with fewer, a model of any size has hardly begun to learn
-MIN_WORDS = 30  # of running text for each subword
-MARGIN = 1.3  # on the estimated number of updates
-SURVEYED = 100_000  # pairs of a text
-# of a test set in development text, and of development text in training text: some sentences everybody says
+MIN_WORDS = 30  # words of running text per subword
+MARGIN = 1.3  # factor on the estimated number of updates
+SURVEYED = 100_000  # pairs of a text to survey
+# largest share of a test set in development text, and of development text in training text: some sentences
+# are common
 MAX_SEEN = 0.1
 
 
@@ -39,8 +39,8 @@ def warnings_of(
 ) -> list[StudyWarning]:
     """Return all warnings.
 
-    `root`: the folder of the study's files, which the plan has checked. With None, warnings that need the
-    files are left out.
+    `root`: the folder of the study's files, which the plan has checked. None omits warnings that need the
+    files.
     """
     texts = _Texts(study, root)
     return [
@@ -86,9 +86,9 @@ class _Texts:
         return islice(map(normalise, lines_of(self.root / path)), limit)
 
     def of(self, corpus: Corpus, repeated: bool = True) -> list[tuple[Survey, float]]:
-        """Return a survey of each text's first pairs, and the factor from them to the whole text.
+        """Return a survey of each text's first pairs, and the factor from these pairs to the whole text.
 
-        The factor includes repetitions. Empty for a corpus that is not in files.
+        The factor includes repetitions. Returns [] for a corpus that is not in files.
         """
         surveys: list[tuple[Survey, float]] = []
         for text in corpus.train if self.corpora and isinstance(corpus, FilesCorpus) else ():
@@ -103,7 +103,7 @@ class _Texts:
         return surveys
 
     def words(self, corpus: Corpus) -> list[tuple[WordSurvey, int]]:
-        """Return the survey of each file of training words, and its repetitions; empty if unknown."""
+        """Return the survey of each file of training words, and its repetitions; [] if unknown."""
         if not self.known or not isinstance(corpus, WordCorpus) or corpus.lines is None:
             return []
         for file in corpus.training_files():
@@ -112,9 +112,9 @@ class _Texts:
         return [(self._words[file.path], file.repeat) for file in corpus.training_files()]
 
     def amount(self, corpus: Corpus, subwords: Subwords) -> tuple[float, float]:
-        """Return training pairs and their target subwords, with repetitions; 0 if unknown.
+        """Return the numbers of training pairs and target subwords, with repetitions; 0 if unknown.
 
-        Made-up words count; they are taken to be as long as the others.
+        Made-up words count too; they are assumed to be as long as the others.
         """
         if isinstance(corpus, WordCorpus):
             files = self.words(corpus)
@@ -190,7 +190,7 @@ def _few_to_time(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator
 def _long_lines(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     """Warn of lines that are whole texts: the work grows with the square of their length.
 
-    Training text has a filter for them; the lines of test sets and development text are all read.
+    Training text has a filter for long lines; test sets and development text have none.
     """
     files: list[tuple[KeyPath, str, int | None, str]] = [
         (("corpora", name, "dev", side), getattr(corpus.dev, side), None, "each validation may read it")
@@ -216,7 +216,7 @@ def _long_lines(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[Stud
 
 
 def _max_segments(test_set: Any, root: Path | None) -> int | None:
-    """Return the most segments that a test set can have; None if unknown before it is prepared."""
+    """Return the largest number of segments that a test set can have; None if not yet known."""
     if isinstance(test_set, SyntheticTestSet):
         return test_set.lines
     if root is None or not isinstance(test_set, OfFile | WordTestSet):
@@ -256,7 +256,7 @@ def _texts_in(value: Any, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 def _nothing_left(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     """Warn about filters that no training pair passes.
 
-    The first pair that passes ends the search. Texts with tokens or escapes to undo are skipped: their pairs
+    The first pair that passes ends the search. Skips texts with tokens or escapes to undo: their final pairs
     are not known yet.
     """
     for name, corpus in texts.corpora.items():
@@ -308,7 +308,7 @@ def _same_sides(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[Stud
 
 
 def same_sides_warning(place: str, text: Survey) -> StudyWarning | None:
-    """Return the warning about a text most of whose pairs are one text twice; None for another."""
+    """Return a warning if most pairs have the same text on both sides; otherwise None."""
     if text.same <= text.pairs / 2:
         return None
     return StudyWarning(
@@ -348,8 +348,8 @@ def vocabulary_warning(
 ) -> StudyWarning:
     """Return the warning about a vocabulary that is too large for a text; reports use it too.
 
-    `alphabet`: distinct characters of the text. If None, no size is recommended. `distinct`: its distinct
-    words, which limit the recommended size where they are few: each is a subword at last.
+    `alphabet`: distinct characters of the text; None recommends no size. `distinct`: distinct words of the
+    text. If they are few they limit the recommended size, because no subword is longer than a word.
     """
     most = max(200.0, count / (2 * MIN_WORDS))
     power = 10 ** math.floor(math.log10(most))
@@ -384,7 +384,7 @@ def _few_updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[Stu
 
 
 def _expected_updates(training: Training, pairs: float, tokens: float) -> int:
-    """Estimate the updates of a training from above; `max_updates` if the text is not known."""
+    """Return an upper estimate of a training's updates; `max_updates` if the text is not known."""
     if training.batch_sentences is not None:
         batches = math.ceil(pairs / training.batch_sentences)
     else:
@@ -409,7 +409,7 @@ def warmup_warning(place: str, training: Training, updates_in_words: str, update
 
 
 def _more_updates(training: Training, updates: int) -> str:
-    """Say how to get more updates, by the limit that stops the training."""
+    """Say how to get more updates, depending on the limit that stops the training."""
     if training.max_epochs is None or updates >= training.max_updates:
         return "more updates (max_updates)"
     batches = "batch_tokens" if training.batch_sentences is None else "batch_sentences"
@@ -445,7 +445,7 @@ def _seen_in_training(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning
 
 
 def _seen_in_development(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
-    """Warn of a test set with a tenth of its sentences in development text, which chooses the checkpoint."""
+    """Warn if more than a tenth of a test set is in development text, which chooses the checkpoint."""
     for corpus_name, corpus in texts.corpora.items():
         development = set(texts.lines(corpus.dev.source)) - {""}
         for name, test_set in texts.test_sets.items():
@@ -503,7 +503,7 @@ def seen_warning(
 
 # ---------------------------------------------------------------- studies of words
 
-MAX_NAMED = 10  # letters, or tags, of a warning
+MAX_NAMED = 10  # letters, or tags, to list in a warning
 
 
 def untrained_languages(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:
@@ -537,7 +537,7 @@ def _trained_languages(study: Study, variant: str) -> set[str]:
 
 def unseen_symbols(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     """Warn about letters and tags that no training word has: a model has no symbol for them."""
-    known = set()  # test sets with the corpora whose words they have been looked for in
+    known = set()  # pairs of test set and corpus that have been compared
     for system, spec in study.systems.items():
         root = study.variants[study.root_of(spec.variant)] if spec.variant else None
         if root is None or not root.subwords or study.subwords[root.subwords].joint:
@@ -558,7 +558,7 @@ def unseen_warning(
 ) -> StudyWarning:
     """Return the warning about symbols that no training word has; reports use it too.
 
-    `unseen`: the symbols by what they are called.
+    `unseen`: the symbols by noun ("letters", "tags").
     """
     have = "has" if concerned == 1 else "have"
     named = [f"{noun} ({_listed(set(symbols))})" for noun, symbols in unseen.items() if symbols]
@@ -574,11 +574,11 @@ def unseen_warning(
 def _unseen(
     texts: _Texts, test_set: WordTestSet, training: list[WordSurvey]
 ) -> tuple[dict[str, set[str]], int, int]:
-    """Return the symbols that only test words have, how many words have one, and all words."""
+    """Return the symbols that only test words have, the number of such words, and of all words."""
     letters, tags, concerned, words = set[str](), set[str](), 0, 0
     seen_letters = frozenset().union(*(survey.letters for survey in training))
     seen_tags = frozenset().union(*(survey.tags for survey in training))
-    if test_set.lines is None:  # nothing is known of its words
+    if test_set.lines is None:  # the format of its lines is unknown
         return {}, 0, 0
     for path in test_set.named_files():
         for line in map(test_set.lines.read, islice(lines_of(texts.root / path), test_set.limit)):
@@ -591,7 +591,7 @@ def _unseen(
 
 
 def _listed(symbols: set[str]) -> str:
-    """List the first symbols; marks on a circle, as alone they would be drawn on what precedes them."""
+    """List the first symbols. A combining mark gets a circle, else it would join the character before it."""
     shown = [
         "blank" if symbol == " " else f"◌{symbol}" if unicodedata.category(symbol[0])[0] == "M" else symbol
         for symbol in sorted(symbols)[:MAX_NAMED]
