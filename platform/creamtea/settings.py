@@ -44,7 +44,7 @@ class Settings:
         beside = Path(sys.prefix).absolute().parent / ".venv-comet" / "bin" / "python"
         return cls(
             home=home,
-            database_url=os.environ.get("CREAMTEA_DATABASE_URL") or f"sqlite:///{home / 'creamtea.db'}",
+            database_url=os.environ.get("CREAMTEA_DATABASE_URL") or sqlite_url(home / "creamtea.db"),
             artefacts=os.environ.get("CREAMTEA_ARTEFACTS") or str(home / "artefacts"),
             controller_is_service=_chosen("CREAMTEA_CONTROLLER", ("service",), "service, or leave it out")
             == "service",
@@ -53,6 +53,11 @@ class Settings:
             data=path_of(data).absolute() if (data := os.environ.get("CREAMTEA_DATA")) else None,
             try_out=_chosen("CREAMTEA_TRY_OUT", ("on", "off"), "on or off") != "off",
         )
+
+
+def sqlite_url(path: Path) -> str:
+    """Return the address of a file; characters that mean something in an address are quoted."""
+    return f"sqlite:///{path}".replace("%", "%25").replace("?", "%3F")
 
 
 def path_of(value: str) -> Path:

@@ -75,6 +75,9 @@ def test_a_removed_study_frees_its_bytes(creamtea, study: Path, monkeypatch: pyt
     said = creamtea("study", "rm", "tiny", "--yes").stdout
     assert f"delete {creamtea.home / 'artefacts'} to free" in " ".join(said.split())
     creamtea.refused("gc")
+    said = " ".join(creamtea("du").stdout.split())
+    assert f"delete {creamtea.home / 'artefacts'} to free" in said
+    assert "creamtea gc" not in said
 
 
 def test_a_store_that_cannot_be_written_is_looked_at(

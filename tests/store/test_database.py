@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from table_rows import NOON, all_of, one_of, step_row
 
 from creamtea.errors import InputError
+from creamtea.settings import Settings
 from creamtea.store.database import Database, open_database
 from creamtea.store.schema import current, downgrade, head, upgrade
 from creamtea.store.tables import Controller, Event, ItemKind, StepRow
@@ -97,6 +98,14 @@ def test_a_home_that_cannot_be_made_is_named_with_the_reason(
     monkeypatch.setattr("creamtea.store.engines.make_private", refuse)
     with pytest.raises(InputError, match=r"home cannot be made \(Read-only file system\); name a writable"):
         open_database(f"sqlite:///{tmp_path}/home/a.db")
+
+
+def test_a_home_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "50%41? it's\na #home"
+    monkeypatch.setenv("CREAMTEA_HOME", str(home))
+    monkeypatch.delenv("CREAMTEA_DATABASE_URL", raising=False)
+    open_database(Settings.load().database_url).close()
+    assert [path.name for path in home.iterdir()] == ["creamtea.db"]
 
 
 def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

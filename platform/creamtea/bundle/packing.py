@@ -45,6 +45,7 @@ from creamtea.report.build import report_of
 from creamtea.report.configuration import without_secrets
 from creamtea.report.export import to_values
 from creamtea.report.html import to_html
+from creamtea.settings import sqlite_url
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database, open_database
 from creamtea.store.ingest import OF_STEP, ingest
@@ -273,7 +274,7 @@ def opened_bundle(archive: Archive) -> Iterator[Opened]:
         )
     with scratch_folder("bundle") as folder:
         store = ArtefactStore(Path(folder) / "artefacts")
-        database = open_database(f"sqlite:///{folder}/bundle.db")
+        database = open_database(sqlite_url(Path(folder, "bundle.db")))
         try:
             with database.transaction() as session:
                 try:

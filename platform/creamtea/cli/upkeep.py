@@ -23,7 +23,7 @@ from creamtea.store import schema
 from creamtea.store.areas import AREAS, Entry
 from creamtea.store.database import open_database
 from creamtea.store.engines import describe, missing_file, parse_url
-from creamtea.upkeep import Use, usage
+from creamtea.upkeep import Use, needs_no_files, usage
 from creamtea.wording import counted
 
 GC_EXAMPLES = "Examples: `creamtea gc` · `creamtea gc --delete` · `creamtea gc --older-than 72`"
@@ -112,13 +112,16 @@ def du(
                 find_study(session, name)
         store = artefact_store(writable=False)
         uses = [use for use in usage(database, store) if name is None or name in use.studies]
+        emptied = needs_no_files(database)
     if as_json:
         say(json.dumps([asdict(use) for use in uses]))
         return
-    make_console().print(_usage_table(uses))
+    make_console().print(_usage_table(uses, emptied))
+    if emptied and uses:
+        say(f"this database needs none of them: unless another does, delete {store.root} to free their space")
 
 
-def _usage_table(uses: Sequence[Use]) -> Table:
+def _usage_table(uses: Sequence[Use], emptied: bool) -> Table:
     right: dict[str, Any] = {"justify": "right"}
     table = Table("study", "kind", "files of", Column("files", **right), Column("size", **right))
     owners = sorted(
@@ -127,7 +130,7 @@ def _usage_table(uses: Sequence[Use]) -> Table:
     for studies in owners:
         owner = studies[0] if len(studies) == 1 else f"shared: {', '.join(studies)}"
         if not studies:
-            owner = "no study (see `creamtea gc`)"
+            owner = "no study" if emptied else "no study (see `creamtea gc`)"
         for use in (use for use in uses if use.studies == studies):
             table.add_row(escape(owner), use.kind, use.part, str(use.files), in_units(use.size))
         table.add_section()
@@ -150,7 +153,7 @@ def remove(
     A study that is running or that a campaign needs is not removed. `creamtea gc` frees the space.
     """
     from creamtea.store.queries import find_study
-    from creamtea.upkeep import needs_no_files, remove_study
+    from creamtea.upkeep import remove_study
 
     with workplace.existing_database() as database:
         with database.session() as session:

@@ -17,7 +17,7 @@ from creamtea.cli.printing import say
 from creamtea.document.mistakes import Mistake, StudyErrors, StudyWarning, one_of, shown
 from creamtea.errors import InputError, NotInDatabase
 from creamtea.files import lines_of, read_storable, replacing, scratch_folder
-from creamtea.settings import Settings
+from creamtea.settings import Settings, sqlite_url
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 from creamtea.store.engines import describe, missing_file, parse_url
@@ -145,7 +145,7 @@ def existing_or_empty_database() -> Iterator[Database]:
         return
     say(f"creamtea: there is no database at {missing}, so nothing here belongs to a study", err=True)
     with scratch_folder("empty") as folder:
-        database = open_database(f"sqlite:///{Path(folder) / 'empty.db'}")
+        database = open_database(sqlite_url(Path(folder, "empty.db")))
         try:
             yield database
         finally:
