@@ -1,7 +1,7 @@
-"""Errors in an output, as raters mark them and as metrics find them.
+"""Errors in an output, marked by raters or found by metrics.
 
-Positions are characters of the output (Unicode code points, as Python counts them), the last one included,
-as Appraise and Pearmut export them. An omission and a special mark have no place in the output.
+Positions are characters of the output (Unicode code points, as Python counts them); `end` is the last
+character, as in exports of Appraise and Pearmut. An omission and a special mark have no place in the output.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from creamtea.document.mistakes import mistakes_in_line
 from creamtea.document.values import Strict
 
-SPANS_FILE = "error_spans.jsonl"  # of a step `score` whose scorer finds errors: {"index", "spans"} by segment
-MAX_SPANS = 1000  # errors of an output
+SPANS_FILE = "error_spans.jsonl"  # of step `score`, if its scorer finds errors: lines {"index", "spans"}
+MAX_SPANS = 1000  # errors per output
 Severity = Literal["undecided", "neutral", "minor", "major", "critical"]
 SEVERITIES: tuple[str, ...] = get_args(Severity)
 Position = Annotated[int, Field(ge=0, le=10**6)]
@@ -24,22 +24,22 @@ Position = Annotated[int, Field(ge=0, le=10**6)]
 
 @lru_cache(maxsize=4096)
 def name_key(name: str) -> str:
-    """Return the letters and digits of a name, without case: names with one key are the same name.
+    """Return the letters and digits of a name, without case: names with the same key are the same name.
 
-    Tools and files write one severity or category as "Non-translation!", "Non_translation" and so on.
+    Tools and files spell a severity or category as "Non-translation!", "Non_translation" and so on.
     """
     written = unicodedata.normalize("NFKC", name).casefold()
     return "".join(character for character in written if unicodedata.category(character)[0] in "LMN")
 
 
 def as_severity(written: Any) -> Any:
-    """Return the severity that is written, or what is written if there is no such severity."""
+    """Return the severity with this spelling; return `written` unchanged if there is none."""
     key = name_key(written) if isinstance(written, str) else ""
     return key if key in SEVERITIES else written
 
 
 def is_no_error(written: Any) -> bool:
-    """Return True for a severity that says that nothing is marked."""
+    """Return True for a severity that means "no error"."""
     return isinstance(written, str) and name_key(written) == "noerror"
 
 
@@ -47,10 +47,10 @@ class ErrorSpan(Strict):
     """A marked error; an omission and a special mark have neither `start` nor `end`."""
 
     start: Position | None = None
-    end: Position | None = None  # of the last character
+    end: Position | None = None  # the last character
     severity: Annotated[Severity, BeforeValidator(as_severity)]
     category: Annotated[list[str], Field(max_length=5)] = Field(default_factory=list)  # from wide to narrow
-    # the name of a mark that says more than that something is missing, as "instructions fault"
+    # the name of a mark other than an omission, such as "instructions fault"
     special_mark: Annotated[str, Field(min_length=1, max_length=80)] | None = None
 
     @model_validator(mode="after")
@@ -69,9 +69,9 @@ class _ErrorSpans(Strict):
 
 
 def read_error_spans(spans: Any, output: str) -> list[dict[str, Any]]:
-    """Read the errors that a program found in an output, and write them in one way.
+    """Read the errors that a program found in an output; return them in a uniform format.
 
-    ValueError for something that cannot be an error of this output.
+    Raises ValueError for anything that cannot be an error of this output.
     """
     try:
         checked = _ErrorSpans.model_validate({"spans": spans})
@@ -93,16 +93,16 @@ _TRIMMED = (
 class CodeUnits:
     """Characters of a text and their UTF-16 code units, counted from 0: 🦊 has two.
 
-    Tools in a browser count positions so: Appraise splits a text by JavaScript's `split("")`
+    Tools in a browser count positions in code units: Appraise splits a text by JavaScript's `split("")`
     (EvalView/static/EvalView/js/direct-assessment-document-mqm-esa.js), Pearmut by a regular expression
-    without the flag `u` (web/src/utils.ts). White space at the ends of a text that is `trimmed` has no units.
+    without the flag `u` (web/src/utils.ts). If `trimmed`, white space at the ends of the text has no units.
     """
 
     def __init__(self, text: str, trimmed: bool = False) -> None:
         begin = len(text) - len(text.lstrip(_TRIMMED)) if trimmed else 0
         end = len(text.rstrip(_TRIMMED)) if trimmed else len(text)
-        self._first: list[int] = []  # of each character: its first unit
-        self._characters: list[int] = []  # of each unit: its character
+        self._first: list[int] = []  # by character: its first unit
+        self._characters: list[int] = []  # by unit: its character
         for position, character in enumerate(text):
             self._first.append(len(self._characters))
             if begin <= position < end:
@@ -113,7 +113,7 @@ class CodeUnits:
         return len(self._characters)
 
     def character(self, unit: int) -> int:
-        """Return the character of a unit. ValueError if the text has no such unit."""
+        """Return the character of a unit. Raise ValueError if the text has no such unit."""
         if not 0 <= unit < len(self):
             raise ValueError(f"place {unit} of a text that has 0 to {len(self) - 1}")
         return self._characters[unit]

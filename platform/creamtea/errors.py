@@ -13,15 +13,15 @@ from creamtea.wording import key_name
 
 
 class CreamteaError(Exception):
-    """Base of every error that is shown as one message. Exit code 1: something failed."""
+    """Base class of errors that are shown as one message. Exit code 1: something failed."""
 
     exit_code = 1
 
 
 class InputError(CreamteaError):
-    """Something that the user gave is wrong: a study, a file, an option, an address. Exit code 2.
+    """A mistake in the user's input: a study, a file, an option, an address. Exit code 2.
 
-    `about`: the field of a page's form that it concerns, if the message names no option.
+    `about`: the field of a page's form with the mistake, if the message names no option.
     """
 
     exit_code = 2
@@ -32,7 +32,7 @@ class InputError(CreamteaError):
 
 
 def wrong(name: str, message: str) -> InputError:
-    """Return the error about a key of a campaign file, which is a field on a page."""
+    """Return an error about a key of a campaign file, which is also a field on a page."""
     return InputError(f"{key_name(name)}: {message}", about=name)
 
 
@@ -42,7 +42,7 @@ class NotInDatabase(InputError):
 
 @contextmanager
 def about(field: str) -> Iterator[None]:
-    """Give InputErrors from this block this field of a page's form, unless they have one."""
+    """Set `about` of InputErrors from this block to a field of a page's form, unless they have one."""
     try:
         yield
     except InputError as error:
@@ -55,10 +55,10 @@ class StepError(CreamteaError):
 
 
 class StepUnavailable(CreamteaError):
-    """A step needs something that this installation lacks (a COMET model, say).
+    """A step needs something that this installation lacks, such as a COMET model.
 
-    The report's cell shows this message. If the step is optional, as scores are, the study succeeds
-    nevertheless. A later run tries again.
+    The report's cell shows this message. If the step is optional (scores are), the study succeeds anyway. A
+    later run tries again.
     """
 
 
@@ -67,8 +67,8 @@ class InfrastructureError(CreamteaError):
 
 
 class DamagedCheckpoint(InfrastructureError):
-    """A checkpoint does not hold what was saved, or parts of it are missing."""
+    """A checkpoint's content differs from the saved content, or parts of it are missing."""
 
 
 class DamagedArtefact(InfrastructureError):
-    """A stored file does not hold what was stored. The step that made it can make it again."""
+    """A file's content differs from the stored content. The step that made it can make it again."""

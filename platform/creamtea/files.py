@@ -1,7 +1,7 @@
 """Files and folders that people name: text, gzip and ZIP files, new folders, temporary folders.
 
 A text is UTF-8, with or without a byte-order mark. Its lines end with LF or CR LF and nothing else: U+2028,
-U+0085 and similar characters, at which Python's `splitlines` would end a line, belong to it.
+U+0085 and similar characters, where Python's `splitlines` ends a line, are part of a line.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OTHERS = (  # position and bytes there, what the file is, what to do
 
 
 def open_regular(path: Path) -> io.BufferedReader:
-    """Open a file for reading; OSError also for a pipe or a device, which may never end."""
+    """Open a file for reading. Raise OSError also for a pipe or a device, which may never end."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # `open` itself refuses a folder
         raise OSError(errno.EINVAL, "a pipe or a device, not a file")
@@ -58,7 +58,7 @@ def open_regular(path: Path) -> io.BufferedReader:
 
 
 def other_than_text(head: bytes) -> tuple[str, str]:
-    """Return what a file is by its first HEAD bytes, and what to do; ("", "") if it may be text."""
+    """Return a file's type by its first HEAD bytes, and a remedy; ("", "") if it may be text."""
     for position, magic, what, remedy in _OTHERS:
         if head[position:].startswith(magic):
             return what, remedy
@@ -68,8 +68,8 @@ def other_than_text(head: bytes) -> tuple[str, str]:
 def decode(content: bytes, where: str, remedy: str = "save it as UTF-8") -> str:
     """Decode the bytes of a file, without a byte-order mark and with every line end as it is.
 
-    Raise InputError if it is not UTF-8 text: the message begins with `where`, and ends with the line and the
-    `remedy` if only the encoding is wrong.
+    Raises InputError if it is not UTF-8 text. The message begins with `where`; if only the encoding is wrong,
+    it has the line and the `remedy`.
     """
     what, instead = other_than_text(content[:HEAD])
     if what:
@@ -82,7 +82,7 @@ def decode(content: bytes, where: str, remedy: str = "save it as UTF-8") -> str:
 
 
 def read_text(path: Path, where: str, most: int, remedy: str = "save it as UTF-8") -> str:
-    """Read and `decode` a text file. InputError also if it cannot be read or exceeds `most` bytes."""
+    """Read and `decode` a text file. Raise InputError also if it is unreadable or exceeds `most` bytes."""
     try:
         with open_regular(path) as file:
             content = file.read(most + 1)
@@ -94,7 +94,7 @@ def read_text(path: Path, where: str, most: int, remedy: str = "save it as UTF-8
 
 
 def read_storable(path: Path, where: str, most: int) -> str:
-    """Read a text as `read_text` does. InputError also for a character that a database cannot store."""
+    """Read a text as `read_text` does. Raise InputError also for a NUL character."""
     text = read_text(path, where, most)
     if "\0" in text:
         raise InputError(f"{where}: holds a NUL character, which a database cannot store")
@@ -127,9 +127,9 @@ MAX_NAME = 60  # characters, of up to four bytes each: many file systems allow n
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Yield a new path beside `target`; what the block writes there replaces it, keeping its mode.
+    """Yield a new path beside `target`; the file that the block writes there replaces `target`.
 
-    If the block raises, nothing is left behind, and `target` is unchanged.
+    The mode stays. If the block raises, nothing is left behind, and `target` is unchanged.
     """
     beside = target.with_name(f".{target.name[:MAX_NAME]}.{uuid.uuid4().hex[:8]}")
     try:
@@ -158,7 +158,7 @@ def check_new(path: Path, option: str) -> None:
 def new_folder(path: Path, option: str) -> Iterator[Path]:
     """Yield a new folder to fill; if the block fails, the folder is as it was before.
 
-    InputError as from `check_new`, or if something cannot be written.
+    Raises InputError like `check_new`, and if something cannot be written.
     """
     made: list[Path] = []
     try:
@@ -186,9 +186,9 @@ def new_folder(path: Path, option: str) -> Iterator[Path]:
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write texts as UTF-8 files by their names, with line ends unchanged; return the files.
+    """Write texts as UTF-8 files by name, with line ends unchanged; return the files.
 
-    Folders in a name are made.
+    Makes the folders in a name.
     """
     files = [folder / name for name in texts]
     for file, text in zip(files, texts.values(), strict=True):
@@ -207,11 +207,11 @@ def scratch_folder(what: str) -> tempfile.TemporaryDirectory[str]:
 
 
 def clear_abandoned() -> None:
-    """Remove the temporary folders that ended processes of this machine left."""
+    """Remove temporary folders of this machine whose processes have ended."""
     for folder in Path(tempfile.gettempdir()).glob("creamtea-*"):
         name = _NAME.match(folder.name)
         if name and name["host"] == host_id() and not is_running(int(name["pid"])):
-            shutil.rmtree(folder, ignore_errors=True)  # another process may be removing it, too
+            shutil.rmtree(folder, ignore_errors=True)  # another process may also be removing it
 
 
 def host_id() -> str:
@@ -220,7 +220,7 @@ def host_id() -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Return True if a process of any user has this number. Not for Windows, where `os.kill` would end it."""
+    """Return True if a process of any user has this id. (On Windows `os.kill` would end the process.)"""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -238,16 +238,16 @@ UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeE
 
 
 def unpack(packed: Path, folder: Path) -> Path:
-    """Unpack a ZIP file into the new `folder`; return it, or the single folder that everything is in.
+    """Unpack a ZIP file into the new `folder`; return it, or the single folder inside it that has everything.
 
-    Raise InputError if it is not a ZIP file or has a password, if it holds more than MAX_FILES files or more
+    Raises InputError if it is not a ZIP file or has a password, if it has more than MAX_FILES files or more
     than MAX_UNPACKED bytes (counted while writing: a ZIP file may lie about sizes), and for links and names
     that lead out of the folder.
     """
     folder.mkdir()
     try:
         with zipfile.ZipFile(packed) as archive:
-            # no folders, nothing that macOS adds; `is_dir` would fail at an empty name
+            # without folders and files that macOS adds; `is_dir` would fail at an empty name
             members = [
                 member
                 for member in archive.infolist()
@@ -278,7 +278,7 @@ def _parts(packed: Path, member: zipfile.ZipInfo) -> tuple[str, ...]:
 
 
 def _write(packed: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, left: int) -> int:
-    """Write a member of the archive; return its size in bytes. InputError once that exceeds `left`."""
+    """Write a member of the archive; return its size in bytes. Raise InputError if it exceeds `left`."""
     if target.exists():
         raise InputError(f"{packed.name}: {member.filename[:80]!r} is there twice")
     target.parent.mkdir(parents=True, exist_ok=True)

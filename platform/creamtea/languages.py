@@ -9,7 +9,7 @@ from babel import Locale
 from babel.core import get_global
 
 UNKNOWN = "und"  # BCP 47 and ISO 639: undetermined
-# a language, perhaps with a script and a region: zh, zh-CN, zh_Hant_TW, es-419
+# a language, optionally with a script and a region: zh, zh-CN, zh_Hant_TW, es-419
 _CODE = "[a-z]{2,3}(?:[-_][A-Z][a-z]{3})?(?:[-_](?:[A-Z]{2}|[0-9]{3}))?"
 _WHOLE_CODE = re.compile(
     r"(?P<main>[a-z]{2,3})(?:[-_][a-z]{4})?(?:[-_](?:[a-z]{2}|[0-9]{3}))?", re.IGNORECASE
@@ -41,9 +41,9 @@ def ending(path: Path) -> str:
 
 
 def known_code(text: str) -> str:
-    """Return the text as a known language's code with the usual letters (zh-CN, sr_Latn), or "".
+    """Return the text as a known language's code in standard case (zh-CN, sr_Latn), or "".
 
-    A region in small letters that is also a language is not taken for a region: en-de is a pair.
+    A region in small letters that is also a language does not count as a region: en-de is a pair.
     """
     match = _WHOLE_CODE.fullmatch(text)
     if match is None or language(main := match["main"].lower()) == main:
@@ -62,7 +62,7 @@ def known_code(text: str) -> str:
 
 
 def parted(text: str) -> tuple[str, str] | None:
-    """Split a pair of codes (en-de, en-zh-CN, pt_BR-en); None if it is not one, or is ambiguous."""
+    """Split a pair of codes (en-de, en-zh-CN, pt_BR-en); None if it is not a pair, or ambiguous."""
     if match := re.fullmatch("([a-z]{2,3})-([a-z]{2,3})", text):
         return match[1], match[2]
     cuts = (match.start() for match in re.finditer("-", text))
@@ -72,7 +72,7 @@ def parted(text: str) -> tuple[str, str] | None:
 
 
 def guessed(source: Path, target: Path) -> tuple[str, str] | None:
-    """Guess the languages of two files: by a pair in both names (en-de.txt), or by how they end."""
+    """Guess the languages of two files: by a pair in both names (en-de.txt), or by their endings."""
     for named in _pairs(source.name):
         if named in _pairs(target.name):
             return named

@@ -1,7 +1,7 @@
-"""A folder with a model in Hugging Face's MarianMT format (OPUS-MT): what it must hold.
+"""Check a folder with a model in Hugging Face's MarianMT format (OPUS-MT).
 
-Nothing in a folder is executed. Of the weights only stored position vectors are read; sizes come from the
-header of `model.safetensors` and must fill the file. A model that does not map onto
+Nothing in a folder is executed. The only weights that are read are stored position vectors; sizes come from
+the header of `model.safetensors` and must fill the file. A model that does not map onto
 `creamtea.methods.architectures` is an `UnusableModel`.
 """
 
@@ -48,7 +48,7 @@ _CONVERT = (
 
 
 class UnusableModel(Exception):
-    """Says what was found in the folder, and what is allowed."""
+    """The folder's model is unusable; the message says what was found and what is allowed."""
 
     def __init__(self, found: str, allowed: str) -> None:
         super().__init__(f"{found}; allowed: {allowed}")
@@ -56,7 +56,7 @@ class UnusableModel(Exception):
 
 
 def unmapped(found: str, allowed: str) -> UnusableModel:
-    """Refuse a part that creamtea's Transformer lacks."""
+    """Return the error for a part that creamtea's Transformer lacks."""
     return UnusableModel(f"{found}, a part that does not map", allowed)
 
 
@@ -66,22 +66,22 @@ class MarianFolder:
 
     folder: Path
     architecture: Layered
-    source: list[str] | None  # pieces by their ids in the file; None: those of the target
+    source: list[str] | None  # pieces by their ids in the file; None: the target's
     target: list[str]
-    start: int  # the id of what the decoder begins with
+    start: int  # the id of the decoder's first token
     weights: frozenset[str]  # names of tensors
-    digest: str  # of all files that are read
-    name: str  # "Helsinki-NLP/opus-mt-en-de"; the folder's, if it does not say
-    licence: str  # "" where the folder does not state one
-    file: str = WEIGHTS  # that has the weights
+    digest: str  # digest of all files that are read
+    name: str  # "Helsinki-NLP/opus-mt-en-de"; by default the folder's name
+    licence: str  # "" if the folder does not state one
+    file: str = WEIGHTS  # the file with the weights
     spm: tuple[str, str] = SPM  # SentencePiece models of source and target
-    note: str = ""  # what of the file's numbers is not as it was
+    note: str = ""  # a note on numbers that change on import
 
 
 def order(pieces: list[str], start: int | None = None) -> list[int]:
     """Return the file's id of each of our pieces.
 
-    Ours are pad 0, unk 1, bos 2 (what the decoder begins with), eos 3, and then the others in their order.
+    Ours are pad 0, unk 1, bos 2 (the decoder's first token), eos 3, and then the others in their order.
     Marian's decoder begins with its pad, which therefore occurs twice.
     """
     pad, unk, eos = map(pieces.index, SPECIAL)
@@ -90,7 +90,7 @@ def order(pieces: list[str], start: int | None = None) -> list[int]:
 
 
 def read_folder(folder: Path) -> MarianFolder:
-    """Check a folder; UnusableModel for the first thing that is wrong with it."""
+    """Check a folder. Raise UnusableModel for the first mistake."""
     if not folder.is_dir():
         raise UnusableModel(
             f"no folder at {folder}", "a folder with a model of Hugging Face's MarianMT format"
@@ -201,7 +201,7 @@ def _integer(config: dict[str, Any], key: str, otherwise: str = "") -> int:
 
 
 def _architecture(config: dict[str, Any]) -> Layered:
-    """Map the configuration onto our Transformer; UnusableModel for a part that it lacks."""
+    """Map the configuration onto our Transformer. Raise UnusableModel for a part that it lacks."""
     for key, kept in (
         ("normalize_before", False), ("normalize_embedding", False), ("add_final_layer_norm", False),
         ("static_position_embeddings", True),
@@ -239,7 +239,7 @@ def _architecture(config: dict[str, Any]) -> Layered:
 
 
 def sized(kind: type[Layered], sizes: dict[str, Any], place: str) -> Layered:
-    """Make a post-norm architecture of the sizes that a model's file has in a place."""
+    """Make a post-norm architecture with the sizes in a model's file; `place` is for the message."""
     try:
         return kind.model_validate({**sizes, "norm": "post"})
     except ValidationError as error:
@@ -277,7 +277,7 @@ def _start(config: dict[str, Any], pieces: list[str]) -> int:
 
 
 def check_pieces(path: Path, vocabulary: list[str]) -> None:
-    """Refuse a SentencePiece model of another vocabulary: most pieces of a text would be unknown."""
+    """Refuse a SentencePiece model that does not fit the vocabulary: most pieces would be unknown."""
     pieces = pieces_of(path)
     known = len({*pieces} & {*vocabulary})
     if known < KNOWN_SHARE * len({*pieces}):
@@ -303,7 +303,7 @@ def pieces_of(path: Path) -> list[str]:
 
 
 def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield a protocol buffer's length-delimited fields; IndexError or ValueError if it is malformed."""
+    """Yield a protocol buffer's length-delimited fields. Raise IndexError or ValueError if malformed."""
     place = 0
     while place < len(content):
         tag, place = _number(content, place)
@@ -323,7 +323,7 @@ def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _number(content: bytes, place: int) -> tuple[int, int]:
-    """Read a number of seven bits per byte; return it and where it ends."""
+    """Read a number with seven bits per byte; return it and the place after it."""
     value = 0
     for shift in range(0, 70, 7):
         value |= (content[place] & 127) << shift
@@ -339,7 +339,7 @@ def _number(content: bytes, place: int) -> tuple[int, int]:
 class _Tensor(NamedTuple):
     shape: tuple[int, ...]
     kind: str
-    begin: int  # in the file
+    begin: int  # position in the file
     end: int
 
 
@@ -383,8 +383,8 @@ def _header(path: Path) -> dict[str, _Tensor]:
 def embedding_names(size: Layered) -> list[tuple[str, ...]]:
     """Return the possible names of each embedding matrix.
 
-    One matrix for all, one for the source and one for target and output, or one each. A file has a matrix
-    under any of its names, or under several.
+    There is one matrix for all, one for the source and one for target and output, or one for each. A file has
+    a matrix under one or several of its names.
     """
     source, target, output = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", OUTPUT
     match size.tied_embeddings:
@@ -397,9 +397,9 @@ def embedding_names(size: Layered) -> list[tuple[str, ...]]:
 
 
 def expected_shapes(size: Layered, vocabularies: tuple[int, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield name and shape of each tensor but embeddings and positions.
+    """Yield name and shape of each tensor except embeddings and positions.
 
-    The names are those of transformers, and `ssru` for SSRUs, which transformers does not have.
+    The names are transformers' names, and `ssru` for SSRUs, which transformers does not have.
     """
     d, inner = size.width, size.feed_forward
     before = () if size.recurrent else ("self_attn",)
@@ -429,7 +429,7 @@ def expected_shapes(size: Layered, vocabularies: tuple[int, int]) -> Iterator[tu
 
 
 def _check_weights(path: Path, size: Layered, vocabularies: tuple[int, int]) -> frozenset[str]:
-    """Return the names of the tensors of a file; refuse missing and unknown ones."""
+    """Return the names of a file's tensors; refuse missing and unknown tensors."""
     tensors, expected = _header(path), dict(expected_shapes(size, vocabularies))
     embeddings = embedding_names(size)
     missing = [name for name in expected if name not in tensors]
@@ -451,7 +451,7 @@ def _check_weights(path: Path, size: Layered, vocabularies: tuple[int, int]) -> 
 
 
 def _check_positions(path: Path, name: str, tensor: _Tensor, width: int) -> None:
-    """Check that stored position vectors are Marian's, which we compute ourselves."""
+    """Check that stored position vectors are Marian's, because creamtea computes them itself."""
     rows = min(64, tensor.shape[0]) if tensor.shape[1:] == (width,) else 0
     with open_regular(path) as file:
         file.seek(tensor.begin)

@@ -1,9 +1,9 @@
-"""A model as Marian itself writes it: a file with its settings inside, and vocabularies beside it.
+"""Check a model in Marian's own format: a file with its settings inside, and vocabularies beside it.
 
-The file is an .npz file, or a .bin file as marian-conv writes it, in which students of Bergamot (Firefox
-Translations) are shipped. The names and layouts are those that transformers' convert_marian_to_pytorch.py
-reads: matrices are (input, output), vectors (1, size). Nothing is unpickled, and no weight is read here.
-Arrays must be stored uncompressed, so that a file holds what it declares.
+The file is an .npz file, or marian-conv's .bin file, the format of Bergamot's students (Firefox
+Translations). Names and layouts are as in transformers' convert_marian_to_pytorch.py: matrices are
+(input, output), vectors (1, size). Nothing is unpickled, and checking reads no weights. Arrays must be stored
+uncompressed, so that a file cannot declare more than it has.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from creamtea.methods.architectures import Layered, SsruArchitecture, Transforme
 from creamtea.wording import counted
 
 SETTINGS, DECODER = "special:model.yml", "decoder.yml"
-# a vocabulary of both sides, or one of each, by Marian's names and those of Bergamot's packages
+# a vocabulary for both sides, or one for each, by the names of Marian and of Bergamot's packages
 BOTH_SIDES, EACH_SIDE = "vocab*.spm", ("srcvocab*.spm", "trgvocab*.spm")
-SCALE = "_QuantMultA"  # ends the name of a layer's scale of activations, for products of 8-bit numbers
-# settings with the values that map onto our Transformer; what a file does not state is as Marian's default
+SCALE = "_QuantMultA"  # ending of the name of a layer's scale of activations, for 8-bit products
+# settings with the values that map onto our Transformer, Marian's default first
 KEPT: dict[str, tuple[Any, ...]] = {
     "type": ("transformer",), "transformer-preprocess": ("",), "transformer-postprocess": ("dan",),
     "transformer-postprocess-emb": ("d", ""), "transformer-postprocess-top": ("",),
@@ -69,7 +69,7 @@ KEPT: dict[str, tuple[Any, ...]] = {
     "layer-normalization": (False,), "right-left": (False,), "ulr-dim-emb": (0,), "lemma-dim-emb": (0,),
     "input-types": ([], ["sequence"], ["sequence", "sequence"]),
 }  # fmt: skip
-# parts of a layer by their names in transformers: those of matrix (or scale) and bias in Marian
+# parts of a layer, by name in transformers: Marian's names of matrix (or scale) and bias
 PARTS = {
     "fc1": ("ffn_W1", "ffn_b1"), "fc2": ("ffn_W2", "ffn_b2"),
     "final_layer_norm": ("ffn_ffn_ln_scale", "ffn_ffn_ln_bias"),
@@ -80,7 +80,7 @@ PARTS = {
     },
     "self_attn_layer_norm": ("self_Wo_ln_scale", "self_Wo_ln_bias"),
     "encoder_attn_layer_norm": ("context_Wo_ln_scale", "context_Wo_ln_bias"),
-    # a decoder of students (Kim et al. 2019; marian-dev, src/rnn/cells.h)
+    # the decoder of students (Kim et al. 2019; marian-dev, src/rnn/cells.h)
     "ssru.candidate": ("rnn_W", ""), "ssru.forget": ("rnn_Wf", "rnn_bf"),
     "ssru_layer_norm": ("rnn_ffn_ln_scale", "rnn_ffn_ln_bias"),
 }  # fmt: skip
@@ -93,7 +93,7 @@ _WHOLE = "a whole file of Marian's (.npz, or .bin unpacked); copy it again"
 
 
 def read_marian(path: Path) -> MarianFolder:
-    """Check a folder in MarianMT format, a folder with one file of Marian's, or such a file."""
+    """Check a folder in MarianMT format, a folder with one file of Marian's, or such a file itself."""
     files: list[Path] = []
     if path.is_dir() and not (path / WEIGHTS).exists():
         files = sorted(file for file in path.iterdir() if file.suffix == ".npz" or _is_binary(file))
@@ -106,7 +106,7 @@ def read_marian(path: Path) -> MarianFolder:
 
 
 def _is_binary(path: Path) -> bool:
-    """Return whether a file is a model of marian-conv; lexicons and pickles may also be called .bin."""
+    """Return True if a file is a model by marian-conv; lexicons and pickles may also be called .bin."""
     if path.suffix != ".bin" or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -114,7 +114,7 @@ def _is_binary(path: Path) -> bool:
 
 
 def marian_name(name: str) -> str:
-    """Return Marian's name of a weight of transformers' MarianMT."""
+    """Return Marian's name for a weight, given its name in transformers' MarianMT."""
     if layer := re.fullmatch(r"model\.(encoder|decoder)\.layers\.(\d+)\.(.+)\.(weight|bias)", name):
         side, number, part, kind = layer.groups()
         return f"{side}_l{int(number) + 1}_{PARTS[part][kind == 'bias']}"
@@ -124,8 +124,8 @@ def marian_name(name: str) -> str:
 def load_array(path: Path, name: str) -> NDArray[Any]:
     """Read a weight of a checked file by transformers' name, in transformers' layout.
 
-    Numbers of 8 bits are multiplied out. Marian has no padding symbol; a row of zeros, with which its decoder
-    begins, is added in the last place.
+    8-bit numbers are multiplied by their scale. Marian has no padding symbol, and its decoder begins with
+    zeros: a row of zeros is added at the end of embeddings.
     """
     values: NDArray[Any]
     if path.suffix == ".npz":
@@ -141,7 +141,7 @@ def load_array(path: Path, name: str) -> NDArray[Any]:
 
 
 def read_saved(path: Path) -> MarianFolder:
-    """Check a file and its vocabularies; UnusableModel for the first thing that is wrong with them."""
+    """Check a file and its vocabularies. Raise UnusableModel for the first mistake."""
     if not path.is_file():
         raise UnusableModel(f"no file at {path}", "an .npz or .bin file of Marian's")
     folder = path.parent
@@ -182,7 +182,7 @@ def read_saved(path: Path) -> MarianFolder:
 
 
 def _vocabulary_names(folder: Path, has_decoder: bool) -> tuple[str, str]:
-    """Return the vocabularies of source and target: those of decoder.yml, or by their names."""
+    """Return the vocabularies of source and target, from decoder.yml or by their names."""
     if not has_decoder:
         both, *each = [
             sorted(path.name for path in folder.glob(pattern)) for pattern in (BOTH_SIDES, *EACH_SIDE)
@@ -251,7 +251,7 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def _architecture(settings: dict[str, Any], name: str) -> Layered:
-    """Map the settings onto our Transformer; UnusableModel for a part that it lacks."""
+    """Map the settings onto our Transformer. Raise UnusableModel for a part that it lacks."""
     for key, kept in KEPT.items():
         if (value := settings.get(key, kept[0])) not in kept:
             raise unmapped(f"{key} {shown(value)} in {name}", " or ".join(shown(own) for own in kept))
@@ -289,12 +289,12 @@ def _architecture(settings: dict[str, Any], name: str) -> Layered:
 # ---------------------------------------------------------------- weights
 
 
-# an array: its name, shape and type of numbers, and the file at its first number
+# an array: name, shape, type of numbers, and the file, positioned at the first number
 Member = tuple[str, tuple[int, ...], np.dtype[Any], IO[bytes]]
 
 
 def _members(path: Path) -> Iterator[Member]:
-    """Yield the arrays of a file one after another; UnusableModel if one is not whole."""
+    """Yield the arrays of a file one after another. Raise UnusableModel if one is incomplete."""
     try:
         yield from _of_npz(path) if path.suffix == ".npz" else _of_bin(path)
     except (zipfile.BadZipFile, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError):
@@ -324,19 +324,19 @@ def _of_npz(path: Path) -> Iterator[Member]:
 
 
 VERSION, MAX_ARRAYS, MAX_NAME, MAX_AXES = 1, 10_000, 1000, 4
-# types of a .bin file by their numbers in marian-dev, src/common/types.h; the others fit one processor only
-QUANTISED: np.dtype[Any] = np.dtype("i1")  # of intgemm8: the numbers by columns, then the factor of `_factor`
+# types in a .bin file by their numbers in marian-dev, src/common/types.h; all others depend on the processor
+QUANTISED: np.dtype[Any] = np.dtype("i1")  # intgemm8: numbers by columns, then the factor (`_factor`)
 KINDS: dict[int, np.dtype[Any]] = {
     0x0404: np.dtype("<f4"),
     0x0402: np.dtype("<f2"),
     0x0101: np.dtype("S1"),
     0x4101: QUANTISED,
 }
-TABLE = "Wemb"  # ends the names of embeddings, which intgemm8 stores by rows
+TABLE = "Wemb"  # ending of the names of embeddings, which intgemm8 stores by rows
 
 
 def _of_bin(path: Path) -> Iterator[Member]:
-    """Yield the arrays of a .bin file (marian-dev, src/common/binary.cpp); ValueError if it is not whole."""
+    """Yield the arrays of a .bin file (marian-dev, src/common/binary.cpp). Raise ValueError if incomplete."""
     size = path.stat().st_size
     with open_regular(path) as file:
 
@@ -375,13 +375,13 @@ def _of_bin(path: Path) -> Iterator[Member]:
 def _values(name: str, shape: tuple[int, ...], kind: np.dtype[Any], file: IO[bytes]) -> NDArray[Any]:
     values: NDArray[Any] = np.frombuffer(file.read(math.prod(shape) * kind.itemsize), kind)
     if kind != QUANTISED:
-        return values.reshape(shape).copy()  # of bytes that cannot be changed
+        return values.reshape(shape).copy()  # the bytes are read-only
     rows = values.reshape(shape) if name.endswith(TABLE) else values.reshape(shape[::-1]).T
     return rows * (np.float32(1) / np.float32(_factor(file)))
 
 
 def _factor(file: IO[bytes]) -> float:
-    """Read what 8-bit numbers were multiplied by, which stands after them."""
+    """Read the factor that 8-bit numbers were multiplied by; it is stored after them."""
     factor: float = struct.unpack("<f", file.read(4))[0]
     return factor
 
@@ -389,7 +389,7 @@ def _factor(file: IO[bytes]) -> float:
 def _check_weights(path: Path, size: Layered, vocabularies: tuple[int, int]) -> tuple[frozenset[str], str]:
     """Check that a file has all expected weights and no others.
 
-    Returns their names in transformers, and a note on numbers of 8 bits.
+    Returns the weights' names in transformers, and a note on 8-bit numbers.
     """
     expected: dict[str, tuple[int, ...]] = {}
     for name, shape in expected_shapes(size, vocabularies):

@@ -1,6 +1,6 @@
-"""Metrics for Prometheus, from the database alone; controller and web app serve the same.
+"""Metrics for Prometheus, from the database alone; controller and web app serve the same metrics.
 
-Each metric is one query at every scrape, so that it is right whoever serves it.
+Each metric is one query at every scrape, so that both servers give the same values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from creamtea.store.tables import Controller, Event, StepInput, StepRow, StudyRo
 from creamtea.store.tables import Metric as StoredMetric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-TRAININGS = 20  # the newest, whose speed is shown
+TRAININGS = 20  # number of newest trainings whose speed is shown
 
 
 def exposition(database: Database) -> bytes:
@@ -44,7 +44,7 @@ class _Figures(Collector):
         self._database = database
 
     def describe(self) -> list[Metric]:
-        return []  # otherwise the registry would ask the database for the names
+        return []  # otherwise the registry would query the database for the names
 
     def collect(self) -> Iterator[Metric]:
         with self._database.session() as session:
@@ -69,10 +69,10 @@ def _counts(session: Session) -> Iterator[Metric]:
 
 
 def _queue(session: Session, now: datetime) -> Metric:
-    """Return how long the step that waits longest could have run.
+    """Return the longest time, by kind, that a ready step has been waiting.
 
-    A step can start once the last of its inputs has finished, its study is submitted, and nothing else
-    happens to it: an earlier attempt, or a cancelled study that is queued again.
+    A step waits from the latest of these moments: its last input finished, its study was submitted, and its
+    last event (an earlier attempt, or a cancelled study that was queued again).
     """
     before = aliased(StepRow)
     touched = select(func.max(Event.at)).where(Event.step_key == StepRow.key).scalar_subquery()
@@ -122,7 +122,7 @@ def _speeds(session: Session) -> Metric:
         select(StepRow.key, StoredMetric.value)
         .join(StoredMetric, StoredMetric.step_key == StepRow.key)
         .where(StoredMetric.name == "tokens_per_second", StoredMetric.subject == "")
-        .where(StepRow.state == "succeeded")  # one that runs again has rows of before, and no time of its end
+        .where(StepRow.state == "succeeded")  # a step that runs again has old rows and no end
         .order_by(StepRow.finished_at.desc(), StepRow.key)
         .limit(TRAININGS)
     )
@@ -160,9 +160,9 @@ MIN_TOKEN = 16  # characters
 
 
 def load_token() -> str | None:
-    """Read CREAMTEA_METRICS_TOKEN or CREAMTEA_METRICS_TOKEN_FILE; None if neither is set.
+    """Read CREAMTEA_METRICS_TOKEN or CREAMTEA_METRICS_TOKEN_FILE; return None if neither is set.
 
-    InputError for a file that cannot be read and a token that is too short.
+    Raises InputError for an unreadable file, and for a token that is too short.
     """
     token, file = (os.environ.get(f"CREAMTEA_METRICS_TOKEN{end}", "").strip() for end in ("", "_FILE"))
     if file:
@@ -179,15 +179,15 @@ def load_token() -> str | None:
 
 
 def is_allowed(authorization: str | None, token: str) -> bool:
-    """Return True if a request's header `Authorization` shows the token."""
+    """Return True if a request's header `Authorization` has the token."""
     return hmac.compare_digest((authorization or "").encode(), f"Bearer {token}".encode())
 
 
 @contextmanager
 def served(database: Database, host: str, port: int) -> Iterator[int]:
-    """Serve the metrics at HOST:PORT/metrics; yield the port, which is a free one for port 0.
+    """Serve the metrics at HOST:PORT/metrics; yield the port (a free port if `port` is 0).
 
-    InputError without a token, or if the port cannot be used.
+    Raises InputError without a token, or if the port cannot be used.
     """
     token = load_token()
     if token is None:

@@ -27,7 +27,7 @@ class Plugin:
 
 @dataclass(frozen=True)
 class BrokenPlugin:
-    kind: str  # the name of its entry point
+    kind: str  # the entry point's name
     plugin: Plugin
     reason: str
 
@@ -44,22 +44,22 @@ class Additions(Generic[T]):
 def installed(group: str) -> EntryPoints:
     """Return the entry points of `group`, read once per `sys.path`.
 
-    A running process does not see a distribution that is installed meanwhile.
+    A running process does not see distributions that are installed later.
     """
     return _on_path(group, tuple(sys.path))
 
 
 @lru_cache(maxsize=32)
 def _on_path(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """Read the entry points; cached, as each look-up reads the metadata of all distributions."""
+    """Read the entry points; cached, because each call reads the metadata of all distributions."""
     return entry_points(group=group)
 
 
 def additions(group: str, built_in: Collection[str], checked: Callable[[str, Any], T]) -> Additions[T]:
     """Load the kinds that entry points of `group` add; an entry point is named after its kind.
 
-    `checked` returns what is kept for a kind and its entry point's object, or raises an error that says what
-    is wrong with it. A kind that is built in, or that several plug-ins have, is broken too.
+    `checked(kind, object)` returns the value to keep for an entry point's object, or raises an error that
+    explains the mistake. A kind that is built in, or that several plug-ins have, is broken too.
     """
     points = sorted(installed(group), key=lambda point: point.name)
     added: Additions[T] = Additions({}, {}, [])
@@ -79,16 +79,16 @@ def additions(group: str, built_in: Collection[str], checked: Callable[[str, Any
 
 
 def plugin_of(point: EntryPoint) -> Plugin:
-    if point.dist is None:  # one that was not read from the environment
+    if point.dist is None:  # the entry point was not read from the environment
         return Plugin(point.value, "")
     return Plugin(point.dist.name, point.dist.version)
 
 
 @dataclass(frozen=True)
 class Registry(Generic[T]):
-    """Objects of one class by their names: `own` of creamtea, and those that entry points of `group` lead to.
+    """Objects of one class by name: creamtea's `own`, and objects from plug-ins' entry points of `group`.
 
-    An entry point leads to such an object, or to its class. `check` raises an error for one that is broken.
+    An entry point leads to such an object, or to its class. `check` raises an error for a broken object.
     """
 
     group: str
@@ -97,20 +97,20 @@ class Registry(Generic[T]):
     check: Callable[[T], None] = lambda _: None
 
     def names(self) -> tuple[str, ...]:
-        """Return creamtea's names, then those of plug-ins, working or not. No plug-in is loaded."""
+        """Return creamtea's names, then the plug-ins' names, working or not. Loads no plug-in."""
         return (*self.own, *sorted({point.name for point in installed(self.group)} - set(self.own)))
 
     def added(self) -> Additions[T]:
         return additions(self.group, self.own, self._checked)
 
     def usable(self) -> dict[str, T]:
-        """Return all by their names, but for those of plug-ins that are broken."""
+        """Return all objects by name, except those of broken plug-ins."""
         return {**self.own, **self.added().kinds}
 
     def find(self, name: str, called: str, about: str = "") -> T:
-        """Return the object of this name.
+        """Return the object with this name.
 
-        InputError, in which `called` names what was asked for, if it is unknown or its plug-in is broken.
+        Raises InputError if it is unknown or its plug-in is broken; `called` names it in the message.
         """
         if name in self.own:
             return self.own[name]

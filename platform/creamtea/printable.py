@@ -1,21 +1,21 @@
 """Foreign text on its way to a terminal or a spreadsheet: outputs, names in bundles, steps' messages.
 
-A terminal obeys control characters: a name with some of them could move the cursor, and replace what was
-printed above it.
+A terminal obeys control characters: a name with control characters could move the cursor and overwrite
+earlier lines.
 
-A spreadsheet takes a cell that begins with = + - @, or with one of these in full width, for a formula and may
-run it, even after a tab or a line end. Such a text is written with an apostrophe before it, and so is a text
-that begins with apostrophes and then one of these; reading removes one apostrophe from exactly those, so that
-every text comes back unchanged. Files in the layouts of other tools (Appraise, MQM, mt-metrics-eval, Pearmut)
-have no such apostrophes, which would become a part of the text there.
+A spreadsheet treats a cell that begins with = + - @ (or a full-width form) as a formula and may run it, even
+after a tab or a line end. Writing adds an apostrophe before such a text, and before a text of apostrophes
+followed by such a character. Reading removes one apostrophe from exactly these texts, so that every text
+comes back unchanged. Files in the formats of other tools (Appraise, MQM, mt-metrics-eval, Pearmut) get no
+apostrophes, which those tools would take as part of the text.
 """
 
 from __future__ import annotations
 
 import re
 
-# C0 and C1 controls but for tabs, the embeddings, overrides and isolates that turn the direction of text, and
-# lone surrogates, which no output takes
+# C0 and C1 controls except tabs; embeddings, overrides and isolates, which change the direction of text; and
+# lone surrogates, which cannot be encoded
 _OBEYED = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SHORT = {"\n": r"\n", "\r": r"\r"}
 
@@ -23,7 +23,7 @@ _SHORT = {"\n": r"\n", "\r": r"\r"}
 def printable(text: str) -> str:
     r"""Return the text on one line, with control characters escaped as in JSON: `\\n`, `\\u001b`.
 
-    JSON therefore keeps its values.
+    So JSON text keeps its values.
     """
     return _OBEYED.sub(lambda found: _SHORT.get(found[0], f"\\u{ord(found[0]):04x}"), text)
 
@@ -34,7 +34,7 @@ def printable_lines(text: str) -> str:
 
 
 def is_utf8(text: str) -> bool:
-    """Return False if the text has half of a surrogate pair: Python's stand-in for an undecodable byte."""
+    """Return False if the text has a lone surrogate, with which Python replaces an undecodable byte."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -49,14 +49,14 @@ STUDY_INTRODUCTION = f"""\
 
 {GENERATED}
 
-Every key of a study. [Methods](methods.md) are on a page of their own; the
-[guide](../guide-researcher.md#the-study-file) has them in use. `creamtea schema` says the same to an editor,
-and `creamtea validate` finds every mistake in a file.
+Every key of a study. [Methods](methods.md) have their own page; the
+[guide](../guide-researcher.md#the-study-file) shows them in use. `creamtea schema` gives an editor the same
+keys, and `creamtea validate` finds every mistake in a file.
 
-- NAME is a name of yours: letters, digits and `._=,+-`, of which the first is a letter or digit.
+- NAME is a name that you choose: letters, digits and `._=,+-`, beginning with a letter or digit.
 - A key without a default is *required*, or is absent unless you write it.
 - Below VARIANT_KEYS of a variant, and SYSTEM_KEYS
-  of a system, a list in place of a value makes one variant or system for each
+  of a system, a list instead of a value makes one variant or system for each value
   ([grids](../guide-researcher.md#the-study-file)).
 - Paths are relative to the study's folder, or to `--data`."""
 
@@ -97,12 +97,12 @@ CAMPAIGN_INTRODUCTION = f"""\
 
 Every key of a campaign. The [guide for organisers](../guide-organiser.md) says when to use which.
 `creamtea campaign init` writes a file with these comments, `creamtea campaign validate FILE` finds
-every mistake, and `creamtea campaign schema` says the same to an editor.
+every mistake, and `creamtea campaign schema` gives an editor the same keys.
 
 - A key without a default is *required*, or is absent unless you write it.
 - Files are named relative to the campaign's folder. `instructions`, `domain_instructions`, `consent` and
   `questions` name a file if they are one line that ends in `.md` or `.txt`, and otherwise are the text.
-- A key that would do nothing is a mistake: `strata` without `kind: stratified`, say."""
+- A key that would do nothing is a mistake, such as `strata` without `kind: stratified`."""
 
 
 def campaign_page() -> str:
@@ -117,17 +117,17 @@ def campaign_page() -> str:
 
 # ---------------------------------------------------------------- methods.md
 
-NOTES = Path(__file__).with_suffix(".md")  # what to know about a family, in a section of its heading
+NOTES = Path(__file__).with_suffix(".md")  # notes on the families, in sections with their headings
 
 METHODS_INTRODUCTION = f"""\
 # Methods
 
 {GENERATED}
 
-Every kind that creamtea itself has, with its keys, and what to know about its family. The blocks that
-kinds stand in are in [the study file](study.md), what their steps write and measure in
-[steps](../steps.md). [How things are measured](../methods.md) has the statistics. `creamtea plugins --all`
-lists the kinds of plug-ins, too."""
+Every built-in kind with its keys, and notes on its family. [The study file](study.md) describes the blocks
+around them, [steps](../steps.md) the files and metrics of their steps.
+[How things are measured](../methods.md) has the statistics. `creamtea plugins --all` also lists the kinds of
+plug-ins."""
 
 
 def anchor(family: Family[Any]) -> str:
@@ -146,16 +146,16 @@ def methods_page() -> str:
         places = dict.fromkeys(part.place for part in parts if part.family is family)
         heading = anchor(family).replace("-", " ").capitalize()
         lines += [*([""] if lines[-1] else []), f"## {heading}", ""]
-        lines += ["At " + ", ".join(f"`{place}`" for place in places) + ", told apart by `kind`."]
-        lines += [f"Without a `kind` it is `{family.default}`."] if family.default else []
+        lines += ["At " + ", ".join(f"`{place}`" for place in places) + ", distinguished by `kind`."]
+        lines += [f"The default `kind` is `{family.default}`."] if family.default else []
         lines += ["", about.pop(heading)] if heading in about else []
         for kind, method in family.built_in.items():
             lines += ["", f"### {family.noun} `{kind}`", "", f"**{cell(method.title)}.** "]
             lines += [*paragraphs(method.__doc__), *fields_table(method, links)]
             made = [("file", method.files), ("metric", method.metrics)]
             lines += table(
-                ("its step adds", "name", "what"),
-                [(part, f"`{name}`", cell(what)) for part, names in made for name, what in names.items()],
+                ("its step adds", "name", "meaning"),
+                [(part, f"`{name}`", cell(text)) for part, names in made for name, text in names.items()],
             )
     lines += [
         "",
@@ -171,7 +171,7 @@ def methods_page() -> str:
     if about:
         raise ValueError(f"{NOTES.name} has sections of no family: {', '.join(about)}")
     lines += ["## Rating protocols", ""]
-    lines += ["Of [a campaign](campaign.md#protocol); the [guide](../guide-organiser.md) compares them."]
+    lines += ["For [a campaign](campaign.md#protocol); the [guide](../guide-organiser.md) compares them."]
     lines += table(
         ("`kind`", "name", "what a rater does", "systems", "`sample.kind`"),
         [
@@ -197,26 +197,25 @@ MEASURES_INTRODUCTION = f"""\
 {GENERATED}
 
 The columns of a study's report, with their units and the better direction. Brackets in a cell are 95 %
-intervals; what Δ, p and `*` mean is in the [guide for readers](../guide-reader.md), which also explains
-ratings by people. With `--json` values are at full precision, under the name in the last column; shares are
-from 0 to 1."""
+intervals; the [guide for readers](../guide-reader.md) explains Δ, p and `*`, and ratings by people. With
+`--json` values are at full precision, under the name in the last column; shares are from 0 to 1."""
 
 HEADINGS = ("column", "unit", "better", "meaning", "in JSON")
 
 
 def measures_page() -> str:
     lines = [MEASURES_INTRODUCTION, "", "## Quality", ""]
-    lines += ["One for each of a study's [metrics](methods.md#metrics)."]
+    lines += ["One column for each of a study's [metrics](methods.md#metrics)."]
     lines += table(("kind", "column", "better", "meaning"), _metrics())
     recall = (RECALL_WORDS, RECALL_IDIOM, RECALL_MACRO, RECALL_SENTENCE, SELECTED)
     sections: list[tuple[str, str, Iterable[Column]]] = [
         (
             "Recall and selected size",
-            "Of a vocabulary selection; recall is 100 if the vocabulary is full.",
+            "For vocabulary selections; with the full vocabulary recall is 100.",
             recall,
         ),
-        ("Outputs", "Of every system.", (LENGTH, EMPTY)),
-        ("Latency", "Of the systems that `latency` times.", (*LATENCY, SPEED)),
+        ("Outputs", "For every system.", (LENGTH, EMPTY)),
+        ("Latency", "For the systems that `latency` times.", (*LATENCY, SPEED)),
         ("Trainings", "Below *Provenance*.", training_columns(get_args(SelectBy))),
         ("Corpora", "Below *Provenance*.", PAIRS),
     ]
@@ -224,7 +223,7 @@ def measures_page() -> str:
         lines += [f"## {title}", "", about, *table(HEADINGS, map(_row, columns))]
     for kind, method in ANALYSES.built_in.items():
         columns = [measure.column for layout in method.tables for measure in layout.measures]
-        lines += [f"## {method.title}", "", f"Of [the analysis `{kind}`](methods.md#analysis-{kind})."]
+        lines += [f"## {method.title}", "", f"For [the analysis `{kind}`](methods.md#analysis-{kind})."]
         lines += table(HEADINGS, map(_row, dict.fromkeys(columns)))
     return "\n".join(lines).rstrip() + "\n"
 
@@ -232,7 +231,7 @@ def measures_page() -> str:
 def _metrics() -> Iterable[tuple[str, str, str, str]]:
     for kind, method in METRICS.built_in.items():
         if any(field.is_required() for name, field in method.model_fields.items() if name != "kind"):
-            shown = "the `display` says it", "the `display` says it"
+            shown = "from `display`", "from `display`"
         else:
             column = method.model_validate({"kind": kind}).column()
             shown = column.title, column.better
@@ -250,10 +249,10 @@ COMMANDS_INTRODUCTION = f"""\
 
 {GENERATED}
 
-Every command with its options, as `creamtea COMMAND --help` has them.
+Every command with its options, as `creamtea COMMAND --help` shows them.
 
-Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 interrupted, 141 nobody reads the output
-any more (`| head`). `creamtea --traceback COMMAND` shows where an error came from, for a bug report;
+Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 interrupted, 141 the reader of the output
+has ended (`| head`). `creamtea --traceback COMMAND` shows where an error came from, for a bug report;
 `creamtea --version` prints the version."""
 
 
@@ -286,7 +285,7 @@ def _parameter_row(parameter: Any) -> tuple[str, str, str, str]:
         name = ", ".join(map(code, (*parameter.opts, *parameter.secondary_opts)))
     meaning = cell(parameter.help or "")
     if parameter.envvar:
-        meaning += f" Also by the environment: `{parameter.envvar}`."
+        meaning += f" Environment variable: `{parameter.envvar}`."
     return name, _value(parameter), _default(parameter), meaning
 
 
@@ -337,7 +336,7 @@ class Variable(NamedTuple):
     name: str
     default: str
     meaning: str
-    field: str = ""  # of the settings in the code
+    field: str = ""  # the field of the settings in the code
 
 
 OIDC = "of the OpenID Connect provider with which people may sign in; set all three, or none"
@@ -374,8 +373,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable(
             "CREAMTEA_CHECKPOINT_PART_MB",
             f"{CHECKPOINT_PART_MB:,}",
-            "MB above which a checkpoint is written in parts, of at most so many, by all workers of a "
-            "training",
+            "size in MB: all workers of a training write a larger checkpoint in parts of at most this size",
         ),
     ),
     "Metrics of other programs": (
@@ -388,7 +386,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable(
             "CREAMTEA_SCORERS",
             "none",
-            "absolute path of the file that says [which programs score](../scorers.md)",
+            "absolute path of the file that defines [scorers](../scorers.md)",
             "Settings.scorers",
         ),
     ),
@@ -396,15 +394,15 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable(
             "CREAMTEA_DATA",
             "none: the page takes no studies",
-            "folder that studies submitted on the page may read, at the same place for every worker; nothing "
-            "outside of it is looked at",
+            "folder that studies submitted on the page may read, at the same path for every worker; nothing "
+            "outside it is opened",
             "Settings.data",
         ),
         Variable(
             "CREAMTEA_TRY_OUT",
             "`on`",
-            "`off`: no box to try a sentence in on a study's page. It is there only if torch is installed "
-            "beside the web app, and the artefacts are in a folder of its machine",
+            "`off`: a study's page has no box to try a sentence in. The box also needs torch, installed with "
+            "the web app, and the artefacts in a folder of its machine",
             "Settings.try_out",
         ),
         Variable(
@@ -437,10 +435,10 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable(
             "CREAMTEA_URL",
             "`http://127.0.0.1:8501`",
-            "where people reach the web app, for printed links and sign-in; with `https://` cookies go by "
-            "HTTPS only. `creamtea link` has `--url` instead",
+            "address at which people reach the web app, for printed links and sign-in; with `https://` "
+            "cookies need HTTPS. `creamtea link` has `--url` instead",
         ),
-        Variable("CREAMTEA_RUN", "empty", "Slurm: the command before `creamtea`, `apptainer exec …` say"),
+        Variable("CREAMTEA_RUN", "empty", "Slurm: the command before `creamtea`, such as `apptainer exec …`"),
         Variable("CREAMTEA_HEAD_SECONDS", "120", "Slurm: seconds that Ray's head may take to start"),
         Variable(
             "CREAMTEA_TOKENS",
@@ -456,7 +454,7 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "`0`, as creamtea sets it",
             "`1`: Ray sends usage statistics to its makers",
         ),
-        Variable("AWS_ACCESS_KEY_ID", "none", "of artefacts in `s3://…`, with `AWS_SECRET_ACCESS_KEY`"),
+        Variable("AWS_ACCESS_KEY_ID", "none", "for artefacts in `s3://…`, with `AWS_SECRET_ACCESS_KEY`"),
         Variable("AWS_ENDPOINT_URL", "Amazon's", "address of an object store, if not Amazon's"),
     ),
 }
@@ -477,7 +475,7 @@ def environment_page() -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return a table between blank lines; nothing if there are no rows."""
+    """Return a table between blank lines; [] if there are no rows."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if not lines:
         return []
@@ -514,7 +512,7 @@ REFERENCE = "#/$defs/"
 
 
 class Part(NamedTuple):
-    """A block that has keys of its own, or a method of a family, at a place in a study."""
+    """A block with its own keys, or a method of a family, at a place in a study."""
 
     place: str  # "variants.NAME.training"
     model: type[Strict]
@@ -522,14 +520,14 @@ class Part(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The last key of the place that is not a name."""
+        """The last key of the place, without names."""
         return [part for part in self.place.split(".") if part != "NAME"][-1]
 
 
 def fields_table(model: type[Strict], links: dict[str, str]) -> list[str]:
     """Build a table with a row for each key of a model.
 
-    `links`: where each block and family is described, by the name of its model or of the family's base class.
+    `links`: link to each block and family, by the name of the model or of the family's base class.
     """
     schema = model.model_json_schema()
     meanings, required = descriptions(model), schema.get("required", ())
@@ -555,7 +553,7 @@ def default_words(field: Schema) -> str:
 
 
 def value_words(value: Schema, blocks: Schema, links: dict[str, str]) -> str:
-    """Say which values a key takes: "whole number, 1 to 4,096"."""
+    """Describe the values of a key: "whole number, 1 to 4,096"."""
     if "discriminator" in value:
         mapping = value["discriminator"]["mapping"].values()
         kinds = {reference.removeprefix(REFERENCE) for reference in mapping}
@@ -611,7 +609,7 @@ def _range(value: Schema) -> str:
 
 
 def parts_of(model: type[Strict], place: str = "") -> Iterator[Part]:
-    """Yield the blocks and methods below a block, depth first, once for each place where they may stand."""
+    """Yield the blocks and methods below a block, depth first, once for each possible place."""
     for key, field in fields_by_key(model).items():
         for part in _parts(field.annotation, f"{place}.{key}".lstrip(".")):
             yield part
@@ -647,7 +645,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         prog="python -m creamtea.reference", description="Write the pages into a folder."
     )
-    parser.add_argument("folder", type=Path, help="where the pages are, docs/reference say")
+    parser.add_argument("folder", type=Path, help="the folder of the pages, such as docs/reference")
     folder = parser.parse_args().folder
     if not folder.is_dir():
         parser.error(f"{folder}: no such folder; make it first")

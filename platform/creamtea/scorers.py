@@ -1,7 +1,7 @@
 """Scorers: the programs that compute metrics of kind `command`, in environments of their own.
 
-A study is data: it names a scorer, and only the file of CREAMTEA_SCORERS, which belongs to the machine, says
-which program that is. Every worker needs the same scorers as the machine that plans the study.
+A study is data: it only names a scorer. The file of CREAMTEA_SCORERS, which belongs to the machine, defines
+the program. Every worker needs the same scorers as the machine that plans the study.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from creamtea.errors import InputError
 from creamtea.files import open_regular
 from creamtea.settings import Settings
 
-MODEL = "{model}"  # in a command: where the study's model is on this machine
+MODEL = "{model}"  # in a command, stands for the path of the study's model on this machine
 Word = Annotated[str, Field(min_length=1)]
 _INTERPRETER = re.compile(r"(python|pypy|perl|ruby|node|Rscript|julia|bash|dash|sh|zsh)[\d.]*")
-_NO_SCRIPT = re.compile(r"-\w*[cem]")  # a program or a module's name follows
+_NO_SCRIPT = re.compile(r"-\w*[cem]")  # options followed by code or a module's name
 _WITH_VALUES = ("-W", "-X")  # options of Python
 _FILE = re.compile(r"\S*/\S*|\S+\.\w+")
 
@@ -33,25 +33,25 @@ _FILE = re.compile(r"\S*/\S*|\S+\.\w+")
 class Scorer(Strict):
     """A program that scores segments.
 
-    `command`: the program's absolute path and its arguments, which no shell reads. `version` names what files
-    do not show: packages, weights inside the program. `files`: further files and folders that the scores
-    depend on. `environment`: variables for the program, also secrets.
+    `command`: the program's absolute path and its arguments, which no shell reads. `version` covers
+    dependencies that `files` do not: packages, weights inside the program. `files`: further files and folders
+    that the scores depend on. `environment`: variables for the program, also secrets.
     """
 
     command: Annotated[list[Word], Field(min_length=1)]  # program and arguments; no shell reads them
-    version: Word  # of the program; another one makes scores anew
+    version: Word  # version of the program; another version makes scores anew
     # [minutes] without a line of output, after which the program is stopped
     timeout_minutes: Above0 = 60.0
     files: list[Word] = Field(default=[])  # paths that the program reads, pinned by their content
     environment: dict[str, str] = Field(default={}, repr=False)  # variables of the program
-    reference_free: bool = False  # it scores without references, which it then gets empty
+    reference_free: bool = False  # it scores without references; if there are none, it gets empty ones
 
     @property
     def takes_model(self) -> bool:
         return any(MODEL in word for word in self.command)
 
     def mistake(self) -> tuple[str, str]:
-        """Return what is missing on this machine, and what is allowed; both "" if nothing is."""
+        """Return a mistake on this machine, and what is allowed instead; ("", "") if there is none."""
         program = Path(self.command[0])
         if not (program.is_absolute() and program.is_file() and os.access(program, os.X_OK)):
             return f"{shown(str(program))} as its program", "the absolute path of a program"
@@ -68,9 +68,9 @@ class Scorer(Strict):
         return "", ""
 
     def pins(self) -> ScorerPins:
-        """Return its identity, the same wherever its files are."""
+        """Return the scorer's identity, which does not depend on the paths of its files."""
         arguments = [_content(word) or word for word in self.command[1:]]
-        # an interpreter or a compiled program differs between machines of one version; a script should not
+        # an interpreter or compiled program of the same version differs between machines, a script should not
         with Path(self.command[0]).open("rb") as file:
             is_script = file.read(2) == b"#!"
         program = _content(self.command[0]) if is_script else ""
@@ -93,7 +93,7 @@ class _File(Strict):
 
 
 class UnknownScorer(Exception):
-    """This machine lacks a scorer; says what was found and what is allowed."""
+    """This machine lacks a scorer; the message says what was found and what is allowed."""
 
     def __init__(self, found: str, allowed: str) -> None:
         super().__init__(f"{found}; allowed: {allowed}")
@@ -126,7 +126,7 @@ def find_scorer(name: str, with_model: bool) -> Scorer:
 
 
 def read_scorers(path: Path) -> dict[str, Scorer]:
-    """Read a file of scorers; InputError with every mistake, also if anybody may change the file."""
+    """Read a file of scorers. Raise InputError with every mistake, also if anybody may change the file."""
     if not path.is_absolute():
         raise InputError(f"CREAMTEA_SCORERS must be an absolute path, not {str(path)!r}")
     if not path.exists():
@@ -140,7 +140,7 @@ def read_scorers(path: Path) -> dict[str, Scorer]:
 
 
 def content_digest(path: Path) -> str:
-    """Return the sha256 of a file, or of a folder's files and their names; InputError if unreadable."""
+    """Return the sha256 of a file, or of a folder's files and names. Raise InputError if unreadable."""
     if not path.is_dir():
         try:
             with open_regular(path) as file:
@@ -148,7 +148,7 @@ def content_digest(path: Path) -> str:
         except OSError as error:
             raise InputError(f"{path} cannot be read ({error.strerror})") from None
     parts: dict[str, str] = {}
-    read: dict[str, str] = {}  # folders by their real path: loops of links end, and nothing is read twice
+    read: dict[str, str] = {}  # folders by real path, so that loops of links end and nothing is read twice
     for place, folders, names in os.walk(path, onerror=_refuse, followlinks=True):
         inside = os.path.relpath(place, path)
         if (first := read.setdefault(os.path.realpath(place), inside)) != inside:
@@ -166,13 +166,13 @@ def _refuse(error: OSError) -> None:
 
 
 def _content(word: str) -> str:
-    """Return the digest of an argument that is an absolute path of a file, else ""."""
+    """Return the digest of the file if an argument is an absolute path of one, else ""."""
     path = Path(word)
     return f"sha256:{content_digest(path)}" if path.is_absolute() and path.is_file() else ""
 
 
 def _script(command: list[str]) -> str:
-    """Return the file that an interpreter of this machine runs, or "" if that is not certain.
+    """Return the script that an interpreter of this machine runs, or "" if that is not certain.
 
     Arguments of other programs may be paths in a container or on another machine.
     """

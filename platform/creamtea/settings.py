@@ -1,4 +1,4 @@
-"""The places of files and services: from the environment, with defaults that need no set-up."""
+"""Settings from the environment, such as places of files and services; the defaults need no set-up."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ class Settings:
     home: Path  # CREAMTEA_HOME: the embedded database, artefacts and logs
     database_url: str  # CREAMTEA_DATABASE_URL
     artefacts: str  # CREAMTEA_ARTEFACTS: fsspec URL or folder, visible to every worker
-    # CREAMTEA_CONTROLLER=service: a controller runs elsewhere, so that `submit` never starts one here, in a
-    # container that goes away, say
+    # CREAMTEA_CONTROLLER=service: a controller runs elsewhere, so `submit` never starts one here, for example
+    # in a short-lived container
     controller_is_service: bool
     comet_python: Path  # CREAMTEA_COMET_PYTHON: the interpreter of COMET's own environment
-    # CREAMTEA_SCORERS: the file that says which programs score (creamtea.scorers). No file has this role by
-    # its place: whoever unpacks a study of another person must not run that person's programs
+    # CREAMTEA_SCORERS: the file that defines scoring programs (creamtea.scorers). It has no default place:
+    # whoever unpacks another person's study must not run that person's programs
     scorers: Path | None
     data: Path | None = None  # CREAMTEA_DATA: the folder that studies submitted on the page may read
-    # CREAMTEA_TRY_OUT=off: the page of a study has no box to try a sentence in. It is only there if torch and
-    # the artefacts are on the web app's machine
+    # CREAMTEA_TRY_OUT=off: the page of a study has no box to try a sentence in. The box also needs torch and
+    # the artefacts on the web app's machine
     try_out: bool = True
 
     @classmethod
     def load(cls) -> Settings:
         home = path_of(os.environ.get("CREAMTEA_HOME") or "creamtea-data").absolute()
-        # `make install-comet` puts .venv-comet beside the environment that runs this
+        # `make install-comet` puts .venv-comet beside this environment
         beside = Path(sys.prefix).absolute().parent / ".venv-comet" / "bin" / "python"
         return cls(
             home=home,
@@ -61,7 +61,7 @@ def sqlite_url(path: Path) -> str:
 
 
 def path_of(value: str) -> Path:
-    """Expand `~` in a path, which a shell leaves if the value is quoted or comes from a file."""
+    """Expand `~` in a path. (A shell does not if the value is quoted or comes from a file.)"""
     try:
         return Path(value).expanduser()
     except RuntimeError:
@@ -75,7 +75,7 @@ FOR_WORKERS = ("CREAMTEA_HOME", "CREAMTEA_COMET_PYTHON", "CREAMTEA_SCORERS", "CR
 def is_withheld(name: str) -> bool:
     """Return True for environment variables that workers do not get.
 
-    These are the database's password (also as PostgreSQL's own `PG…`), the web app's secrets, and all
+    These are the database's password (also PostgreSQL's own variables, `PG…`), the web app's secrets, and all
     variables of creamtea that workers do not need.
     """
     return name.startswith("PG") or (name.startswith("CREAMTEA_") and name not in FOR_WORKERS)
@@ -88,7 +88,7 @@ def child_environment() -> dict[str, str]:
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder, unless it exists, as one that only its owner may enter."""
+    """Make a folder that only its owner may enter, unless it exists."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
@@ -105,7 +105,7 @@ def checkpoint_part() -> int:
 
 
 def _chosen(name: str, values: tuple[str, ...], allowed: str) -> str:
-    """Return a variable's value, "" if it is not set; InputError for an unknown value."""
+    """Return a variable's value, "" if it is not set. Raise InputError for an unknown value."""
     value = os.environ.get(name, "")
     if value not in ("", *values):
         raise InputError(f"{name}={value}: unknown value; write {allowed}")
@@ -114,15 +114,15 @@ def _chosen(name: str, values: tuple[str, ...], allowed: str) -> str:
 
 @dataclass(frozen=True)
 class Serving:
-    """How the web app is reached over the network."""
+    """Network settings of the web app."""
 
-    # CREAMTEA_TRUSTED_PROXIES: addresses and networks whose X-Forwarded-For and -Proto are believed
+    # CREAMTEA_TRUSTED_PROXIES: addresses and networks whose X-Forwarded-For and -Proto are trusted
     trusted_proxies: tuple[str, ...] = ("127.0.0.1", "::1")
-    max_connections: int = 500  # CREAMTEA_MAX_CONNECTIONS: pages that may be open at once, of all people
+    max_connections: int = 500  # CREAMTEA_MAX_CONNECTIONS: pages that may be open at once, in total
 
     @classmethod
     def load(cls) -> Serving:
-        """Read the environment; InputError for an invalid address, network or number."""
+        """Read the environment. Raise InputError for an invalid address, network or number."""
         proxies, most = (
             os.environ.get(f"CREAMTEA_{name}", "").strip() for name in ("TRUSTED_PROXIES", "MAX_CONNECTIONS")
         )
@@ -157,9 +157,9 @@ class SignIn:
 
     @classmethod
     def load(cls) -> SignIn | None:
-        """Read the environment; None if nothing is set.
+        """Read the environment; return None if nothing is set.
 
-        InputError if only some variables are set, or if the issuer has no HTTPS.
+        Raises InputError if only some variables are set, or if the issuer has no HTTPS.
         """
         names = [f"CREAMTEA_OIDC_{name}" for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET")]
         values = [os.environ.get(name, "").strip() for name in names]
@@ -179,7 +179,7 @@ class SignIn:
 def site_address(url: str) -> str:
     """Return the address at which people reach the web app, without a final slash; it may have a path.
 
-    InputError for an address to which nothing can be appended: links are built from it.
+    Raises InputError for an address to which no path can be appended, since links are built from it.
     """
     try:
         parts = urlsplit(url)
@@ -208,7 +208,7 @@ def is_safe_url(url: str) -> bool:
 
 @cache
 def processor_name() -> str:
-    """Return the processor's name as Linux reports it, elsewhere what Python knows."""
+    """Return the processor's name: from Linux if possible, else from Python."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
     except OSError:

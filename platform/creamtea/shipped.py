@@ -1,8 +1,7 @@
-"""A folder with a CTranslate2 model: what it must hold, so that its library can translate with it.
+"""Check a folder with a CTranslate2 model.
 
-Nothing in a folder is executed. The library reads `model.bin` with code that trusts the file, so the places
-of all its variables are checked first: they must fill the file. A model that cannot be used is an
-`UnusableModel`.
+Nothing in a folder is executed. The library trusts `model.bin` when it reads the file, so the places of all
+variables are checked first: they must fill the file. A model that cannot be used is an `UnusableModel`.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from creamtea.wording import counted
 
 MODEL, MAP = "model.bin", "vmap.txt"
 SHARED, SIDES = "shared_vocabulary.json", ("source_vocabulary.json", "target_vocabulary.json")
-FILES = (MODEL, CONFIG, SHARED, *SIDES, MAP)  # that the library reads; not every folder has all
-ONE_SPM = ("subwords.model", "sentencepiece.model")  # of both sides, by its possible names
-VERSION = 6  # of model.bin, since CTranslate2 3.0
-# by their numbers in the file, with the bytes of a value
+FILES = (MODEL, CONFIG, SHARED, *SIDES, MAP)  # files that the library reads; not every folder has all
+ONE_SPM = ("subwords.model", "sentencepiece.model")  # possible names of one model for both sides
+VERSION = 6  # version of model.bin, since CTranslate2 3.0
+# types by their numbers in the file, with the bytes of a value
 TYPES = {
     0: ("float32", 4), 1: ("int8", 1), 2: ("int16", 2), 3: ("int32", 4), 4: ("float16", 2), 5: ("bfloat16", 2)
 }  # fmt: skip
@@ -49,15 +48,15 @@ class ShippedFolder:
     """A folder that has been checked."""
 
     folder: Path
-    files: tuple[str, ...]  # those of FILES that it has
+    files: tuple[str, ...]  # the FILES that it has
     spm: tuple[str, str]  # files of the SentencePiece models of source and target
     source: list[str]  # pieces in our order: pad 0, unk 1, bos 2, eos 3, then the model's own
     target: list[str]
-    weights: str  # their type: "float32", "int8"
+    weights: str  # type of the weights: "float32", "int8"
     parameters: int
-    digest: str  # of all files that are read
+    digest: str  # digest of all files that are read
     name: str
-    licence: str  # "" where the folder does not state one
+    licence: str  # "" if the folder does not state one
 
 
 class _Variable(NamedTuple):
@@ -66,7 +65,7 @@ class _Variable(NamedTuple):
 
 
 def read_shipped(folder: Path) -> ShippedFolder:
-    """Check a folder; UnusableModel for the first thing that is wrong with it."""
+    """Check a folder. Raise UnusableModel for the first mistake."""
     if not folder.is_dir():
         raise UnusableModel(f"no folder at {folder}", "a folder with a CTranslate2 model")
     names = (SHARED, SHARED) if (folder / SHARED).exists() else SIDES
@@ -119,7 +118,7 @@ def _vocabulary(path: Path) -> list[str]:
 
 
 def _ordered(config: dict[str, Any], name: str, pieces: list[str]) -> list[str]:
-    """Return the pieces in our order; those that the model lacks have names that no text has."""
+    """Return the pieces in our order. Pieces that the model lacks get names that occur in no text."""
     unk, eos = (str(config.get(f"{key}_token")) for key in ("unk", "eos"))
     for key, piece in (("unk", unk), ("eos", eos)):
         if piece not in pieces:
@@ -133,10 +132,10 @@ def _ordered(config: dict[str, Any], name: str, pieces: list[str]) -> list[str]:
 
 
 def _variables(path: Path) -> dict[str, _Variable]:
-    """Read the names, shapes and types of all variables, also by their other names, and no values.
+    """Read the names (with aliases), shapes and types of all variables, without their values.
 
     The layout (CTranslate2's specs/model_spec.py): version, name and revision of the specification; for each
-    variable name, shape, type, bytes and values; then pairs of other names.
+    variable name, shape, type, bytes and values; then pairs of alias and name.
     """
     size = path.stat().st_size
     with open_regular(path) as file:

@@ -1,10 +1,10 @@
-"""Keeping house: what takes space, what no study needs, what is damaged, and removing studies.
+"""Upkeep: disk space, unneeded and damaged files, and removing studies and campaigns.
 
 A file is needed if the database refers to it: an output of a step, a checkpoint of a step that has not
 succeeded (without parts that belong to no complete checkpoint), a log of a step, a file beside a source of a
-campaign. A running attempt writes files that the database does not know yet, so that only files without a
-change for `age` are ever removed. A step that produces an existing file again renews its time, as a campaign
-does that is given a file again.
+campaign. A running attempt writes files that the database does not know yet, so only files that have not
+changed for `age` are ever removed. If a step produces an existing file again, or a campaign gets a file
+again, the file's time is renewed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Needed:
         return cls(digests, frozenset(key for key, _ in steps), unfinished)
 
     def includes(self, entry: Entry) -> bool:
-        if entry.area not in AREAS:  # it is not ours
+        if entry.area not in AREAS:  # not one of our files
             return True
         match AREAS[entry.area].kept:
             case Kept.REFERENCED:
@@ -81,7 +81,7 @@ class Needed:
 
 
 def needs_no_files(database: Database) -> bool:
-    """Return True if the database refers to no output, so that `unneeded` could not recognise its store."""
+    """Return True if the database refers to no output: then `unneeded` cannot recognise its store."""
     with database.session() as session:
         return not session.scalar(select(exists(union(*_digests()).subquery())))
 
@@ -93,9 +93,9 @@ def _digests() -> tuple[Select[str], Select[str]]:
 def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> list[Entry]:
     """List the files that no study needs and that have not changed during `age`.
 
-    InputError if the database knows none of the store's outputs: then one of the two is the wrong one.
+    Raises InputError if the database refers to none of the store's outputs: one of the two is the wrong one.
     """
-    stored = list(entries(store))  # before the database is read: what is committed now is needed below
+    stored = list(entries(store))  # listed before the database is read, so that no newer file is unneeded
     needed = Needed.load(database)
     outputs = [entry for entry in stored if entry.area == "objects"]
     if outputs and not any(needed.includes(entry) for entry in outputs):
@@ -107,7 +107,7 @@ def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> 
     left = [
         entry
         for group in _by_owner(entry for entry in stored if not needed.includes(entry))
-        if max(entry.modified for entry in group) < before  # checkpoints go together or not at all
+        if max(entry.modified for entry in group) < before  # a step's checkpoints are removed together
         for entry in group
     ]
     kept = [entry for entry in stored if entry.area == "checkpoints" and needed.includes(entry)]
@@ -116,7 +116,7 @@ def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> 
 
 
 def _halves(store: ArtefactStore, group: list[Entry]) -> list[Entry]:
-    """List parts of large checkpoints of one step that an interrupted save left behind."""
+    """List the parts of one step's large checkpoints that an interrupted save left behind."""
     names = {entry.path.partition(f"/{entry.owner}/")[2]: entry for entry in group}
     saved = store.checkpoints(group[0].owner)
 
@@ -130,7 +130,7 @@ def _halves(store: ArtefactStore, group: list[Entry]) -> list[Entry]:
 
 
 def collect(store: ArtefactStore, garbage: Iterable[Entry], age: timedelta = AGE) -> list[Entry]:
-    """Delete what `unneeded` found, except files that have changed since; return what was deleted."""
+    """Delete the files that `unneeded` listed, except files changed since; return the deleted files."""
     before = time.time() - age.total_seconds()
     return [entry for entry in garbage if remove(store, entry, before)]
 
@@ -144,23 +144,23 @@ def _by_owner(stored: Iterable[Entry]) -> list[list[Entry]]:
 
 # ---------------------------------------------------------------- creamtea du
 
-MEDIA = "campaign"  # the kind of files beside sources
+MEDIA = "campaign"  # the kind for files beside sources
 
 
 @dataclass(frozen=True)
 class Use:
     """Files of one kind of step. They belong to one study, to several (shared), or to none (unneeded)."""
 
-    # names; submissions of one name count as one study, and a campaign without a study as one
+    # names; submissions with the same name count as one study, and a campaign without a study counts as one
     studies: tuple[str, ...]
-    kind: str  # of step, or MEDIA; empty for other files
-    part: str  # an Area's, "media", or "other" for files of no step
+    kind: str  # kind of step, or MEDIA; "" for other files
+    part: str  # an Area's part, "media", or "other" for files of no step
     files: int
     size: int  # bytes
 
 
 def usage(database: Database, store: ArtefactStore) -> list[Use]:
-    """Return what is in the store, largest first; a file that several steps have is counted once."""
+    """Return the use of the store, largest first; a file that several steps have is counted once."""
     stored = list(entries(store))
     with database.session() as session:
         owners = _owners(session)
@@ -209,19 +209,19 @@ def _owners(session: Session) -> Owners:
 
 # ---------------------------------------------------------------- creamtea db check
 
-MAX_AT_ONCE = 8  # objects that are read at a time
+MAX_AT_ONCE = 8  # objects to read at a time
 
 
 @dataclass(frozen=True)
 class Fault:
-    """An object that the database refers to, and whose content is not what was stored."""
+    """An object that the database refers to, and that is damaged or missing."""
 
     path: str
     what: str  # "damaged" or "missing"
-    places: tuple[str, ...]  # where it belongs, for people
-    studies: tuple[str, ...]  # studies with this output; none for a file beside sources
-    submission: int | None  # the newest one with this output
-    outdated: bool  # made by a version of creamtea whose steps this one cannot run
+    places: tuple[str, ...]  # its places in studies and campaigns, for people
+    studies: tuple[str, ...]  # studies with this output; () for a file beside sources
+    submission: int | None  # the newest submission with this output
+    outdated: bool  # made by another version of creamtea, whose steps this version cannot run
 
 
 @dataclass(frozen=True)
@@ -229,23 +229,24 @@ class StoreCheck:
     files: int
     size: int  # bytes
     faults: tuple[Fault, ...]
-    retries: tuple[str, ...] = ()  # what makes the faulty outputs again, as arguments of `creamtea retry`
+    retries: tuple[str, ...] = ()  # arguments of `creamtea retry` that make the faulty outputs again
 
 
 @dataclass
 class _Object:
     size: int
     places: set[str]
-    studies: dict[int, str]  # names by the number of the submission
+    studies: dict[int, str]  # names, by number of the submission
     outdated: bool = False
 
 
 def check_store(
     database: Database, store: ArtefactStore, report: Callable[[int, int], None] = lambda done, total: None
 ) -> StoreCheck:
-    """Read every object that the database refers to; InfrastructureError if the store cannot be read.
+    """Read every object that the database refers to; find damaged and missing objects.
 
-    `report` is called with the bytes read so far, and all bytes.
+    Calls `report` with the bytes read so far, and all bytes. Raises InfrastructureError if the store cannot
+    be read.
     """
     with database.session() as session:
         objects = _objects(session)
@@ -313,7 +314,7 @@ def _objects(session: Session) -> dict[str, _Object]:
 
 
 def remedies(checked: StoreCheck) -> list[str]:
-    """Say what to do about the faults, in sentences."""
+    """Return sentences that say what to do about the faults."""
     lines = []
     if any(fault.what == "damaged" for fault in checked.faults):
         lines.append("Delete the damaged files.")
@@ -336,10 +337,11 @@ class Removed:
 
 
 def remove_study(database: Database, name: str, older: bool = False) -> Removed:
-    """Remove all submissions of a study, or those before the newest, and steps that no other study has.
+    """Remove all submissions of a study, and steps that no other study has.
 
-    Their files stay in the artefact store until `creamtea gc`. InputError for an unknown study, one that has
-    not ended, and one that a campaign rests on; with `older`, submissions with a campaign are kept.
+    `older`: keep the newest submission, running ones, and submissions with a campaign. Files stay in the
+    artefact store until `creamtea gc`. Raises InputError for a study that is unknown, that has not ended, or
+    that a campaign needs.
     """
     with database.transaction() as session:
         newest = find_study(session, name)
@@ -350,7 +352,7 @@ def remove_study(database: Database, name: str, older: bool = False) -> Removed:
             chosen = chosen.where(StudyRow.id != newest.id, StudyRow.state.not_in(LIVE), ~rests)
         studies = {study.id: study for study in session.scalars(chosen)}
         _check_removable(session, studies)
-        session.execute(delete(StudyRow).where(StudyRow.id.in_(studies)))  # their places with them
+        session.execute(delete(StudyRow).where(StudyRow.id.in_(studies)))  # also deletes their places
         # steps without a place in any study, with their results
         orphans = StepRow.key.not_in(select(StudyStep.step_key).distinct())
         count = session.scalar(select(func.count()).where(orphans)) or 0
@@ -384,7 +386,7 @@ class RemovedCampaign:
 
 
 def what_it_holds(session: Session, campaign: Campaign) -> RemovedCampaign:
-    """Count what would be removed with a campaign; InputError if people may be rating it."""
+    """Count the rows to remove with a campaign. Raise InputError if people may be rating it."""
     if campaign.state == "launched":
         raise InputError(
             f"campaign {campaign.name} is launched, and people may be rating: end it with "
@@ -399,14 +401,14 @@ def what_it_holds(session: Session, campaign: Campaign) -> RemovedCampaign:
 
 
 def remove_campaigns(database: Database, names: Sequence[str]) -> list[RemovedCampaign]:
-    """Remove draft or closed campaigns with their items, links, logs and everything that raters have left.
+    """Remove draft or closed campaigns with their items, links, logs and all data of raters.
 
-    All of them are removed, or none. Files beside their sources stay in the artefact store until `creamtea
-    gc`. InputError for an unknown campaign and one that is launched.
+    Removes all of them or none. Files beside their sources stay in the artefact store until `creamtea gc`.
+    Raises InputError for a campaign that is unknown or launched.
     """
     with database.transaction() as session:
         campaigns = [find_campaign(session, name, lock=True) for name in names]
         removed = [what_it_holds(session, campaign) for campaign in campaigns]
         ids = [campaign.id for campaign in campaigns]
-        session.execute(delete(Campaign).where(Campaign.id.in_(ids)))  # all else with them
+        session.execute(delete(Campaign).where(Campaign.id.in_(ids)))  # also deletes everything below
         return removed

@@ -1,9 +1,9 @@
 """Words that messages share: counts with their nouns, durations, and the names of options and files.
 
 A message is written once, in its reader's words. On the command line an option is `--select` and a file has
-its path; on a page the option is a field with a label and the file has the name under which it was uploaded.
-`on_page` and `uploaded_to` set which of the two applies, so that no message is rewritten afterwards: names of
-systems, raters and files occur in messages too, and may look like an option or a path.
+its path; on a page the option is a field with a label, and the file has the name of the upload. `on_page` and
+`uploaded_to` choose between the two before a message is made. (Rewriting a message afterwards could change
+the names of systems, raters and files in it, which may look like an option or a path.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def on_page(labels: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def uploaded_to(folder: Path) -> Iterator[None]:
-    """Name files in this temporary folder as they were uploaded."""
+    """Name files in this temporary folder by their names when uploaded."""
     token = _uploads.set(folder)
     try:
         yield
@@ -50,14 +50,14 @@ def key_name(name: str) -> str:
 
 
 def file_name(path: Path) -> str:
-    """Name a file for its reader: by its path, or as it was uploaded."""
+    """Name a file for its reader: by its path, or by its name when uploaded."""
     folder = _uploads.get()
     inside = folder is not None and path.is_relative_to(folder)
     return str(path.relative_to(folder) if folder is not None and inside else path)
 
 
 def counted(number: float, noun: str, plural: str | None = None) -> str:
-    """Count in words that agree: "1 rater", "2,000 raters"; `plural` if an s is not enough."""
+    """Write a count with its noun: "1 rater", "2,000 raters". `plural`: unless noun + s."""
     words = noun if number == 1 else plural or f"{noun}s"
     return f"{number:,} {words}" if isinstance(number, int) else f"{number:,g} {words}"
 
@@ -69,7 +69,7 @@ def with_minus(number: str) -> str:
 
 
 def describe_progress(done: float, total: float, message: str) -> str:
-    """Return what people read: "60/6,000 updates, epoch 1"; the message may begin with the unit."""
+    """Describe progress for people: "60/6,000 updates, epoch 1"; the message may begin with the unit."""
     counts = "/".join(f"{number:,.0f}" if number >= 100 else f"{number:.3g}" for number in (done, total))
     return f"{counts} {message}".rstrip() if total else message
 

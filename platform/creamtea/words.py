@@ -1,10 +1,9 @@
-"""Text in any script: the forms in which steps have it, its words, and differences between texts.
+"""Text in any script: plain and normalised text, words, and differences between texts.
 
 Words are runs of letters and digits, with the marks that belong to them.
 
-Python's `\\w` has no marks (the vowel signs of Hindi, the vowels of Arabic, combining accents): by it alone
-"हिन्दी" would be six pieces. Patterns are therefore matched against a text in which one sign stands for every
-mark.
+Python's `\\w` has no marks (the vowel signs of Hindi, the vowels of Arabic, combining accents): with it alone
+"हिन्दी" would be six pieces. So patterns are matched against a text in which MARK replaces every mark.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from itertools import accumulate, pairwise
 
 _ALSO_WHITE = str.maketrans("\0\u2581", "  ")
 _CONTROLS = dict.fromkeys(map(ord, "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"), " ")
-# Languages that are written without blanks between words. The rating page has the same list (board/texts.js).
+# Languages written without blanks between words. The rating page has the same list (board/texts.js).
 UNSPACED_LANGUAGES = ("zh", "yue", "ja", "th", "lo", "km", "my", "bo", "dz")
 _OTHER_CODES = {
     **{"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko", "tha": "th", "lao": "lo"},
@@ -30,12 +29,12 @@ _THAI_TO_KHMER = "\u0e00-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese and
 KANA_OR_HAN = re.compile(f"[{_KANA_AND_HAN}]")
 THAI_TO_KHMER = re.compile(f"[{_THAI_TO_KHMER}]")
 UNSPACED = re.compile(f"[{_KANA_AND_HAN}{_THAI_TO_KHMER}]")  # a character of their scripts
-# Of these scripts' characters, how much of a word each is. Kana and Han: 255 characters are 158 words a
-# minute in Chinese, 357 are 193 in Japanese (IReST norms, Trauzettel-Klosinski and Dietz 2012). No such
-# norms are known of the others: five letters are a word, as where typing is measured.
+# Words per character of these scripts. Kana and Han: people read 255 characters or 158 words per minute in
+# Chinese, 357 or 193 in Japanese (IReST norms, Trauzettel-Klosinski and Dietz 2012). For the others no such
+# norms are known: five letters count as a word, as in measuring typing.
 WORDS_PER_CHARACTER = 0.6
 WORDS_PER_LETTER = 0.2
-MAX_LINE = 1000  # words of a line to translate; a longer one is a whole text, which may take minutes
+MAX_LINE = 1000  # words of a line to translate; a longer line is a whole text, which may take minutes
 _STACKERS = "\u17d2\u1039"  # Khmer and Burmese: the next letter is written below the last
 
 MARK = "\u0300"  # stands for any mark
@@ -44,16 +43,16 @@ _JOINERS = "\u200c\u200d"  # inside words of Persian and of India's scripts
 
 
 def plain(line: str) -> str:
-    """Return the text that is shown and scored: the line without white space at its end.
+    """Return the text to show and score: the line without white space at its end.
 
-    Tabs and characters that may end a line elsewhere (carriage return, U+0085, U+2028 …) become blanks, which
-    changes no score of sacreBLEU's. Idempotent.
+    Tabs and characters that some programs take as line ends (carriage return, U+0085, U+2028 …) become
+    blanks, which changes no sacreBLEU score. Idempotent.
     """
     return line.translate(_CONTROLS).rstrip()
 
 
 def normalise(line: str) -> str:
-    """Return the text that models read: single blanks for white space, none at the ends, and form NFC.
+    """Return the text for models: in form NFC, with single blanks for white space, none at the ends.
 
     NUL and U+2581, with which SentencePiece marks blanks, count as white space. Idempotent.
     """
@@ -66,16 +65,16 @@ def is_blank(text: str) -> bool:
 
 
 def look(name: str) -> str:
-    """Return what a name looks like; names with the same look are hard to tell apart.
+    """Return a key for a name's appearance; names with the same key are hard to tell apart.
 
-    Examples are "José" in NFC and NFD, and names with other blanks or characters of no width.
+    Examples are "José" in NFC and NFD, and names with different blanks or with zero-width characters.
     """
     shown = unicodedata.normalize("NFKC", normalise(name))
     return "".join(character for character in shown if unicodedata.category(character) != "Cf")
 
 
 def look_alikes(names: Iterable[str]) -> list[list[str]]:
-    """Return the groups of names that look alike or differ in case alone."""
+    """Return the groups of names that look alike or differ only in case."""
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault(look(name).casefold(), []).append(name)
@@ -83,9 +82,9 @@ def look_alikes(names: Iterable[str]) -> list[list[str]]:
 
 
 def meant(name: str, names: Iterable[str]) -> str:
-    """Return the one of `names` that is meant by `name`: the same, or the only one that looks alike.
+    """Return the name in `names` that equals `name`, or the only one that looks alike.
 
-    `name` itself if there is none.
+    Returns `name` itself if there is none.
     """
     known = list(names)
     alike = [other for other in known if look(other) == look(name)]
@@ -109,7 +108,7 @@ def is_unspaced(language: str) -> bool:
 
 
 def looks_unspaced(texts: Iterable[str], scripts: re.Pattern[str] = UNSPACED) -> bool:
-    """Return True if most characters, except blanks, are of these scripts, written without blanks."""
+    """Return True if most characters, except blanks, belong to `scripts`, written without blanks."""
     together = "".join("".join(text.split()) for text in texts)
     return 2 * len(scripts.findall(together)) > len(together)
 
@@ -119,10 +118,10 @@ def any_unspaced(*languages: str) -> bool:
 
 
 def count_words(text: str, unspaced: bool) -> int:
-    """Count words: what white space separates.
+    """Count words, separated by white space.
 
     With `unspaced` (`any_unspaced`), characters of scripts without blanks count as fractions of a word, so
-    that 30 characters of Japanese are about as long as 18 words of English.
+    that 30 characters of Japanese count like 18 words of English.
     """
     pieces = text.split()
     if not unspaced or not UNSPACED.search(text):
@@ -165,14 +164,14 @@ ELIDING = ("ca", "fr", "it")  # languages
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a text. The pieces of a text, put together, are the text."""
+    """A stretch of a text. Joined, the pieces of a text are the text."""
 
     text: str
     marked: bool
 
 
 def differences(text: str, other: str) -> list[Piece]:
-    """Split `text` into pieces, marked where `other` has something else.
+    """Split `text` into pieces, and mark those that differ from `other`.
 
     White space alone is not a difference. Words are compared as written; punctuation marks are words.
     """
@@ -205,7 +204,7 @@ def joined(pieces: Sequence[str]) -> str:
 
 
 def word_spans(text: str, pattern: re.Pattern[str] = _TOKENS) -> list[tuple[int, int]]:
-    """Return where each of `words` begins and ends."""
+    """Return the start and end of each of `words`."""
     spans: list[tuple[int, int]] = []
     for match in pattern.finditer(with_one_mark(text)):
         if UNSPACED.search(text, *match.span()):
@@ -217,7 +216,7 @@ def word_spans(text: str, pattern: re.Pattern[str] = _TOKENS) -> list[tuple[int,
 
 
 def _pieces(text: str, spans: Sequence[tuple[int, int]], same: Sequence[bool]) -> list[Piece]:
-    """Join neighbours with the same mark; space belongs to a marked piece only between two marked words."""
+    """Join neighbours with the same mark; blanks are marked only between two marked words."""
     pieces: list[Piece] = []
 
     def add(stretch: str, marked: bool) -> None:
@@ -238,9 +237,9 @@ def _pieces(text: str, spans: Sequence[tuple[int, int]], same: Sequence[bool]) -
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text at blanks, with the punctuation at its words.
+    """Split a text at blanks; punctuation stays with its words.
 
-    Each character of a script without blanks is on its own, with its marks.
+    In a script without blanks, each character is a word, with its marks.
     """
     if not UNSPACED.search(text):
         return text.split()
