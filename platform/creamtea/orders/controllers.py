@@ -1,4 +1,4 @@
-"""Whether a controller is running that will carry out a request."""
+"""Find out if a controller is running: without one a request waits."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from creamtea.files import is_running
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller
 
-PROC = Path("/proc")  # of Linux
+PROC = Path("/proc")  # only Linux has it
 OWNER = re.compile(
     r"(?P<host>[^/]*)(/(?P<boot>[^/]*)/(?P<namespace>[^/]*)/(?P<ticks>\d+))?:(?P<pid>\d+):(?P<start>-?\d+)"
 )
-STARTED = 19  # the index of the start time among the fields of /proc/PID/stat behind the name
+STARTED = 19  # the index of the start time among the fields of /proc/PID/stat that follow the name
 
 
 def live_controller(database: Database) -> Controller | None:
@@ -36,7 +36,7 @@ def is_alive(row: Controller, now: datetime) -> bool:
         return True
     pid = int(owner["pid"])
     if owner["ticks"] is not None:
-        # another boot is perhaps another machine of this name: its lease soon runs out if it is not
+        # another boot may be another machine of this name; otherwise the lease soon expires
         if (owner["boot"], owner["namespace"]) != (boot(), namespace()):
             return True
         since = ticks(pid)
@@ -50,11 +50,11 @@ def is_alive(row: Controller, now: datetime) -> bool:
 
 
 def own_name() -> str:
-    """Return host:pid:start of this process, on Linux host/boot/namespace/ticks:pid:start.
+    """Return this process as host:pid:start; on Linux as host/boot/namespace/ticks:pid:start.
 
-    The start distinguishes it from a later process with the same pid. In seconds since 1970 it is for people,
-    and moves with the clock; in ticks since the boot it does not. Containers may share the host name and see
-    other processes: they have other namespaces of pids.
+    The start tells the process from a later one with the same pid. `start`, in seconds since 1970, is for
+    people and moves when the clock is set; `ticks` since the boot never move. Containers may share a host
+    name and still see different processes: each has its own pid namespace.
     """
     pid = os.getpid()
     place = socket.gethostname()
@@ -77,8 +77,8 @@ def started_at(pid: int) -> int | None:
 def ticks(pid: int) -> str | None:
     """Return when the process started, in ticks since the boot.
 
-    "" if it has ended and its parent has not noticed. None if it is gone, if /proc hides it (another user's,
-    with hidepid), or if there is no /proc.
+    "" for a zombie. None if the process is gone, if /proc hides it (another user's process, with hidepid), or
+    if there is no /proc.
     """
     try:
         fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
@@ -88,7 +88,7 @@ def ticks(pid: int) -> str | None:
 
 
 def boot() -> str:
-    """Identify this run of the machine."""
+    """Return an identifier of the machine's present boot; "" if it has none."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -96,7 +96,7 @@ def boot() -> str:
 
 
 def namespace() -> str:
-    """Identify the namespace of processes that this one sees."""
+    """Return the number of this process's pid namespace; "" if it has none."""
     try:
         return "".join(filter(str.isdigit, str((PROC / "self/ns/pid").readlink())))
     except OSError:

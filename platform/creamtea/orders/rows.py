@@ -14,7 +14,7 @@ from creamtea.store.tables import Event, StepInput, StepRow, StudyStep
 
 LIVE = ("queued", "running")
 UNFINISHED = ("pending", "ready", "running")
-# the values of a step that is to run. Its facts stay: `keep_results`
+# the values of a step that will run (again). Its facts stay, for `keep_results`
 FRESH: dict[str, Any] = {
     **{"state": "pending", "attempts": 0, "error_kind": None, "error": None},
     **{"not_before": None, "started_at": None, "finished_at": None},
@@ -25,23 +25,23 @@ MAX_BACK_OFF = timedelta(minutes=2)  # the longest pause after an infrastructure
 def pause_left(not_before: datetime | None, now: datetime) -> float:
     """Return the seconds until a step may start again.
 
-    0 also if that moment is further away than any pause: then the database's clock was set back.
+    0 also if the moment is further away than the longest pause: the database's clock was set back.
     """
     left = timedelta(0) if not_before is None else not_before - now
     return left.total_seconds() if timedelta(0) < left <= MAX_BACK_OFF else 0.0
 
 
 def lock_steps(session: Session) -> None:
-    """Lock the steps until the transaction ends, so that transactions that change many cannot deadlock.
+    """Lock the table of steps until the transaction ends: transactions that change many would deadlock.
 
-    SQLite has one writer at a time anyway.
+    SQLite needs no lock, as it has one writer at a time.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(text("LOCK TABLE step IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def make_wait(session: Session, inputs: Iterable[str]) -> None:
-    """Make ready steps wait again, in all studies, if one of their inputs is to be made again."""
+    """Set ready steps of all studies to pending if one of these inputs will be made again."""
     for batch in batches(inputs):
         behind = select(StepInput.step_key).where(StepInput.input_key.in_(batch))
         waits = update(StepRow).where(StepRow.key.in_(behind), StepRow.state == "ready")
@@ -49,14 +49,14 @@ def make_wait(session: Session, inputs: Iterable[str]) -> None:
 
 
 def has_result() -> ColumnElement[bool]:
-    """Select steps that have succeeded once, and whose rows are those of that attempt."""
-    return cast(StepRow.facts, String) != "null"  # some rows have JSON's null, for which this is false, too
+    """Select steps that have succeeded once, and still have the result of that attempt."""
+    return cast(StepRow.facts, String) != "null"  # also false for NULL; other rows have JSON's null
 
 
 def keep_results(session: Session, keys: Iterable[str]) -> None:
-    """Return steps that failed or were cancelled when they ran again to the result that they had before.
+    """Let steps that failed or were cancelled in a rerun keep their earlier results, as succeeded.
 
-    Such a step has succeeded. The error of its last attempt stays with it, and so does that of its study.
+    The row keeps the error of the last attempt, and with an error the study counts as failed.
     """
     for batch in batches(keys):
         ended = StepRow.key.in_(batch), StepRow.state.in_(("failed", "cancelled"))

@@ -1,6 +1,6 @@
-"""Submit, cancel and retry studies: a plan becomes rows, and rows become a spec again.
+"""Submit, cancel and retry studies: store a plan as rows, and read a spec back from them.
 
-Steps that have succeeded are reused, failed ones are retried, the rest is pending.
+Succeeded steps are reused, failed ones are retried, and all others are pending.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from creamtea.study.warnings import warnings_of
 
 
 class UnreadableStudy(InputError):
-    """A study of another version, or with methods of a plug-in that is not installed."""
+    """A study planned by another version, or with methods of a plug-in that is not installed."""
 
 
 def spec_of(row: StudyRow) -> Study:
-    """Return the spec that a stored study was planned from.
+    """Return the spec from which a stored study was planned.
 
-    UnreadableStudy if this version, or this installation with its plug-ins, cannot read it.
+    Raises UnreadableStudy if this version or its installed plug-ins cannot read the spec.
     """
     try:
         return Study.model_validate(row.spec)
@@ -80,10 +80,10 @@ def spec_of(row: StudyRow) -> Study:
 
 
 def cancel(database: Database, study_id: int) -> bool:
-    """Cancel a study, and those of its unfinished steps that no other live study needs.
+    """Cancel a study, and its unfinished steps unless another live study needs them.
 
-    A running step loses its claim: its controller notices that at the next renewal and stops it. False if the
-    study had already ended.
+    A running step loses its claim: its controller notices that at the next renewal and stops it. Returns
+    False if the study had already ended.
     """
     with database.transaction() as session:
         lock_steps(session)
@@ -125,9 +125,9 @@ def cancel_in(session: Session, study_id: int, now: datetime) -> bool:
 class Submission:
     study_id: int
     name: str
-    keys: frozenset[str]  # of all its steps
+    keys: frozenset[str]  # all its steps
     reused_keys: frozenset[str]  # steps that had already succeeded
-    warnings: tuple[StudyWarning, ...] = ()  # of the study and its files, before it ran
+    warnings: tuple[StudyWarning, ...] = ()  # about the study and its files, before it ran
 
     @property
     def reused(self) -> int:
@@ -144,8 +144,8 @@ def submit(
 ) -> Submission:
     """Queue the study.
 
-    The newest submission of this name continues if it has the same steps and was interrupted or has not
-    ended. Another unfinished one of this name is cancelled.
+    The newest submission of this name continues if it has the same steps and was cancelled or has not ended.
+    All other unfinished submissions of this name are cancelled.
     """
     keys = [step.key for step in plan.steps]
     incomplete = _without_files(database, store, keys)
@@ -194,10 +194,8 @@ def would_cancel(database: Database, plan: Plan, config_hash: str) -> bool:
 
 
 def _unfinished(session: Session, plan: Plan, config_hash: str) -> StudyRow | None:
-    """Return the submission that continues, if there is one.
-
-    A second row for it would leave the first behind, cancelled with all steps done.
-    """
+    """Return the submission that continues, if there is one."""
+    # a second row for the same steps would cancel the first, which then shows all steps as done
     newest = session.scalar(
         select(StudyRow).where(StudyRow.name == plan.study).order_by(StudyRow.id.desc()).limit(1)
     )
@@ -214,12 +212,12 @@ READ_TEXT = (CORPUS.name, TEST_SET.name, OUTPUTS.name)  # kinds of steps that re
 def requeue(
     database: Database, store: ArtefactStore, study_id: int, *, make_anew: bool = False, here: bool = False
 ) -> Submission:
-    """Queue a study that has ended again.
+    """Queue an ended study again.
 
-    Its failed and cancelled steps are retried, and those whose files the artefact store has lost; all of them
-    only with `make_anew`. InputError, and nothing is changed, for a study that has not ended, all of whose
-    steps have succeeded, or one of whose succeeded steps could not be made again: by this version, or from
-    the user's files. `here`: this machine runs the steps, so that the files must be on it.
+    Failed and cancelled steps are retried, and so are steps whose files the artefact store has lost. If it
+    has lost the files of all steps, `make_anew` is required. Raises InputError, and changes nothing, if the
+    study has not ended, if all steps have succeeded, or if this version or the user's files could not make a
+    lost result again. `here`: this machine runs the steps, so it must have the user's files.
     """
     with database.session() as session:
         keys = session.scalars(keys_of(study_id).distinct()).all()  # two places may share a step
@@ -247,7 +245,7 @@ def requeue(
 
 
 def _check_versions(session: Session, study_id: int, keys: Sequence[str]) -> None:
-    """Raise InputError if a step is not of this version: it would fail, and its earlier results be gone."""
+    """Raise InputError for a step of another version: it would fail, and lose its earlier results."""
     for batch in batches(keys):
         planned = (
             select(StudyStep.node, StepRow.kind, StepRow.version)
@@ -265,9 +263,9 @@ def _check_versions(session: Session, study_id: int, keys: Sequence[str]) -> Non
 
 
 def _check_user_files(database: Database, keys: Collection[str], here: bool) -> None:
-    """Raise InputError if one of these steps would not find the text that it read before, and so fail.
+    """Raise InputError if one of these steps would fail, because a text that it read has changed or is gone.
 
-    Unless this machine runs them (`here`), a file whose folder it lacks may be there for the workers.
+    Unless this machine runs the steps (`here`), the workers may have folders that this machine lacks.
     """
     read_text = select(StepRow.params, StepRow.locations).where(StepRow.kind.in_(READ_TEXT))
     with database.session() as session:
@@ -303,10 +301,10 @@ def _digest(path: Path) -> str | None:
 def _without_files(
     database: Database, store: ArtefactStore, keys: Sequence[str], *, all_may_be_gone: bool = False
 ) -> set[str]:
-    """Return the succeeded steps with a file that the artefact store no longer has.
+    """Return the succeeded steps with a file that the artefact store has lost.
 
-    InputError if the store has none of the files, unless `all_may_be_gone`: a wrong store is no reason to do
-    all work again.
+    Raises InputError if the store has none of the files, unless `all_may_be_gone`: all work would be done
+    again because of a wrong setting.
     """
     files: list[tuple[str, str]] = []
     with database.session() as session:
@@ -319,7 +317,7 @@ def _without_files(
             files += session.execute(stored)
     present = {digest: store.exists(digest) for digest in {digest for _, digest in files}}
     if present and not any(present.values()) and not all_may_be_gone:
-        # as `creamtea gc`: either the store or the database is the wrong one
+        # `creamtea gc` takes it so, too: either the store or the database is the wrong one
         with database.session() as session:
             places = select(StudyRow.name).join(StudyStep, StudyStep.study_id == StudyRow.id)
             newest = places.where(StudyStep.step_key == files[0][0]).order_by(StudyRow.id.desc()).limit(1)
@@ -338,7 +336,7 @@ def _insert(session: Session, table: type[Base], rows: list[dict[str, Any]]) -> 
 
 
 def _store_steps(session: Session, steps: Sequence[PlannedStep], now: datetime) -> None:
-    """Store new steps; give known ones the resources and places of files of this plan."""
+    """Store new steps; update the resources and file locations of known ones."""
     stored: dict[str, tuple[Any, Any]] = {}
     for batch in batches(step.key for step in steps):
         rows = select(StepRow.key, StepRow.resources, StepRow.locations).where(StepRow.key.in_(batch))
@@ -376,14 +374,14 @@ def _store_steps(session: Session, steps: Sequence[PlannedStep], now: datetime) 
 def _refresh(
     session: Session, study_id: int, inputs: Mapping[str, set[str]], incomplete: set[str], now: datetime
 ) -> frozenset[str]:
-    """Decide for every step whether it must run; return the keys of those that are reused.
+    """Reset every step that must run; return the keys of the reused steps.
 
-    `inputs`: the inputs of each step of the study; a step comes after its inputs.
+    `inputs`: each step of the study with its inputs, which come before it.
     """
     rows = select(StepRow.key, StepRow.state, StepRow.error_kind).where(StepRow.key.in_(keys_of(study_id)))
     stored = {row.key: row for row in session.execute(rows)}
     rerun: set[str] = set()  # steps that had succeeded and run again
-    reset: dict[str, str] = {}  # with the reason
+    reset: dict[str, str] = {}  # key -> reason
     reused = []
     for key, before in inputs.items():
         match stored[key].state:
@@ -400,7 +398,8 @@ def _refresh(
             case "cancelled":
                 reset[key] = "it was cancelled"
     add_events(session, reused, now, "reused")
-    kept = [key for key in reused if stored[key].error_kind is not None]  # their files have come back
+    # their last rerun failed, but all files of the earlier result are here
+    kept = [key for key in reused if stored[key].error_kind is not None]
     if kept:
         session.execute(update(StepRow), [{"key": key, "error_kind": None, "error": None} for key in kept])
     add_events(session, list(reset), now, "reset", list(reset.values()))
@@ -410,17 +409,17 @@ def _refresh(
     return frozenset(reused)
 
 
-# A study written in a browser is checked as `creamtea validate` checks it. Whoever submits on the command
-# line can read what their account can read. Whoever submits on the page cannot: every path must lie in the
-# folder that the server's owner has set aside (CREAMTEA_DATA), symbolic links followed.
+# A study written in a browser is checked as `creamtea validate` checks it. On the command line a study may
+# read every file that the user's account may read. On the page every path, after following symbolic links,
+# must lie in the folder that the server's owner has set aside (CREAMTEA_DATA).
 
 MAX_CHARACTERS = 200_000
-NAME = "study"  # how messages call the text: "study:12"
+NAME = "study"  # stands for a file name in messages: "study:12"
 
 
 @dataclass(frozen=True)
 class WrittenStudy:
-    """A study from the page that has no mistakes."""
+    """A study from the page, without mistakes."""
 
     loaded: LoadedStudy
     planned: Plan
@@ -432,7 +431,7 @@ class WrittenStudy:
 
 
 def check_written(text: str, folder: Path) -> WrittenStudy:
-    """Check a study's text; StudyErrors with every mistake and its line, InputError if it is not a study."""
+    """Check a study's text; raise StudyErrors with all mistakes and their lines, or InputError."""
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"the study has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
     if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""What an artefact store holds, removing some of it while steps may be running, and the logs of attempts."""
+"""List the files of an artefact store, remove some while steps may be running, and store attempts' logs."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from creamtea.store.artefacts import ArtefactStore
 
 
 class Kept(Enum):
-    """How long a file is needed."""
+    """How long a file is kept."""
 
     REFERENCED = auto()  # while the database has its digest
     UNFINISHED = auto()  # until its step has succeeded
     STEP = auto()  # as long as its step is in the database
     ALWAYS = auto()
-    WRITING = auto()  # while it is young: no database knows it
+    WRITING = auto()  # while it is young: no database has a row about it
 
 
 @dataclass(frozen=True)
 class Area:
     """A folder of the store.
 
-    `files`: what `creamtea gc` calls its files. `part`: the heading under which `creamtea du` counts them.
+    `files`: the name of its files in `creamtea gc`. `part`: the heading that counts them in `creamtea du`.
     """
 
     files: str
@@ -37,33 +37,33 @@ class Area:
     part: str = "other"
 
 
-UPLOADS = "uploads"  # not a folder: uploads in parts that have not ended
+UPLOADS = "uploads"  # not a folder: multipart uploads that were never completed
 
 AREAS = {
     # objects/ab/<sha256>: an output file of a step, or a file beside a source; never changed
     "objects": Area("outputs", Kept.REFERENCED, "outputs"),
-    # checkpoints/<key>/<name>: what a running step resumes from
+    # checkpoints/<key>/<name>: the state from which a step's next attempt resumes
     "checkpoints": Area("checkpoints", Kept.UNFINISHED, "checkpoints"),
-    # progress/<key>.json: how far a running step is
+    # progress/<key>.json: the progress of a running step
     "progress": Area("progress", Kept.UNFINISHED, "progress"),
-    # room/<key>.json: with how many workers it could go on
+    # room/<key>.json: the larger number of workers that a running step could have
     "room": Area("offers of more workers", Kept.UNFINISHED, "progress"),
-    # live/<key>.json: what a running step shows of itself
+    # live/<key>.json: the live view of a running step
     "live": Area("curves and examples of trainings", Kept.STEP, "progress"),
-    # logs/<key>/: the logs of its attempts
+    # logs/<key>/: the logs of a step's attempts
     "logs": Area("logs", Kept.STEP, "logs"),
     # controller/waiting.json: why the controller does not start steps now
     "controller": Area("what a controller waits for", Kept.ALWAYS),
-    # damaged/<sha256>: a damaged object, set aside for who wants to look at it
+    # damaged/<sha256>: a damaged object, set aside so that people can look at it
     "damaged": Area("damaged files", Kept.WRITING),
-    # tmp/: what is being written
+    # tmp/: files that are being written
     "tmp": Area("temporary files", Kept.WRITING),
     UPLOADS: Area("unfinished uploads", Kept.WRITING),
 }
 
 
 def modified_at(info: dict[str, Any]) -> float:
-    """Return when a file was written, by fsspec's facts: seconds since 1970; infinite if unknown."""
+    """Return when a file was written, in seconds since 1970; infinite if fsspec does not know."""
     for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
         match info.get(name):
             case datetime() as moment:
@@ -85,7 +85,7 @@ class Entry:
 
 
 def entries(store: ArtefactStore) -> Iterator[Entry]:
-    """Yield every file under the root, in no order."""
+    """Yield every file under the root, in any order."""
     base = store.base
     with store.failures(base):
         files = store.fs.find(base, detail=True)
@@ -98,7 +98,7 @@ def entries(store: ArtefactStore) -> Iterator[Entry]:
 
 
 def _unfinished_uploads(store: ArtefactStore) -> Iterator[Entry]:
-    """Yield uploads in parts that never ended, which S3 hides and bills; their size is unknown."""
+    """Yield multipart uploads that were never completed: S3 hides and bills them; their size is unknown."""
     if not hasattr(store.fs, "list_multipart_uploads"):
         return
     bucket, prefix, _ = store.fs.split_path(store.base)
@@ -113,10 +113,10 @@ def _unfinished_uploads(store: ArtefactStore) -> Iterator[Entry]:
 def remove(store: ArtefactStore, entry: Entry, before: float) -> bool:
     """Delete the file unless it was written since `before` (seconds since 1970); False if it stays.
 
-    A step that produces an existing object again first renews its time. In a local root a file is therefore
-    moved away before its age is read: by then such a step has either renewed it, so that it is moved back, or
-    finds it gone and writes it again. A remote store has no such move; there the step would have to come
-    between the reading of the age and the deletion, milliseconds later.
+    A step that makes an existing object again renews the object's time instead of writing it. So a file in a
+    local root is moved away before its age is read: either the step has renewed it, and it is moved back, or
+    the step finds it gone and writes it. A remote store cannot do that: a step that renews the object in the
+    milliseconds between the reading of its age and its deletion loses it.
     """
     with store.failures(entry.path), suppress(FileNotFoundError):
         if entry.area == UPLOADS:
@@ -143,11 +143,11 @@ def remove(store: ArtefactStore, entry: Entry, before: float) -> bool:
 
 # ---------------------------------------------------------------- logs
 
-# The logs of attempts: logs/<step key>/<fence>-<worker>.log, UTF-8 text. A claim raises a step's fence, so
-# that the last attempt has the largest. Worker 0 is the first of a group, or the only one.
+# The logs of attempts: logs/<step key>/<fence>-<worker>.log, UTF-8 text. Each claim raises a step's fence, so
+# the last attempt has the largest. Worker 0 is the first of a group, or the only one.
 
-LOG_LIMIT = 1 << 20  # bytes of an attempt's log that are kept: its beginning and its end
-LOG_HEAD = 1 << 16  # bytes of its beginning
+LOG_LIMIT = 1 << 20  # bytes; of a longer log only the beginning and the end are kept
+LOG_HEAD = 1 << 16  # bytes of the beginning
 
 _NAME = re.compile(r"(\d+)-(\d+)\.log$")
 
@@ -175,7 +175,7 @@ def list_logs(store: ArtefactStore, key: str) -> list[LogName]:
 
 
 def read_log(store: ArtefactStore, key: str, name: LogName) -> str:
-    """Return what has been written of an attempt's log; empty if nothing."""
+    """Return an attempt's log as far as it is written; empty if there is none."""
     path = _path(store, key, name)
     with store.failures(path), suppress(FileNotFoundError):
         return bytes(store.fs.cat_file(path)).decode(errors="replace")
@@ -183,7 +183,7 @@ def read_log(store: ArtefactStore, key: str, name: LogName) -> str:
 
 
 def shorten_log(content: bytes, length: int) -> bytes:
-    """Return a log of `length` bytes as it is stored.
+    """Return a log of `length` bytes in the form in which it is stored.
 
     `content`: the whole log, or its first LOG_HEAD and last LOG_LIMIT - LOG_HEAD bytes.
     """
@@ -194,9 +194,9 @@ def shorten_log(content: bytes, length: int) -> bytes:
 
 
 def new_text(shown: str, content: str) -> str:
-    """Return the part of a log's content that has not been shown; `shown` is the earlier content.
+    """Return the new part of a log's content; `shown` is the content that was shown before.
 
-    If the beginnings differ, a middle part was left out: then the text after the last shown lines is new.
+    If their beginnings differ, the log has been shortened: then the text after the last shown lines is new.
     """
     if content.startswith(shown):
         return content[len(shown) :]

@@ -1,7 +1,7 @@
 """Artefacts: content-addressed files under one root, a local folder or any fsspec address.
 
 `store.areas` lists the folders below the root and their files. No file is visible before it is complete: it
-is written under tmp/, synced, and then moved in one step.
+is written under tmp/, synced, and then renamed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from creamtea.settings import make_private
 from creamtea.store.tables import MAX_INDEXED
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-STALE_SECONDS = 24 * 3600  # after which a file in tmp/ was left by a killed process
+STALE_SECONDS = 24 * 3600  # a file in tmp/ that is older was left by a killed process
 
 
 @dataclass(frozen=True)
@@ -53,18 +53,18 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an attempt is. `at`: when the worker reported it, by the worker's clock."""
+    """The progress of an attempt. `at`: when the worker reported it, by the worker's clock."""
 
     done: float
     total: float
     message: str
     at: float
-    seconds_left: float | None = None  # if it goes on as it has since the attempt's first report
+    seconds_left: float | None = None  # at the speed since the attempt's first report
 
 
 Report = TypeVar("Report")
 T = TypeVar("T")
-EVERY_STEP = "*"  # in the place of a step's key
+EVERY_STEP = "*"  # stands for a step's key
 
 _PROGRESS, _LIVE, _VALUES = TypeAdapter(Progress), TypeAdapter(LiveView), TypeAdapter(dict[str, Any])
 
@@ -72,8 +72,8 @@ _PROGRESS, _LIVE, _VALUES = TypeAdapter(Progress), TypeAdapter(LiveView), TypeAd
 class ArtefactStore:
     """The artefacts under `root`. It keeps no file open, so it can be pickled and used by many processes.
 
-    InputError for an address that fsspec does not know. If the disk or the remote store fails, every method
-    raises an InfrastructureError that names the place.
+    Raises InputError for an address that fsspec does not know. If the disk or the remote store fails, every
+    method raises an InfrastructureError that names the place.
     """
 
     def __init__(self, root: str | Path) -> None:
@@ -88,7 +88,7 @@ class ArtefactStore:
     # ------------------------------------------------------------ objects
 
     def put_folder(self, folder: Path) -> list[StoredFile]:
-        """Store every file below `folder`, ordered by name; StepError for anything but files and folders."""
+        """Store every file below `folder`, by name; StepError if there are others than files and folders."""
         return [self._put_object(name, path) for name, path in sorted(files_below(folder).items())]
 
     def put_file(self, path: Path) -> str:
@@ -96,10 +96,10 @@ class ArtefactStore:
         return self._put_object(path.name, path).digest
 
     def materialise(self, files: list[StoredFile], folder: Path, *, verify: bool = True) -> None:
-        """Put the files into the local `folder`: read-only links to a local root, otherwise copies.
+        """Put the files, read-only, into the local `folder`: links to a local root, otherwise copies.
 
-        A file whose content does not match its digest is set aside, and raises DamagedArtefact. Without
-        `verify`, links are made unread: for further workers of a step whose first worker reads the files.
+        If a file's content does not match its digest, the file is set aside and DamagedArtefact is raised.
+        Without `verify` linked files are not read: a step's first worker verifies them for all workers.
         """
         for file in files:
             target = folder / checked_name(file.name)
@@ -110,7 +110,7 @@ class ArtefactStore:
                     self._link(Path(path), target)
                     intact = not verify or digest_of(target) == (file.digest, file.size)
                 else:
-                    # a transfer may fail: twice, it is the object
+                    # one bad copy may be the transfer's fault; after two, the object is damaged
                     intact = any(self._download(file, path, target) for _ in range(2))
                 if not intact:
                     try:
@@ -124,10 +124,10 @@ class ArtefactStore:
                     )
 
     def _set_aside(self, digest: str, read: Path) -> str:
-        """Move the damaged object away, so that it is made again; return its new place.
+        """Move the damaged object away, so that it is made again; return its new path.
 
-        `read`: the file that was read, in a local store a link to the object. The object may have been made
-        again in the meantime.
+        `read`: the damaged copy, in a local store a link to the object. An object that has been made again in
+        the meantime stays.
         """
         path, aside = self.object_path(digest), self.path_of("damaged", digest)
         with suppress(FileNotFoundError):
@@ -153,7 +153,8 @@ class ArtefactStore:
                 return None
 
     def exists(self, digest: str) -> bool:
-        """Return True if the file exists. `isfile` would take every failure for a missing file."""
+        """Return True if the object exists."""
+        # not `fs.isfile`, which returns False for every failure
         path = self.object_path(digest)
         with self.failures(path):
             try:
@@ -165,8 +166,8 @@ class ArtefactStore:
     def open(self, digest: str, *, verify: bool = True) -> Iterator[IO[bytes]]:
         """Open an object for reading.
 
-        With `verify` all of it is read first, and DamagedArtefact is raised if it does not match its digest.
-        Without, for a part of a large file.
+        With `verify` the whole object is read first, and DamagedArtefact is raised if it does not match its
+        digest. Turn that off to read a part of a large file.
         """
         path = self.object_path(digest)
         if verify and self.digest(digest) not in (digest, None):
@@ -199,9 +200,9 @@ class ArtefactStore:
         return StoredFile(name, digest, size)
 
     def _renew(self, path: Path, digest: str) -> bool:
-        """Set an object's time to now, so that `creamtea gc` keeps it until its step is in the database.
+        """Set an object's time to now, so that `creamtea gc` keeps it until the database has its digest.
 
-        False if the object must be written again: it is missing or damaged, or its time cannot be set.
+        Returns False if the object must be written again: it is missing or damaged, or the time stays old.
         """
         try:
             if digest_of(path)[0] != digest:
@@ -230,7 +231,7 @@ class ArtefactStore:
     # ------------------------------------------------------------ checkpoints and progress
 
     def checkpoints(self, step_key: str) -> Checkpoints:
-        """Return the checkpoints of a step, from which its next attempt resumes."""
+        """Return a step's checkpoints, from which its next attempt resumes."""
         return StoredCheckpoints(self, checked_name(step_key))
 
     def drop_checkpoints(self, step_key: str) -> None:
@@ -248,20 +249,20 @@ class ArtefactStore:
         message: str,
         seconds_left: float | None = None,
     ) -> None:
-        """Replace the step's progress by that of the attempt with this fence."""
+        """Store the progress of the attempt with this fence; an earlier report is replaced."""
         report = {"done": done, "total": total, "message": message, "seconds_left": seconds_left}
         self._write_report("progress", step_key, fence, report)
 
     def read_progress(self, step_key: str, fence: int) -> Progress | None:
-        """Return the last progress of the attempt with this fence; None if none can be read."""
+        """Return the last progress of the attempt with this fence; None if there is none."""
         return self._read_report("progress", step_key, fence, _PROGRESS)
 
     def write_live(self, step_key: str, fence: int, view: LiveView) -> None:
-        """Replace the step's live view by this attempt's."""
+        """Store the live view of the attempt with this fence; an earlier view is replaced."""
         self._write_report("live", step_key, fence, asdict(view))
 
     def read_live(self, step_key: str, fence: int) -> LiveView | None:
-        """Read the live view of the attempt with this fence; None if nothing can be read."""
+        """Return the live view of the attempt with this fence; None if there is none."""
         return self._read_report("live", step_key, fence, _LIVE)
 
     def write_room(self, step_key: str, fence: int, workers: int) -> None:
@@ -269,12 +270,12 @@ class ArtefactStore:
         self._write_report("room", step_key, fence, {"workers": workers})
 
     def read_room(self, step_key: str, fence: int) -> int:
-        """Return the number of workers that this attempt has been told; 0 if none."""
+        """Return the number of workers that `write_room` stored for this attempt; 0 if none."""
         report = self._read_report("room", step_key, fence, _VALUES)
         return int(report["workers"]) if report else 0
 
     def write_reasons(self, fence: int, reasons: Mapping[str, str]) -> None:
-        """Store why the controller with this fence does not start steps, by step key or EVERY_STEP."""
+        """Store why the controller with this fence does not start steps: key or EVERY_STEP -> reason."""
         self._write_report("controller", "waiting", fence, {"reasons": dict(reasons)})
 
     def read_reasons(self, fence: int) -> dict[str, str]:
@@ -299,7 +300,7 @@ class ArtefactStore:
     # ------------------------------------------------------------ the root
 
     def check_writable(self) -> None:
-        """Raise InputError unless files can be written under the root; delete what killed processes left."""
+        """Raise InputError unless the root is writable; delete files that killed processes left in tmp/."""
         temporary = self.temporary()
         try:
             if self.local and not self.fs.exists(self.base):
@@ -324,7 +325,7 @@ class ArtefactStore:
         return self.path_of("objects", digest[:2], checked_name(digest))
 
     def path_of(self, *parts: str) -> str:
-        """Return the path in the file system of something below the root."""
+        """Return the path of a file or folder below the root."""
         return "/".join((self.base, *parts))
 
     def temporary(self) -> str:
@@ -332,16 +333,16 @@ class ArtefactStore:
         return self.path_of("tmp", uuid.uuid4().hex)
 
     def _publish(self, source: Path, target: str, *, read_only: bool = False) -> None:
-        """Copy a local file to `target`, which has either the old content or all of the new."""
+        """Copy a local file to `target`, which always has either the old content or the whole new one."""
         if self.local:
             self.write(target, lambda place: copy_to_disk(source, Path(place), read_only))
-        else:  # large files in parts, which s3fs makes large enough for S3's limit of 10,000
+        else:  # s3fs uploads a large file in parts, and chooses their size so that S3's 10,000 suffice
             self.write(target, lambda place: self.fs.put_file(str(source), place))
 
     def write(self, target: str, write: Callable[[str], None], *, durable: bool = True) -> None:
         """Let `write` make a file that becomes `target` when it is complete.
 
-        Unless `durable`, a power cut may undo it.
+        Unless `durable`, a power cut may lose the new content.
         """
         if self._whole_uploads:
             write(target)
@@ -365,7 +366,7 @@ class ArtefactStore:
         Path(temporary).replace(target)
         if not durable:
             return
-        # the new name is durable once its folder is, which itself may be new
+        # a new name is durable once its folder has been synced, and a new folder once its parent has
         for place in (folder, _parent(folder))[: 1 + is_new]:
             descriptor = os.open(place, os.O_RDONLY)
             try:
@@ -377,7 +378,7 @@ class ArtefactStore:
     def failures(self, path: str, disk: str | None = None) -> Iterator[None]:
         """Turn errors of the file system into InfrastructureError.
 
-        `disk`: where data is written, if not to the root.
+        `disk`: the folder that data is written to, unless it is the root.
         """
         try:
             yield
@@ -385,7 +386,7 @@ class ArtefactStore:
             raise
         except Exception as error:
             if self.local and not isinstance(error, OSError):
-                raise  # a remote file system has errors of its own
+                raise  # only remote file systems have other kinds of errors
             if isinstance(error, OSError) and error.errno in DISK_FULL:
                 place = disk or (
                     f"{self.root} (`creamtea gc` shows what no study needs), or set CREAMTEA_ARTEFACTS to "
@@ -407,7 +408,7 @@ class ArtefactStore:
 class StoredCheckpoints:
     """The checkpoints of one step in a store; implements `creamtea.contract.step.Checkpoints`.
 
-    A stored file is sealed with its checksum. If that does not match, the file is deleted.
+    A stored file ends with its checksum (`seal`). A file that does not match its checksum is deleted.
     """
 
     def __init__(self, store: ArtefactStore, step_key: str) -> None:
@@ -464,7 +465,7 @@ SEAL = b"creamtea:sha256\n"  # before the digest at the end of a sealed file
 
 
 def files_below(folder: Path) -> dict[str, Path]:
-    """Return name with '/' → path for every file below the folder; links to files count as files."""
+    """Return relative name → path for every file below the folder; links to files count as files."""
     files: dict[str, Path] = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
@@ -507,7 +508,7 @@ def digest_of(path: Path) -> tuple[str, int]:
 
 
 def hash_of(source: IO[bytes], copy: IO[bytes] | None = None) -> str:
-    """Return the sha256 of a stream; write what is read to `copy`."""
+    """Return the sha256 of a stream; write its content to `copy` as well."""
     digest = hashlib.sha256()
     while chunk := source.read(CHUNK):
         digest.update(chunk)
@@ -524,7 +525,7 @@ def seal(path: Path) -> None:
 
 
 def unseal(path: Path) -> bool:
-    """Remove what `seal` appended; False, leaving the file unchanged, if it does not match the content."""
+    """Remove the checksum that `seal` appended; if it does not match, leave the file and return False."""
     digest = hashlib.sha256()
     size = path.stat().st_size - len(SEAL) - digest.digest_size
     if size < 0:
@@ -543,16 +544,16 @@ def unseal(path: Path) -> bool:
 # File systems that are reached by fsspec: opening them, and what their errors mean.
 
 
-# protocols of stores that show an upload only when it is complete, so that nothing has to be moved afterwards
+# protocols of stores that show an upload only when it is complete: it needs no temporary name
 OBJECT_STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "az"})
-EXTRAS = {"s3": "s3", "s3a": "s3"}  # protocol -> extra of creamtea that it needs
+EXTRAS = {"s3": "s3", "s3a": "s3"}  # protocol -> the extra of creamtea that it requires
 S3 = {
-    "use_listings_cache": False,  # other processes write, too
-    # s3fs has retries of its own, around these
+    "use_listings_cache": False,  # other processes write as well
+    # s3fs itself repeats these
     "config_kwargs": {"retries": {"mode": "standard", "max_attempts": 2}},
 }
 
-REMEDIES = {  # of a local root
+REMEDIES = {  # for errors of a local root
     errno.EACCES: "give this user the right",
     errno.EPERM: "give this user the right",
     errno.EROFS: "mount the disk writable",
@@ -561,7 +562,7 @@ REMEDIES = {  # of a local root
 
 
 def open_root(root: str) -> tuple[Any, str]:
-    """Return the file system of an address, and the path there; InputError if it cannot be used."""
+    """Return the file system of an address, and the path in it; InputError if it cannot be used."""
     protocol = root.partition("://")[0] if "://" in root else ""
     try:
         fs, path = url_to_fs(root, **(S3 if protocol in ("s3", "s3a") else {}))
@@ -577,10 +578,8 @@ def open_root(root: str) -> tuple[Any, str]:
 
 
 def explain(error: BaseException, root: str) -> str:
-    """Explain a file system's error, with a remedy if one is known.
-
-    S3's errors are recognised by name, so that its packages need not be installed.
-    """
+    """Explain a file system's error, with a remedy if one is known."""
+    # S3's errors are recognised by name: its packages may not be installed
     names = {kind.__name__ for kind in type(error).__mro__}
     bucket = urlsplit(root).netloc
     if names & {"NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError"}:
@@ -601,9 +600,9 @@ def explain(error: BaseException, root: str) -> str:
 
 
 class GuardedReads(io.RawIOBase):
-    """A file for reading whose every read is within `failures`, which explains errors.
+    """A file for reading; `failures` surrounds every read and explains its errors.
 
-    Other errors while the file is open are not taken for errors of the file system.
+    Other errors while the file is open are not explained as errors of the file system.
     """
 
     def __init__(self, file: IO[bytes], failures: Callable[[], AbstractContextManager[None]]) -> None:

@@ -17,7 +17,7 @@ POSTGRES_NOW = text("SELECT clock_timestamp()")
 
 
 class Database:
-    """One database by its address; threads may share an object, processes create their own.
+    """A database at an address; threads may share an object, each process creates its own.
 
     Raises InputError for an invalid address; connects on first use.
     """
@@ -33,7 +33,7 @@ class Database:
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """Open a session that reads one snapshot of the database; writing through it is an error.
+        """Open a session that reads one snapshot of the database; it refuses to write.
 
         Open a new one to see later changes.
         """
@@ -69,10 +69,10 @@ class Database:
 
 
 def open_database(url: str, migrate: bool = True) -> Database:
-    """Open the database at `url`; it can be reached, and has the schema that this code needs.
+    """Open the database at `url`, after checking that it answers and has the schema that this code needs.
 
-    An empty database gets the newest schema, unless `migrate` is False. InputError for an invalid address, if
-    no database is there, and for a schema that is older or newer than this code.
+    An empty database gets the newest schema, unless `migrate` is False. Raises InputError for an invalid
+    address, if no database answers, and if the schema is older or newer than this code.
     """
     database = Database(url)
     check_reachable(database.engine)

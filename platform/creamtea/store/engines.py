@@ -1,8 +1,8 @@
-"""Connections to the database: addresses, engines, and which failures are waited for.
+"""Connections to the database: addresses, engines, and waiting for a database that fails.
 
-A restart, a fail-over, a lost connection or a locked file passes by itself: it is waited for, up to
+A restart, a fail-over, a lost connection or a locked file passes by itself: creamtea waits for up to
 PASSING_SECONDS in all. A full or read-only disk and missing rights need a person: the waiting process says
-what to do, and gives up after LASTING_SECONDS. A damaged database is not waited for.
+what to do, and gives up after LASTING_SECONDS. It does not wait for a damaged database.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from creamtea.errors import InputError
 from creamtea.settings import Settings, make_private, path_of
 
 T = TypeVar("T")
-FIRST_PAUSE = 0.5  # seconds; twice as long each time
+FIRST_PAUSE = 0.5  # seconds; each pause is twice as long as the one before
 MAX_PAUSE = 30.0
-LASTING_SECONDS = 300.0  # for which a person has time to mend what does not pass
-PASSING_SECONDS = 6 * 3600.0  # for which a database may be away: a night's maintenance, not a failing server
+LASTING_SECONDS = 300.0  # how long to wait for a person to mend the database
+PASSING_SECONDS = 6 * 3600.0  # how long a database may be away: enough for a night's maintenance
 
 PASSES = ""
 FREE = "free some space on its disk (then `creamtea gc` may free more)"
-# (what SQLite says, what a person has to do). What else it calls an OperationalError is mostly a mistake in a
-# statement
+# (part of SQLite's message, what a person has to do); other OperationalErrors are mostly wrong statements
 SQLITE = (
     ("locked", PASSES),
     ("busy", PASSES),
@@ -48,18 +47,18 @@ SQLITE = (
 SQLITE_DAMAGED = ("malformed", "not a database")
 RESTORE = "restore it from a backup (docs/how-to/backup.md), or name another in CREAMTEA_DATABASE_URL"
 LOGIN = "correct the user, the password or the database in CREAMTEA_DATABASE_URL"
-# (how the SQLSTATE begins, what a person has to do), by PostgreSQL's manual, appendix A; psycopg also calls
-# mistakes OperationalErrors
+# (beginning of the SQLSTATE, what a person has to do), by PostgreSQL's manual, appendix A: psycopg raises
+# OperationalError for mistakes as well
 POSTGRES = (
     ("08", PASSES),  # the connection is lost
     ("25006", "name the primary server in CREAMTEA_DATABASE_URL, unless this one is about to become it"),
     ("28", LOGIN),
     ("3D000", LOGIN),
-    ("40", PASSES),  # undone for the sake of another transaction
+    ("40", PASSES),  # rolled back because of another transaction
     ("42501", "grant its user the rights, or name another in CREAMTEA_DATABASE_URL"),
     ("53100", "free some space on the server's disk"),
     ("53", PASSES),  # no memory or connections left
-    ("55P03", PASSES),  # a lock was not to be had in time
+    ("55P03", PASSES),  # a lock was not free in time
     ("57P0", PASSES),  # the server is shutting down or starting
     ("58030", "see the server's log: its disk fails"),
 )
@@ -72,10 +71,10 @@ POSTGRES_REFUSES = re.compile(r"FATAL:\s+(password authentication|role|no pg_hba
 class Outage:
     """Why a transaction failed that can succeed once the database is back or repaired."""
 
-    place: str  # of the database, for people
+    place: str  # the database's name, for people
     reason: str  # the database's own message, in one line
     remedy: str = PASSES  # what a person has to do
-    patience: float = PASSING_SECONDS  # seconds for which it is worth trying again
+    patience: float = PASSING_SECONDS  # seconds for which to try again
 
     def __str__(self) -> str:
         if self.remedy:
@@ -89,16 +88,16 @@ class Outage:
 
 
 class OutageClock:
-    """Counts how long the database has been away, less the time for which it has answered.
+    """Counts the time for which the database has been away, less the time for which it has answered.
 
-    A server that comes back for a moment and fails again uses up the patience, too.
+    So a server that comes back for moments and fails again also reaches the limit.
     """
 
     def __init__(self) -> None:
         self._seconds, self._last, self._away = 0.0, time.monotonic(), False
 
     def failed(self) -> float:
-        """Note that the database is away, and return the seconds."""
+        """Note that the database is away; return the seconds counted so far."""
         self._count(True)
         return self._seconds
 
@@ -114,7 +113,7 @@ class OutageClock:
 
 
 def outage_of(error: BaseException) -> Outage | None:
-    """Return what is wrong with the database; None if the error is not about it."""
+    """Return the outage that caused the error; None if the database did not cause it."""
     if not isinstance(error, SQLAlchemyError):
         return None
     remedy = _remedy(error)
@@ -125,7 +124,7 @@ def outage_of(error: BaseException) -> Outage | None:
 
 
 def _remedy(error: SQLAlchemyError) -> str | None:
-    """Return what a person has to do, PASSES if nothing; None if the database is not at fault."""
+    """Return what a person has to do, or PASSES; None if the database did not cause the error."""
     if isinstance(error, TimeoutError):  # all connections of the pool are in use
         return PASSES
     if not isinstance(error, DBAPIError):
@@ -141,7 +140,7 @@ def _remedy(error: SQLAlchemyError) -> str | None:
         if str(sqlstate).startswith(POSTGRES_DAMAGED):
             return RESTORE
         remedy = next((remedy for sign, remedy in POSTGRES if str(sqlstate).startswith(sign)), None)
-    # not an answer of the server. By name, because importing psycopg takes a moment that SQLite does not need
+    # the server did not answer. Tested by name: SQLite's users need not wait for the import of psycopg
     elif {"OperationalError", "InterfaceError"} & {kind.__name__ for kind in type(cause).__mro__}:
         remedy = LOGIN if POSTGRES_REFUSES.search(str(cause)) else PASSES
     return PASSES if remedy is None and error.connection_invalidated else remedy
@@ -171,8 +170,8 @@ def wait_out(
 ) -> T:
     """Run one transaction, and repeat it while the database may come back; return its result.
 
-    `wait` is called with the outage and the seconds to wait. If it returns False, or the patience for such an
-    outage is over, the error is raised. `clock`: counts the outages of earlier transactions, too. A
+    `wait` is called with the outage and the seconds to wait. The error is raised if `wait` returns False or
+    the outage lasts longer than its patience. `clock` also counts the outages of earlier transactions. A
     transaction whose commit was not confirmed is repeated: `work` must allow for that.
     """
     pause, began, clock = FIRST_PAUSE, time.monotonic(), clock or OutageClock()
@@ -194,16 +193,16 @@ def wait_out(
 
 # ---------------------------------------------------------------- engines
 #
-# SQLite: the driver runs in autocommit and SQLAlchemy's own "begin" says what kind of transaction starts,
-# because the sqlite3 module would otherwise begin late and lazily. PostgreSQL: psycopg 3.
+# SQLite: the driver runs in autocommit, and SQLAlchemy's event "begin" starts the right kind of transaction;
+# by itself the sqlite3 module begins one only before the first write. PostgreSQL: psycopg 3.
 
 ADDRESSES = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 BUSY_TIMEOUT = 10_000  # milliseconds that SQLite waits for another writer
-# of a process: a report holds one for seconds, and raters' pages need theirs at once. PostgreSQL's default is
-# 100 of all processes
+# per process: a report holds a connection for seconds, while raters' pages need theirs at once. PostgreSQL
+# allows 100 for all processes by default
 MAX_CONNECTIONS = 50
-KEPT_CONNECTIONS = 20  # that stay open when nobody needs them: opening one takes longer than a submit
-CONNECT_TIMEOUT = 10  # seconds that PostgreSQL has to answer
+KEPT_CONNECTIONS = 20  # these stay open when idle: opening one takes longer than storing a rating
+CONNECT_TIMEOUT = 10  # seconds within which PostgreSQL must answer
 
 # JSON columns: NaN is an error on both databases (SQLite would store it, PostgreSQL refuse it)
 to_json = partial(json.dumps, ensure_ascii=False, allow_nan=False)
@@ -251,7 +250,7 @@ def describe(url: URL) -> str:
 
 
 def make_engine(url: URL, *, migrating: bool = False) -> Engine:
-    """Make an engine; `migrating`: without a pool and, on SQLite, without foreign keys."""
+    """Make an engine; `migrating`: without a pool and, on SQLite, without checks of foreign keys."""
     pool: dict[str, Any] = {"poolclass": NullPool}
     if not migrating:
         pool = {
@@ -284,10 +283,10 @@ def _configure_sqlite(connection: sqlite3.Connection, record: object, *, foreign
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """Begin as the engine's option `sqlite_begin` says: "read" (the default, refuses writes) or "write".
+    """Begin a transaction by the engine's option `sqlite_begin`: "read" (default, refuses writes) or "write".
 
-    A writer takes its lock at once: a transaction that reads first and then writes would fail with "database
-    is locked" whenever another wrote in between, and no time-out helps against that.
+    A writer takes its lock at once. If it read first, it would fail with "database is locked" whenever
+    another process wrote in between, and no time-out prevents that.
     """
     write = connection.get_execution_options().get("sqlite_begin", "read") == "write"
     connection.exec_driver_sql(f"PRAGMA query_only={'OFF' if write else 'ON'}")
@@ -295,14 +294,14 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def readers(engine: Engine) -> Engine:
-    """Return the engine with transactions that read one snapshot and cannot write."""
+    """Return the engine for transactions that read one snapshot and cannot write."""
     if engine.dialect.name == "sqlite":
         return engine.execution_options(sqlite_begin="read")
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
 def writers(engine: Engine) -> Engine:
-    """Return the engine with transactions that may write."""
+    """Return the engine for transactions that may write."""
     return engine.execution_options(sqlite_begin="write") if engine.dialect.name == "sqlite" else engine
 
 
@@ -349,9 +348,9 @@ def _check_file(path: Path) -> None:
             f"cannot write SQLite file {path} or its folder; {remedy}, to read only: of a copy (SQLite also "
             "writes while it reads)"
         )
-    # Only the owner may read the database, which has raters' identities. A file that its group may write was
-    # shared on purpose: only the rights of all others are taken away. SQLite gives its -wal and -shm files
-    # the rights of the database.
+    # Only the owner may read the database, which has raters' identities. A group-writable file was shared on
+    # purpose: only the rights of all others are removed. SQLite gives its -wal and -shm files the rights of
+    # the database.
     with suppress(OSError):  # it exists; SQLite itself reports anything else
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     for part in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):

@@ -1,7 +1,7 @@
 """Write the result and files of a finished step as rows.
 
-Everything is checked first: SQLite would store NaN as NULL, and PostgreSQL refuses text with a NUL character.
-Both are errors that name the file and line.
+Every value is checked first: SQLite would store NaN as NULL, and PostgreSQL refuses text with NUL characters.
+Both are errors here, and name the file and line.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from creamtea.store.tables import (
 )
 
 BATCH = 2000  # rows per INSERT
-NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")  # the JSON escape of NUL; not a backslash before u0000
+NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")  # the JSON escape of NUL, but not an escaped backslash and "u0000"
 
 Row = dict[str, Any]
 Texts = Mapping[str, bytes]  # file name (a key of TABLES) → content
@@ -43,7 +43,7 @@ HAS_ROWS = select(or_(*(exists().where(table.step_key == bindparam("step")) for 
 def read_texts(store: ArtefactStore, files: list[StoredFile]) -> Texts:
     """Read the files of a step that become rows; InfrastructureError if one cannot be read.
 
-    A store may take long to answer, so they are read before the transaction begins.
+    Call it before the transaction begins: a remote store may take long to answer.
     """
     return {file.name: store.read(file.digest) for file in files if file.name in TABLES}
 
@@ -53,8 +53,8 @@ def ingest(
 ) -> None:
     """Write the step's files, metrics, points and rows in the caller's transaction.
 
-    `texts`: the result of `read_texts`. Rows that an earlier call wrote for the same step are replaced; the
-    step's own row must exist. StepError names the file and line, or the metric, that cannot be stored.
+    `texts`: the result of `read_texts`. Rows from an earlier call for the same step are replaced. The step's
+    own row must exist. StepError names the file and line, or the metric, that cannot be stored.
     """
     _checked(StoredFacts, result, "the step's result")
     if session.scalar(HAS_ROWS, {"step": step_key}):
@@ -72,7 +72,7 @@ def _write(session: Session, table: type[Base], step_key: str, rows: Iterator[Ro
         session.execute(insert(table.__table__), batch)  # type: ignore[arg-type]  # a FromClause to mypy
 
 
-# ---------------------------------------------------------------- what a row may hold
+# ---------------------------------------------------------------- the values that a row may hold
 
 
 def _plain(value: Any) -> Any:
@@ -124,8 +124,8 @@ class SegmentLine(Stored):
     source: Text
     reference: Text
     idioms: Annotated[list[Any], AfterValidator(_document)]
-    # later steps read these, and no row has them: the language of words, references beyond the first, and
-    # whether Moses' tokens were undone
+    # not stored in rows, only read by later steps: the language of words, references beyond the first, and
+    # whether Moses' tokenisation was undone
     group: Annotated[Text, Field(exclude=True)] = ""
     more_references: Annotated[list[Text], Field(exclude=True)] = []
     detokenised: Annotated[bool, Field(exclude=True)] = False
@@ -200,7 +200,7 @@ def stored_metrics(result: StepResult) -> Iterator[Row]:
 
 
 def _points(result: StepResult) -> Iterator[Row]:
-    """Yield the points with their position in their series, in the order of the step."""
+    """Yield the points in the step's order, each with its position in its series."""
     lengths: dict[str, int] = {}
     for point in result.points:
         position = lengths.get(point.series, 0)
@@ -210,7 +210,7 @@ def _points(result: StepResult) -> Iterator[Row]:
 
 
 def _checked(model: type[Stored], value: Any, place: str) -> Row:
-    """Return a value (a line of JSON, or an object) as a row; StepError if it cannot be stored."""
+    """Check a line of JSON or an object, and return it as a row; StepError if it cannot be stored."""
     try:
         row = model.model_validate_json(value) if isinstance(value, bytes) else model.model_validate(value)
     except ValidationError as error:

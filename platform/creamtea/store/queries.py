@@ -1,6 +1,6 @@
-"""Read queries of the report and the web app: small, typed, and limited in what they fetch.
+"""Queries of the report and the web app: typed, and each fetches no more than it needs.
 
-Each takes a session; its result is read without one.
+Each takes a session; its result can be used after the session ends.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from creamtea.store.tables import (
     StudyStep,
 )
 
-OUTPUTS = ("decode", "outputs")  # the kinds of steps that leave a system's outputs
-KEYS_PER_QUERY = 500  # SQLite binds a limited number of values
+OUTPUTS = ("decode", "outputs")  # the kinds of steps that make a system's outputs
+KEYS_PER_QUERY = 500  # SQLite binds only a limited number of values
 K = TypeVar("K", str, tuple[str, int])
 
 
@@ -47,7 +47,7 @@ class StudySummary:
     created_at: datetime
     finished_at: datetime | None
     steps: dict[str, int]  # steps by state; a step that several nodes share counts once
-    unavailable: int = 0  # failed steps that lack something here (a metric's model, say)
+    unavailable: int = 0  # failed steps that lack something here, such as a metric's model
 
     @property
     def total(self) -> int:
@@ -91,7 +91,7 @@ def list_studies(session: Session) -> list[StudySummary]:
 
 
 def count_steps(session: Session, study_id: int) -> tuple[int, int]:
-    """Return how many of the study's steps have succeeded, and how many there are."""
+    """Return the numbers of the study's succeeded steps and of all its steps."""
     steps = (
         select(func.count(StepRow.key.distinct()))
         .join(StudyStep, StudyStep.step_key == StepRow.key)
@@ -103,7 +103,7 @@ def count_steps(session: Session, study_id: int) -> tuple[int, int]:
 def find_study(session: Session, study: str | int) -> StudyRow:
     """Return the submission with this number, or the newest with this name.
 
-    NotInDatabase lists the known studies.
+    Raises NotInDatabase, which lists the known studies.
     """
     query = select(StudyRow).order_by(StudyRow.id.desc()).limit(1)
     by_number = isinstance(study, int)
@@ -126,7 +126,7 @@ def find_study(session: Session, study: str | int) -> StudyRow:
 
 @dataclass(frozen=True)
 class Node:
-    """A place in a study with the step that fills it; the names are those of StepRow."""
+    """A place in a study with its step; the fields are named as in StepRow."""
 
     name: str
     labels: dict[str, Any]
@@ -151,17 +151,17 @@ class Node:
 
     @property
     def has_failed(self) -> bool:
-        """Return True if it failed when it ran last; a step that had succeeded before keeps its result."""
+        """Return True if its last run failed; a step that had succeeded before keeps its result."""
         return self.state == "failed" or (self.state == "succeeded" and self.error_kind is not None)
 
     @property
     def outcome(self) -> str:
-        """The state, or for a failed step `outcome_word`."""
+        """The state; for a failed step `outcome_word`."""
         return outcome_word(self.error_kind) if self.state == "failed" else self.state
 
     @property
     def predicate(self) -> str:
-        """What a sentence says of the step: "is pending", "did not run, because …", "failed: …"."""
+        """The rest of a sentence about the step: "is pending", "did not run, because …", "failed: …"."""
         if self.state != "failed":
             return f"is {self.state}"
         if self.error_kind == "upstream":
@@ -191,12 +191,12 @@ def study_nodes(session: Session, study_id: int, *kinds: str) -> list[Node]:
 
 
 def _facts_of(step: StepRow) -> dict[str, Any]:
-    """Return what the step reported; nothing while it runs again, when the row has its earlier facts."""
+    """Return the step's facts; none while it runs again, when its row still has the earlier facts."""
     return (step.facts if step.state == "succeeded" else None) or {}
 
 
 def steps_of(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Return each step once, by its key, at the first of its places."""
+    """Return key → node with each step once, at its first place."""
     steps: dict[str, Node] = {}
     for node in nodes:
         steps.setdefault(node.key, node)
@@ -257,7 +257,7 @@ def points_of(session: Session, keys: Collection[str]) -> dict[str, dict[str, li
 
 
 def batches(keys: Iterable[K]) -> list[list[K]]:
-    """Split the keys, each once, into lists that one statement can bind."""
+    """Split the distinct keys into lists that one statement can bind."""
     unique = sorted(set(keys))
     return [unique[start : start + KEYS_PER_QUERY] for start in range(0, len(unique), KEYS_PER_QUERY)]
 
@@ -267,7 +267,7 @@ def batches(keys: Iterable[K]) -> list[list[K]]:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """One segment with an output of each decode; None if a decode has none (yet)."""
+    """One segment with the output of each decode; None if a decode has no output (yet)."""
 
     index: int
     source: str
@@ -279,18 +279,18 @@ class SideBySide:
 
 @dataclass(frozen=True)
 class SegmentFilter:
-    """The segments to show: those that meet all conditions."""
+    """Conditions on the segments to show; a segment must meet all of them."""
 
     contains: str = ""  # in the source, the reference or an output; case is ignored (ASCII on SQLite)
     different: bool = False  # only where two of the outputs differ
     idioms: bool = False  # only with an annotated idiom
     empty: bool = False  # only where an output is empty
-    indices: tuple[int, ...] = ()  # only these; none are all
+    indices: tuple[int, ...] = ()  # only these; empty: all
 
 
 @dataclass(frozen=True)
 class ByDifference:
-    """Order segments by one step's score less another's; segments that lack a score come last."""
+    """Order segments by the difference of two steps' scores; segments that lack a score come last."""
 
     score: str  # step key
     baseline: str  # step key
@@ -299,7 +299,7 @@ class ByDifference:
 
 @dataclass(frozen=True)
 class PageQuery:
-    """The segments to show, and the keys of the steps whose outputs and scores stand beside them."""
+    """The segments to show, and the keys of the steps whose outputs and scores are shown beside them."""
 
     test_set: str
     decodes: Sequence[str]
@@ -313,14 +313,14 @@ class PageQuery:
 @dataclass(frozen=True)
 class Page:
     rows: list[SideBySide]
-    total: int  # segments that the filter lets through
+    total: int  # segments that pass the filter
 
 
 def side_by_side(session: Session, query: PageQuery) -> Page:
     """Return a page of a test set's segments with each decode's outputs.
 
-    Only the page's texts are fetched; without a filter the database reads the segment's primary key alone to
-    find the page.
+    Only the page's texts are fetched; without a filter the database finds the page by reading nothing but the
+    segments' primary keys.
     """
     matching = _matching(query.test_set, query.decodes, query.filter)
     total = session.scalar(select(func.count()).select_from(matching.subquery())) or 0
@@ -393,9 +393,9 @@ def _matching(test_set: str, decodes: Sequence[str], chosen: SegmentFilter) -> S
 
 
 def find_campaign(session: Session, name: str, lock: bool = False) -> Campaign:
-    """Return the campaign of this name; NotInDatabase lists the known names.
+    """Return the campaign of this name; NotInDatabase, which lists the known names, if there is none.
 
-    `lock`: nobody else changes it until the transaction ends.
+    `lock`: no other transaction changes it until this one ends.
     """
     query = select(Campaign).where(Campaign.name == name)
     campaign = session.scalar(query.with_for_update() if lock else query)

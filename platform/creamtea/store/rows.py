@@ -1,4 +1,4 @@
-"""Values of rows: how they are read and numbered, and which ones can be stored."""
+"""Read rows and their numbers, and check which values can be stored."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ T = TypeVar("T")
 
 
 def from_row(kind: type[T], row: Any, **others: Any) -> T:
-    """Make a dataclass of the row's columns with its fields' names; `others`: its other fields."""
+    """Make a dataclass from the row's columns of the same names; `others`: the fields without a column."""
     names = [field.name for field in fields(kind) if field.name not in others]  # type: ignore[arg-type]
     return kind(**{name: getattr(row, name) for name in names}, **others)
 
 
-MAX_ID = 2**31 - 1  # the largest that a column of the database holds
+MAX_ID = 2**31 - 1  # the largest number in a column of ids
 
 
 def row_id(text: str) -> int | None:
@@ -27,12 +27,12 @@ def row_id(text: str) -> int | None:
     return number if (number := int(text)) <= MAX_ID else None
 
 
-# Both databases and every export can hold what passes these checks: one of them refuses anything else.
+# Both databases and every export format can hold a value that passes these checks.
 MAX_PAYLOAD = 100_000  # characters of an answer as JSON
 
 
 def check_text(text: str) -> str:
-    """Return the text; ValueError for a NUL and for half of a surrogate pair."""
+    """Return the text; ValueError if it has a NUL or half of a surrogate pair."""
     if "\0" in text:
         raise ValueError("with a NUL character")
     if any("\ud800" <= character <= "\udfff" for character in text):
@@ -41,14 +41,14 @@ def check_text(text: str) -> str:
 
 
 def check_address(text: str) -> str:
-    """Return the text if it is empty or an address that begins with https; else ValueError."""
+    """Return the text if it is empty or an https address; otherwise raise ValueError."""
     if text and not (len(text) <= 500 and text.isprintable() and re.fullmatch(r"https://[^\s/?#]+\S*", text)):
         raise ValueError("not an address with https://")
     return text
 
 
 def check_json(value: Any) -> None:
-    """Raise ValueError for a value that is not JSON, or contains what cannot be stored."""
+    """Raise ValueError for a value that is not JSON, or that cannot be stored."""
     if isinstance(value, str):
         check_text(value)
     elif isinstance(value, float):

@@ -1,10 +1,10 @@
-"""The schema's revisions: which one a database has, and migrating it up or down with Alembic.
+"""The schema's revisions: find a database's revision, and migrate it up or down with Alembic.
 
-Every migration is one transaction. On SQLite foreign keys are off during it, because rebuilding a parent
-table would otherwise delete its children's rows; all of them are checked before the commit.
+Every migration is one transaction. SQLite's checks of foreign keys are off during it: rebuilding a parent
+table would otherwise delete the rows of its child tables. All foreign keys are checked before the commit.
 
-Alembic is imported only to migrate: other commands start sooner without it. An empty database gets the tables
-of `tables` at once, without Alembic; all migrations together make the same tables
+Alembic is imported only to migrate, so that other commands start sooner. In an empty database the tables of
+`tables` are created directly, without Alembic; all migrations together make the same tables
 (`tests/store/test_migrations.py`).
 """
 
@@ -34,7 +34,7 @@ from creamtea.store.tables import Base
 
 # Any fixed number: it keeps two processes from migrating one PostgreSQL database at once.
 MIGRATION_LOCK = 7_013_201
-_VERSION = Table(  # as Alembic makes it
+_VERSION = Table(  # the same as Alembic's own table
     "alembic_version",
     MetaData(),
     Column("version_num", String(32), nullable=False),
@@ -44,7 +44,7 @@ _migrating = threading.Lock()  # Alembic keeps its state in the module: one migr
 
 
 def migrations_folder() -> Path:
-    """Return `creamtea/store/migrations` of an installed wheel, or `migrations` of a checkout."""
+    """Return `creamtea/store/migrations` in an installed wheel, or `migrations` in a checkout."""
     here = Path(__file__).resolve()
     for folder in (here.parent / "migrations", here.parents[3] / "migrations"):
         if (folder / "env.py").is_file():
@@ -53,7 +53,7 @@ def migrations_folder() -> Path:
 
 
 def revisions() -> list[str]:
-    """List the revisions, the first one first, by the names of their files (`0001_first_schema.py`)."""
+    """List the revisions, oldest first, by the names of their files (`0001_first_schema.py`)."""
     files = (migrations_folder() / "versions").glob("[0-9]*_*.py")
     return sorted(path.name.partition("_")[0] for path in files)
 
@@ -66,7 +66,7 @@ def head() -> str:
 def current(url: str) -> str | None:
     """Return the revision of the database; None if it is empty or its SQLite file does not exist.
 
-    The file is not created. InputError if the database cannot be opened.
+    Does not create the file. Raises InputError if the database cannot be opened.
     """
     parsed = parse_url(url)
     if missing_file(parsed) is not None:
@@ -118,7 +118,7 @@ def upgrade(url: str, revision: str = "head") -> None:
 
 
 def downgrade(url: str, revision: str) -> None:
-    """Undo the migrations after `revision` ("base": all, "-1": the last); drop what they added."""
+    """Undo the migrations after `revision` ("base": all, "-1": the last), and drop the added data."""
     _move(url, revision, up=False)
 
 

@@ -26,8 +26,8 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
-# characters of a text in an index: PostgreSQL takes 2,704 bytes of all that an entry is made of, which may be
-# the key of a step and two texts, of four bytes each character
+# characters of an indexed text: PostgreSQL's index entries hold at most 2,704 bytes, and ours may have a
+# step's key and two texts, with up to four bytes per character
 MAX_INDEXED = 300
 
 
@@ -74,15 +74,15 @@ class Base(DeclarativeBase):
 
 
 class ItemKind(StrEnum):
-    """The kinds of a campaign's items: the table's CHECK and everything in `human/` use these."""
+    """The kinds of a campaign's items, for the table's CHECK and for `human/`."""
 
     RATED = "rated"
-    RANDOM = "random"  # the part drawn at random beside a choice by disagreement
+    RANDOM = "random"  # drawn at random, in addition to items chosen by disagreement
     REPEAT = "repeat"
     BAD_REFERENCE = "bad-reference"
     TUTORIAL = "tutorial"
     ATTENTION = "attention-check"
-    THIRD = "third-rating"  # an item once more, because its raters disagreed (human/results/disputes.py)
+    THIRD = "third-rating"  # repeats an item whose raters disagreed (human/results/disputes.py)
 
     @property
     def label(self) -> str:
@@ -100,22 +100,22 @@ class ItemKind(StrEnum):
 
     @property
     def rates_systems(self) -> bool:
-        """Return True if ratings of such items count in the statistics of systems."""
+        """Return True if ratings of this kind count in the statistics of systems."""
         return self in (ItemKind.RATED, ItemKind.RANDOM)
 
     @property
     def is_control(self) -> bool:
-        """Return True if such an item is made from another, to test whether a rater reads."""
+        """Return True if items of this kind are made from others, to check that raters read."""
         return self in (ItemKind.REPEAT, ItemKind.BAD_REFERENCE)
 
     @property
     def is_written(self) -> bool:
-        """Return True if the organiser wrote such an item and its answer; every rater gets it."""
+        """Return True if the organiser writes such items and their answers; every rater gets them."""
         return self in (ItemKind.TUTORIAL, ItemKind.ATTENTION)
 
     @property
     def is_planned(self) -> bool:
-        """Return True if such an item counts among those that a campaign has to rate."""
+        """Return True if items of this kind count towards the planned ratings of a campaign."""
         return not self.is_written and self != ItemKind.THIRD
 
 
@@ -142,14 +142,14 @@ ERROR_KINDS = ("deterministic", "infrastructure", "unavailable", "timeout", "ups
 
 
 class Controller(Base):
-    """At most one row: the process that claims steps. Its fence grows with every take-over."""
+    """The process that claims steps, in at most one row. The fence grows with every take-over."""
 
     __tablename__ = "controller"
     __table_args__ = (CheckConstraint("id = 1", name="single"),)
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     owner: Mapped[str]  # from `creamtea.orders.controllers.own_name`
-    address: Mapped[str] = mapped_column(default="")  # of its Ray cluster
-    study_id: Mapped[int | None]  # the only study that it runs (`creamtea run`); None: every queued one
+    address: Mapped[str] = mapped_column(default="")  # the address of its Ray cluster
+    study_id: Mapped[int | None]  # the only study that it runs (`creamtea run`); None: every queued study
     fence: Mapped[int]
     lease_until: Mapped[datetime]
 
@@ -161,14 +161,14 @@ class Controller(Base):
 
 
 class StudyRow(Base):
-    """One submission of a study; a study's name refers to the newest."""
+    """One submission of a study; a study's name means its newest submission."""
 
     __tablename__ = "study"
     __table_args__ = (one_of("state", STUDY_STATES),)
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(index=True)
     config_hash: Mapped[str]  # sha256 of the canonical expanded spec
-    spec: Mapped[dict[str, Any]] = mapped_column(JSON)  # expanded; plain JSON keeps the order of its keys
+    spec: Mapped[dict[str, Any]] = mapped_column(JSON)  # expanded; JSON, unlike JSONB, keeps the keys' order
     state: Mapped[str]
     priority: Mapped[int] = mapped_column(default=0)
     code_version: Mapped[str]
@@ -187,15 +187,15 @@ class StepRow(Base):
     params: Mapped[dict[str, Any]]
     state: Mapped[str] = mapped_column(index=True)
     resources: Mapped[dict[str, Any]]
-    locations: Mapped[dict[str, Any]]  # a user's path as params give it -> its absolute path; not in the key
+    locations: Mapped[dict[str, Any]]  # path in `params` -> absolute path; not part of the key
     attempts: Mapped[int] = mapped_column(default=0)
     fence: Mapped[int] = mapped_column(default=0)
     owner: Mapped[str | None]  # the controller that is running it
     lease_until: Mapped[datetime | None]
-    not_before: Mapped[datetime | None]  # back-off after an infrastructure failure
+    not_before: Mapped[datetime | None]  # end of the pause after an infrastructure failure
     error_kind: Mapped[str | None]
     error: Mapped[str | None]
-    facts: Mapped[dict[str, Any] | None]  # what the step reported, with device, node, seconds
+    facts: Mapped[dict[str, Any] | None]  # the step's own facts, and its hardware, node and seconds
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
@@ -231,7 +231,7 @@ class StepFile(Base):
 
 
 class Event(Base):
-    """Something that happened to a step, for people: attempts, errors, retries, reuse."""
+    """An event in a step's history, for people: an attempt, an error, a retry, reuse."""
 
     __tablename__ = "event"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -258,7 +258,7 @@ class Hypothesis(Base):
     step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
     index: Mapped[int] = mapped_column(primary_key=True)
     text: Mapped[str]
-    # None where no model of the study made the text
+    # None if no model of the study made the text
     score: Mapped[float | None]  # sum of the log scores of its tokens, </s> included
     length: Mapped[int | None]  # subwords, </s> not counted
     selected_size: Mapped[int | None]
@@ -331,7 +331,7 @@ class AccessToken(Base):
     campaign_id: Mapped[int | None] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), index=True)
     rater_id: Mapped[int | None] = mapped_column(ForeignKey("rater.id", ondelete="CASCADE"), index=True)
     subject: Mapped[str | None]  # the organiser who signs in by OpenID Connect, as in Rater.subject
-    # the study whose report alone a reader may see
+    # the only study whose report the reader may see
     study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"), index=True)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
@@ -341,7 +341,7 @@ class AccessToken(Base):
 
 
 class WebSession(Base):
-    """The session that a browser's cookie stands for; the cookie's secret is stored hashed."""
+    """The session of a browser with our cookie; the cookie's secret is stored hashed."""
 
     __tablename__ = "web_session"
     __table_args__ = (one_of("role", ROLES),)
@@ -364,10 +364,10 @@ class Campaign(Base):
     name: Mapped[str] = mapped_column(unique=True)
     # None: texts from files, or imported
     study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id"), index=True)
-    programme: Mapped[str | None] = mapped_column(index=True)  # that it is a direction of
+    programme: Mapped[str | None] = mapped_column(index=True)  # of which the campaign is one direction
     test_set: Mapped[str]
     protocol: Mapped[str]  # human/protocols, or a plug-in's
-    systems: Mapped[list[str]]  # names, in the study's order; never sent to a rater
+    systems: Mapped[list[str]]  # names, in the study's order; raters never see them
     source_language: Mapped[str]
     target_language: Mapped[str]
     ratings_per_item: Mapped[int]
@@ -383,49 +383,49 @@ class Campaign(Base):
 
     @property
     def is_planned(self) -> bool:
-        """False for ratings made elsewhere: nobody knows how many were planned."""
+        """False for ratings made elsewhere, whose planned number is unknown."""
         return self.registered is not None or self.state != "closed"
 
 
 MediaEntry = dict[str, str]  # a file beside a source: ItemMedia of human/media.py
 StoredSpan = dict[str, Any]  # an error as JSON: Span of human/protocols/spans.py
-Payload = dict[str, Any]  # an answer that is more than a score, as the protocol defines it (human/protocols)
-Output = TypeVar("Output")  # a number of a system in the database, its name in files
+Payload = dict[str, Any]  # an answer without its score, in the protocol's own format (human/protocols)
+Output = TypeVar("Output")  # a system: its number in the database, its name in files
 
 
 class Block(TypedDict, Generic[Output]):
-    """The systems that were drawn for a segment or document, where not all are rated."""
+    """The systems that were drawn for a segment or document, if not all are rated."""
 
     systems: list[Output]
-    chances: list[list[float]]  # a row for each: of being drawn with each of them, by itself on the diagonal
+    chances: list[list[float]]  # probability that both systems are drawn; on the diagonal: that this one is
 
 
 class KnownAnswer(TypedDict, total=False):
-    """The answer that an item expects, and its lesson; outputs go by their numbers, as text."""
+    """The expected answer of an item, and its explanation; keys are the numbers of outputs, as text."""
 
-    steps: dict[str, list[int]]  # the lowest and the highest accepted one
+    steps: dict[str, list[int]]  # the lowest and the highest accepted score
     spans: dict[str, list[StoredSpan]]  # errors that must be marked: ExpectedSpan of human/protocols/spans.py
-    explanation: str  # of a practice item, shown after the answer
-    above: list[list[int]]  # of a check: pairs of outputs, the better one first
-    warning: str | None  # of a check, after a wrong answer; None: it is silent
-    spoilt: dict[str, str]  # of a bad reference whose systems are drawn later: by text the spoilt one
+    explanation: str  # practice item: shown after the answer
+    above: list[list[int]]  # attention check: pairs of outputs, the better one first
+    warning: str | None  # attention check: shown after a wrong answer; None: nothing is shown
+    spoilt: dict[str, str]  # bad reference whose systems are drawn later: text -> spoilt text
 
 
 class Draft(TypedDict, total=False):
     """An answer that a rater has begun and not submitted."""
 
-    answers: list[Any]  # one for each shown output of the item, None without; as the widget gives it
+    answers: list[Any]  # one for each shown output, in the widget's format; None: not answered yet
     comment: str
-    revision: int  # the one that is being prepared
-    document: list[int | None]  # the scores of the whole document, with the first item of its last page
+    revision: int  # the revision that this draft prepares
+    document: list[int | None]  # the scores of the whole document, in the first item of its last page
 
 
 class Item(Base):
-    """What a rater answers as a unit: a source segment and one or more outputs.
+    """A source segment and one or more outputs, which a rater answers together.
 
-    Identical texts are shown once and share the score. A control (repeat, bad reference) names the item that
-    it was made from, and so does a third rating. The items of one `page` follow one another and are given
-    out, drafted, saved and skipped together (human/rating).
+    Identical texts are shown once and share the score. A control (repeat, bad reference) and a third rating
+    name their original item. The items of one `page` follow one another; they are given out, drafted, saved
+    and skipped together (human/rating).
     """
 
     __tablename__ = "item"
@@ -434,7 +434,7 @@ class Item(Base):
         Index(None, "campaign_id", "page"),
         Index(None, "campaign_id", "kind", "position"),
         Index(None, "campaign_id", "document", "full"),
-        # all that it takes to count what is left to rate, and to find the next pages
+        # the index alone suffices to count the unrated items, and to find the next pages
         Index(
             "ix_item_left", "campaign_id", "full", "position", "id", "page", "kind", "original_id", "drawn"
         ),
@@ -443,24 +443,24 @@ class Item(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"))
     position: Mapped[int]
-    page: Mapped[int | None]  # the position of the first item that is shown with it; None: it is alone
+    page: Mapped[int | None]  # the position of the page's first item; None: the item is alone on its page
     kind: Mapped[str]  # of ItemKind
     segment_index: Mapped[int]
     document: Mapped[str]
     source: Mapped[str]
-    context: Mapped[list[str]]  # source segments before this one, where asked for
+    context: Mapped[list[str]]  # source segments before this one, if the campaign shows them
     references: Mapped[list[str]] = mapped_column(default=list)  # human translations that raters see
     media: Mapped[list[MediaEntry]] = mapped_column(Json, default=list)  # files beside the source
     systems: Mapped[list[int]]  # positions in Campaign.systems, one for each output
     outputs: Mapped[list[str]]
-    weight: Mapped[float]  # of the item in means, for stratified samples
-    # of an adaptive design: whether the item is rated; None before its turn, and in other campaigns
+    weight: Mapped[float]  # in means, for stratified samples
+    # adaptive designs: whether the item is rated; None before its turn, and in other campaigns
     drawn: Mapped[bool | None]
     output_drawn: Mapped[list[bool] | None] = mapped_column(JSON_OR_NULL)
-    block: Mapped[Block[int] | None] = mapped_column(JSON_OR_NULL)  # None where all systems are rated
+    block: Mapped[Block[int] | None] = mapped_column(JSON_OR_NULL)  # None if all systems are rated
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
-    # whether as many raters have answered it as are planned, excluded ones not counted; of a control or third
-    # rating: its original (human/rating/places.py). False of items that every rater gets
+    # whether the planned number of raters have answered it, without excluded raters; for a control or third
+    # rating: whether its original is full (human/rating/places.py). False for items that every rater gets
     full: Mapped[bool] = mapped_column(default=False)
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
     guidance: Mapped[KnownAnswer | None] = mapped_column(JSON_OR_NULL)  # human/making/known_answers.py
@@ -469,19 +469,20 @@ class Item(Base):
 
     @property
     def shown(self) -> list[int]:
-        """The systems whose outputs raters see: all, or those that were drawn for it."""
+        """The systems whose outputs raters see: all, or only the drawn ones."""
         return shown_of(self.systems, self.output_drawn)
 
 
 def shown_of(outputs: Sequence[Output], drawn: Sequence[bool] | None) -> list[Output]:
-    """Keep the entries of drawn outputs. None keeps all."""
+    """Return the entries of drawn outputs; all if `drawn` is None."""
     return [output for output, shown in zip(outputs, drawn or [True] * len(outputs), strict=True) if shown]
 
 
 class CampaignMedia(Base):
     """A file that items of the campaign show beside their sources (`Item.media`).
 
-    Its content is in the artefact store. The row keeps it there, and says whose raters may have it.
+    Its content is in the artefact store. Because of the row it is kept there, and the campaign's raters may
+    fetch it.
     """
 
     __tablename__ = "campaign_media"
@@ -508,18 +509,18 @@ class Rater(Base):
     pseudonym: Mapped[str]
     name: Mapped[str | None]
     subject: Mapped[str | None]  # the person who signs in by OpenID Connect: issuer and subject
-    participant: Mapped[str | None]  # the person's name on a recruiting platform
-    # other values in that platform's link
+    participant: Mapped[str | None]  # the person's identifier on a recruiting platform
+    # the other values in that platform's link
     arrival: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
     answers: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)  # to the campaign's questions
     created_at: Mapped[datetime]
     consented_at: Mapped[datetime | None]
-    excluded_at: Mapped[datetime | None]  # ratings are kept and do not count
+    excluded_at: Mapped[datetime | None]  # the ratings are kept, but do not count
     forgotten_at: Mapped[datetime | None]  # the identity was deleted
 
 
 class Assignment(Base):
-    """An item leased to a rater; `order` is how the distinct outputs are shown (drawn once, stored)."""
+    """An item leased to a rater. `order`: the order in which its distinct outputs are shown, drawn once."""
 
     __tablename__ = "assignment"
     __table_args__ = (
@@ -534,25 +535,24 @@ class Assignment(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     item_id: Mapped[int] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
     rater_id: Mapped[int] = mapped_column(ForeignKey("rater.id", ondelete="CASCADE"))
-    order: Mapped[list[list[int]]]  # positions in Campaign.systems, one list of equals per shown output
+    order: Mapped[list[list[int]]]  # for each shown output, the positions in Campaign.systems that share it
     draft: Mapped[Draft | None] = mapped_column(Json)
     lease_until: Mapped[datetime]
     created_at: Mapped[datetime]
     submitted_at: Mapped[datetime | None]  # the first revision
-    skipped_at: Mapped[datetime | None]  # gives the place back; the item never returns to this rater
+    skipped_at: Mapped[datetime | None]  # the place is free again; this rater never gets the item again
     skip_reason: Mapped[str]
     warned: Mapped[int] = mapped_column(default=0)  # wrong answers to an attention check that were not stored
     comment: Mapped[str]
-    active_ms: Mapped[int | None]  # how long the rater was on it, before the first revision
+    active_ms: Mapped[int | None]  # the time that the rater spent on it before the first revision
 
 
 class Rating(Base):
     """One rater's answer about one system's output of one item.
 
-    `step` is its score, in steps above the lowest value of the protocol's scale. `payload` holds the rest of
-    an answer that is more than a score, as the protocol defines it (human/protocols). On a document's last
-    page, the ratings of the first item may also hold the score of the whole document, which counts in no mean
-    of segments.
+    `step` is its score, in steps above the lowest value of the protocol's scale. `payload` holds the other
+    parts of the answer, which the protocol defines (human/protocols). On a document's last page, the ratings
+    of the first item may also hold the score of the whole document, which counts in no mean over segments.
     """
 
     __tablename__ = "rating"
@@ -566,14 +566,14 @@ class Rating(Base):
     revision: Mapped[int]
     step: Mapped[int]
     payload: Mapped[Payload | None] = mapped_column(JSON_OR_NULL)
-    document_step: Mapped[int | None]  # score of the system's whole document, on its last page, if asked for
+    document_step: Mapped[int | None]  # score of the system's whole document, if the campaign asks for it
     created_at: Mapped[datetime]
 
 
 class Blame(Base):
-    """Evidence of where the errors in one output come from (`creamtea blame`).
+    """Evidence of the origins of the errors in one output (`creamtea blame`).
 
-    Labels are not stored: they follow from the evidence and the ratings that count (blame/labels.py).
+    Labels are not stored: they are computed from the evidence and the valid ratings (blame/labels.py).
     """
 
     __tablename__ = "blame"
@@ -582,7 +582,7 @@ class Blame(Base):
     segment_index: Mapped[int] = mapped_column(primary_key=True)
     # the step that decoded the output
     step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), index=True)
-    key: Mapped[str]  # sha256 of what the evidence is of: with another one it is gathered anew
+    key: Mapped[str]  # sha256 of the evidence's inputs: if they change, it is gathered again
     evidence: Mapped[dict[str, Any]]
 
 
