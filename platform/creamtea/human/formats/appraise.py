@@ -39,7 +39,7 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -196,6 +196,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
     left_out: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     names: tuple[str, ...] = ()
     known: set[tuple[str, ...]] = set()
+    items: dict[str, set[str]] = defaultdict(set)  # rater → the numbers of all their items
     for line, names, cells in _lines(path):
         sent = tuple(cell for name, cell in zip(names, cells, strict=True) if name != "end")
         if sent in known:
@@ -204,6 +205,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
         known.add(sent)
         reading = _Reading(f"{path.name}, line {line}", _fields(names, cells))
         lines[reading.pair] += 1
+        items[reading.cells["user"]].add(reading.cells["segment"].strip())
         if (why := reading.left_out()) is not None:
             left_out[reading.pair][why] += 1
             continue
@@ -214,7 +216,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
         found = counts(sum(left_out.values(), Counter()))
         raise InputError(f"{path.name}: no scores of segments in it; found {'; '.join(map(str, found))}")
     crowd, has_errors = "HIT" in names, "errors" in names
-    placed = within_documents(ratings)
+    placed = within_documents(ratings, items)
     return AppraiseFile(path.name, *placed, tuple(sent_twice), lines, left_out, crowd, has_errors)
 
 
@@ -394,8 +396,12 @@ def _span(start_i: int | str, end_i: int | str, severity: str, error_type: Any =
     return {**place, "severity": severity, "category": category, **prefilled}
 
 
-def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool, int]:
+def within_documents(
+    ratings: Sequence[Rated], items: Mapping[str, Collection[str]]
+) -> tuple[tuple[Rated, ...], bool, int]:
     """Return the ratings, whether documents are called DOCUMENT#SYSTEM, and how many ratings are guesses.
+
+    `items`: the numbers of all of a rater's items, practice and the like included.
 
     ESA and MQM campaigns call a document DOCUMENT#SYSTEM (a bad reference DOCUMENT#SYSTEM#bad1) and number
     a rater's items throughout, a document's one after another. Here a segment is its place in the part of
@@ -405,12 +411,21 @@ def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool,
     A document that did not fit into a rater's hundred items goes on with the next rater: where the parts of
     several raters have together the length that the document has elsewhere, they are its beginning, its
     middle and its end in the order of the raters' names. (In WMT 2023's ESA campaign there are 32 such
-    parts of 16 documents; all have the published scores that way.) A part without the rest is the beginning,
-    which is a guess where the rater's items begin with it.
+    parts of 16 documents; all have the published scores that way.) A part without the rest is the beginning.
+    It is the end if lines are missing before it and none behind it, and a guess if both may be.
     """
-    if all(_system_part(rating) is None for rating in ratings):
-        return tuple(replace(rating, document=_name(rating)) for rating in ratings), False, 0
-    name_of = {rating.document: _name(rating) for rating in ratings}
+    # all systems of a document called DOCUMENT#SYSTEM fit its name; of doc#1, say, only sys1 would
+    fits = {_unspoilt(rating.document): True for rating in ratings}
+    for rating in ratings:
+        if rating.system != REFERENCE and _system_part(rating) is None:
+            fits[_unspoilt(rating.document)] = False
+    parted = {rating.document for rating in ratings if fits[_unspoilt(rating.document)]}
+    name_of = {
+        rating.document: _name(rating) if rating.document in parted else _unspoilt(rating.document)
+        for rating in sorted(ratings, key=lambda rating: rating.system != REFERENCE)
+    }
+    if not any(_system_part(rating) for rating in ratings if rating.document in parted):
+        return tuple(replace(rating, document=name_of[rating.document]) for rating in ratings), False, 0
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     begins: dict[str, int] = {}  # rater → the number of their first item
     for rating in ratings:
@@ -433,19 +448,29 @@ def within_documents(ratings: Sequence[Rated]) -> tuple[tuple[Rated, ...], bool,
                 first[document, rater] -= sum(lengths[:at])
             continue
         for rater, length in zip(people, lengths, strict=True):
-            if length < whole and first[document, rater] == begins[rater]:
-                guessed += len(groups[document, rater])
+            number, missing = first[document, rater], whole - length
+            gap = [str(before) not in items[rater] for before in range(number - missing, number)]
+            ends = str(number + length) in items[rater]  # the rater's next document is there
+            if missing and ends and all(gap) and number > begins[rater]:
+                first[document, rater] -= missing
+            elif missing and (ends or gap[-1] or number == begins[rater]):
+                guessed += len(groups[document, rater]) * (_unspoilt(document) == document)
     placed = (
         replace(
             rating,
             document=name_of[rating.document],
             segment=rating.segment - first[rating.document, rating.rater] + 1,
         )
-        if PART in rating.document
-        else rating
+        if rating.document in parted
+        else replace(rating, document=name_of[rating.document])
         for rating in ratings
     )
     return tuple(placed), True, guessed
+
+
+def _unspoilt(document: str) -> str:
+    """Return the document's name without #bad1, #dup and the like."""
+    return re.sub(rf"(?s)(?<!^){PART}({'|'.join(NO_NAMES)}).*", "", document)
 
 
 def _system_part(rating: Rated) -> int | None:
@@ -463,7 +488,7 @@ def _name(rating: Rated) -> str:
     parts = rating.document.split(PART)
     at = _system_part(rating)
     if at is None:
-        at = next((at for at, part in enumerate(parts) if at and part.startswith(NO_NAMES)), len(parts))
+        at = _unspoilt(rating.document).count(PART) + 1
         if rating.system == REFERENCE and at > 1 and INSIDE not in rating.document:
             at = 1  # the line's own system, which the reference stands in for
     return PART.join(parts[:at])
