@@ -439,6 +439,14 @@ def test_folders_that_cannot_be_read(
         read(written(tmp_path, **change), chosen)
 
 
+def test_marked_errors_without_scores_are_found(tmp_path: Path) -> None:
+    folder = written(tmp_path, **marked())
+    for scores in (folder / "human-scores").glob("*.seg.score"):
+        scores.unlink()
+    with pytest.raises(InputError, match="choose one with --scores"):
+        read(folder, facts())
+
+
 def test_two_domains_of_one_name_in_the_format(database: Database, tmp_path: Path) -> None:
     lines = """\
 ann,A,1,TGT,eng,deu,60,news.1,False,[],3,4

@@ -394,7 +394,7 @@ def _chosen(folder: Folder, wanted: str | None) -> str:
     marked = folder.of_people(RATINGS)
     if wanted in names or wanted in marked:
         return str(wanted)
-    if wanted is None and not names:
+    if wanted is None and not names and not marked:
         raise InputError(f"human-scores: no {folder.pair}.NAME{SCORES} in it")
     found = ", ".join(dict.fromkeys([*names, *marked]))
     raise InputError(

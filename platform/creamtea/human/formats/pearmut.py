@@ -535,6 +535,8 @@ class _Import:
         self._items: list[tuple[Place, ItemContent]] = []
         self._positions: dict[ItemKey, int | None] = {}  # None: a check that any answer passes
         self._ratings: list[GivenRating] = []
+        # by rater and item: the documents in which the rater got it, numbered
+        self._given: dict[tuple[str, ItemKey], dict[int | str | None, int]] = defaultdict(dict)
         self._segments: dict[str, tuple[int, str]] = {}  # number and document of each
         self._documents = 0
         self._named: set[tuple[str, ItemKind, str]] = set()  # losses of items
@@ -549,8 +551,8 @@ class _Import:
             )
             return
         items = [place.read(PearmutItem, item, f"item {at}") for at, item in enumerate(raw)]
-        segments = [_segment(item, raw[at]) for at, item in enumerate(items)]
         kinds = [item.kind(document.part) for item in items]
+        segments = _segments(items, raw, [kind.is_written for kind in kinds])
         new = [
             segment
             for segment, kind in zip(segments, kinds, strict=True)
@@ -576,7 +578,7 @@ class _Import:
                 answers = self._responses(place, f"annotation {at}", item, line.annotation[at])
             together = self.protocol.max_outputs > 1
             for systems in [tuple(item.tgt)] if together else [(system,) for system in item.tgt]:
-                known = self._item(place, segment, kind, item, systems)
+                known = self._item(place, segment, kind, item, systems, line)
                 if answers is None or line is None:
                     continue
                 given = {system: answers[system] for system in systems if system in answers}
@@ -602,13 +604,27 @@ class _Import:
                 self.left[what] += count
 
     def _item(
-        self, place: Place, segment: str, kind: ItemKind, item: PearmutItem, systems: tuple[str, ...]
+        self,
+        place: Place,
+        segment: str,
+        kind: ItemKind,
+        item: PearmutItem,
+        systems: tuple[str, ...],
+        line: Line | None,
     ) -> ItemContent | None:
-        """Return the item of these outputs; None for a check that any answer would pass."""
+        """Return the item of these outputs; None for a check that any answer would pass.
+
+        What a user gets again in another document is a further item: its answer is no revision.
+        """
         outputs = {system: item.tgt[system] for system in systems}
         # outputs with other errors marked beforehand are other items
         marked = [item.error_spans.get(system, []) for system in sorted(systems)]
-        key = (kind, segment, *sorted(systems), repr(marked))
+        key: ItemKey = (kind, segment, *sorted(systems), repr(marked))
+        number = 0
+        if line is not None:
+            given = self._given[line.user_id, key]
+            number = given.setdefault(line.item_i, len(given))
+        key = (*key, number)
         if key not in self._positions:
             made = self._new_item(place, segment, kind, item, outputs)
             self._positions[key] = None if made is None else made.position
@@ -810,12 +826,25 @@ class _Import:
         return systems, items, ratings
 
 
-def _segment(item: PearmutItem, raw: Any) -> str:
-    """Return what items of one segment share: id and source, or without an id all but outputs and errors."""
-    if item.item_id is not None:
-        return f"{item.item_id} {item.src}"
-    same = {name: value for name, value in raw.items() if name not in ("tgt", "error_spans")}
-    return json.dumps(same, sort_keys=True, ensure_ascii=False)
+def _segments(items: Sequence[PearmutItem], raw: Sequence[Any], written: Sequence[bool]) -> list[str]:
+    """Return what items of one segment share: id and source, or without an id all but outputs and errors.
+
+    Without an id, the document's sources say which segment it is: a sentence may be in several documents. An
+    output that is in a document again is of another segment.
+    """
+    document = [item.src for item, of_none in zip(items, written, strict=True) if not of_none]
+    seen: Counter[tuple[str, str]] = Counter()
+    found = []
+    for item, values in zip(items, raw, strict=True):
+        if item.item_id is not None:
+            segment = f"{item.item_id} {item.src}"
+        else:
+            same = {name: value for name, value in values.items() if name not in ("tgt", "error_spans")}
+            segment = json.dumps([same, document], sort_keys=True, ensure_ascii=False)
+        again = max(seen[segment, system] for system in item.tgt)
+        seen.update((segment, system) for system in item.tgt)
+        found.append(f"{segment} {again}" if again else segment)
+    return found
 
 
 def _comment(answers: Mapping[str, Response]) -> str:
