@@ -30,7 +30,7 @@ from sqlalchemy import func, insert, select, text, update
 
 from creamtea.human import rating as assignment
 from creamtea.human.making.design import balanced_blocks, block_of
-from creamtea.human.rating.page import to_show
+from creamtea.human.rating.page import shown_groups
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Assignment, Item, Rating
 
@@ -126,7 +126,7 @@ def fill_campaign(database: Database, options: argparse.Namespace, design: str) 
                         "id": item.position + 1,
                         "item_id": item.id,
                         "rater_id": people[item.position // options.segments % len(people)],
-                        "order": to_show(item),
+                        "order": shown_groups(item),
                         "lease_until": now,
                         "created_at": now,
                         "submitted_at": now - timedelta(seconds=rated - item.position),

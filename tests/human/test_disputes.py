@@ -15,7 +15,7 @@ from creamtea.human.formats.exchange import export_campaign
 from creamtea.human.making import campaigns, launching
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import raters
-from creamtea.human.rating.raters import room
+from creamtea.human.rating.raters import additional_raters
 from creamtea.human.results.disputes import ask_for_third_ratings, list_disputes
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Texts
@@ -66,10 +66,10 @@ def test_a_third_rating_goes_to_another_rater_and_counts_nowhere(database: Datab
     with database.session() as session:
         row, now = session.get_one(Campaign, campaign), database.now(session)
         registered = launching.registration(session, row)["items"]
-        assert room(session, row, now) == 0
+        assert additional_raters(session, row, now) == 0
     assert ask_for_third_ratings(database, "tasting", "test", reason="paper") == 2
     with database.session() as session:
-        assert room(session, session.get_one(Campaign, campaign), now) == 2
+        assert additional_raters(session, session.get_one(Campaign, campaign), now) == 2
     assert assignment.next_item(database, raters.find(database, "tasting", "anna")) is None  # has rated all
     chris, dora = (add_rater(database, name, "tasting") for name in ("chris", "dora"))
     work = work_for(database, chris)

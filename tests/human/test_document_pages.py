@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from creamtea.human import rating as assignment
 from creamtea.human.rating import RatingRefused, Work
-from creamtea.human.rating.page import groups_of, joint_order, order_on, together
+from creamtea.human.rating.page import groups_of, joint_order, order_on, page_groups
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Item, Rating
 
@@ -265,12 +265,12 @@ TEXTS = st.lists(st.lists(st.integers(0, 2), min_size=4, max_size=4), min_size=1
 @given(TEXTS, st.randoms(use_true_random=False))
 def test_a_pages_order_is_found_again_from_those_of_its_items(texts: list[list[int]], draw: Any) -> None:
     groups = [groups_of(range(4), [str(text) for text in of_item]) for of_item in texts]
-    drawn = together(groups)
+    drawn = page_groups(groups)
     draw.shuffle(drawn)
     orders = [order_on(drawn, of_item) for of_item in groups]
     found = joint_order(orders)
     assert [order_on(found, of_item) for of_item in groups] == orders
-    assert sorted(map(sorted, found)) == sorted(map(sorted, together(groups)))
+    assert sorted(map(sorted, found)) == sorted(map(sorted, page_groups(groups)))
 
 
 def test_each_rater_gets_a_documents_systems_in_an_order_of_their_own(database: Database) -> None:

@@ -65,10 +65,10 @@ def test_room_is_what_nobody_has_rated_or_was_passed_over(campaign: Database) ->
     raters.add(campaign, "c", "test", pseudonym="waits")
     with campaign.transaction() as session:
         row, now = session.scalars(select(Campaign)).one(), campaign.now(session)
-        assert raters.room(session, row, now) == 2
+        assert raters.additional_raters(session, row, now) == 2
         session.scalars(select(Item).order_by(Item.position.desc())).first().drawn = False
         session.flush()
-        assert raters.room(session, row, now) == 1
+        assert raters.additional_raters(session, row, now) == 1
 
 
 def test_a_participant_becomes_a_rater_and_comes_back(campaign: Database) -> None:

@@ -1,13 +1,12 @@
 """Rater reports: do a rater's answers look like those of somebody who read and judged?
 
-What a campaign's raters answered becomes numbers, the measures: scores in points of the protocol's scale,
-times in seconds. Each check judges one measure against a bound, and says the bound and why it is there.
+The answers of a rater become numbers, the measures: scores in points of the protocol's scale, times in
+seconds. Each check compares one measure with a bound, and states the bound and its reason.
 
 The bounds were set on simulated raters (tests/human/test_quality.py) and on the annotators of three published
-campaigns (bench/rater_reports.py; FLAGGED has how many of them each check flags). A check without enough
-to judge by says so; it never passes for want of data. A report says what the checks look like together, and
-suggests. No check excludes anybody: a flag says "look at this", and leaving ratings out is a person's
-decision.
+campaigns (bench/rater_reports.py; FLAGGED says how many of them each check flags). A check with too little
+data says so; it never passes for lack of data. A report interprets the checks together and makes a
+suggestion. No check excludes anybody: a flag is a reason to look, and a person decides whether ratings count.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ from creamtea.words import KANA_OR_HAN, UNSPACED, WORDS_PER_CHARACTER, WORDS_PER
 
 # ---------------------------------------------------------------- measures
 
-RUN_BY_CHANCE = 0.001  # runs that chance makes more seldom are the rater's
+RUN_BY_CHANCE = 0.001  # a run less probable than this is a habit of the rater
 MIN_ITEMS = 10  # for times, equal scores and runs
-MIN_CLUES = 10  # pairs of controls; scores that other raters' scores predict
-NONE = -1  # in a column of numbers
+MIN_CLUES = 10  # pairs of controls, and scores that other raters' scores predict
+NONE = -1  # a missing number in a column
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,50 +58,50 @@ class Answers:
     """
 
     # (answers,)
-    rater: Integers  # numbers of raters
+    rater: Integers  # ids of raters
     item: Integers
     segment: Integers  # of the test set
     kind: Words
-    original: Integers  # of a control: the item that it was made from; else NONE
-    degraded: Integers  # of a bad reference: the position of the system whose text was spoilt; else NONE
+    original: Integers  # for a control, the item that it was made from; else NONE
+    degraded: Integers  # for a bad reference, the position of the system whose text was spoilt; else NONE
     words: Array  # to read, see `reading_words`
-    seconds: Array  # NaN where nobody measured
+    seconds: Array  # NaN if not measured
     # (scores,)
-    answer: Integers  # rows of the answers' columns, ascending
-    place: Integers  # within its answer, ascending
+    answer: Integers  # row in the answers' columns, ascending
+    place: Integers  # within the answer, ascending
     system: Integers  # positions, ascending within a place
     step: Integers
 
     @property
     def texts(self) -> Integers:
-        """The rows of scores that stand for a text each: those of its first system."""
+        """One row of scores per distinct text: the row of its first system."""
         changed = (np.diff(self.answer, prepend=NONE) != 0) | (np.diff(self.place, prepend=NONE) != 0)
         return np.flatnonzero(changed)
 
 
 def reading_words(source: str, context: Sequence[str], outputs: Sequence[str]) -> float:
-    """Count the words that a rater has to read at least: context, source, and the words of the outputs.
+    """Return the minimum number of words that a rater reads: context, source and outputs.
 
-    A word that outputs share counts as often as it stands in the output that has it most often, because
-    whoever compares translations reads what they share once.
+    A word that several outputs share counts once, or as often as one output repeats it: a rater who compares
+    translations reads the shared words once.
     """
-    most: Counter[str] = Counter()
+    distinct: Counter[str] = Counter()
     for text in outputs:
-        most |= Counter(split_words(text))
-    read = [*(piece for text in (*context, source) for piece in split_words(text)), *most.elements()]
-    return sum(map(_in_words, read))
+        distinct |= Counter(split_words(text))
+    read = [*(piece for text in (*context, source) for piece in split_words(text)), *distinct.elements()]
+    return sum(map(_length_in_words, read))
 
 
-def _in_words(piece: str) -> float:
+def _length_in_words(piece: str) -> float:
     if not UNSPACED.match(piece):
         return 1.0
     return WORDS_PER_CHARACTER if KANA_OR_HAN.match(piece) else WORDS_PER_LETTER
 
 
 def read_answers(session: Session, ratings: Ratings) -> Answers:
-    """Read every submitted answer of a campaign, also those of excluded raters.
+    """Read all submitted answers of a campaign, also from excluded raters.
 
-    Answers to items that the organiser wrote and third ratings are left out.
+    Practice items, attention checks and third ratings are left out.
     """
     campaign, given = Item.campaign_id == ratings.campaign.id, ratings.given
     columns = (Item.id, Item.original_id, Item.degraded, Item.source, Item.context)
@@ -127,7 +126,7 @@ def read_answers(session: Session, ratings: Ratings) -> Answers:
         for system in sorted(group)
     ]
     answer, place, system, assignment = np.array(shown, dtype=np.int64).reshape(-1, 4).T
-    # `given` is in the order of assignments and systems; practice items may have more outputs than those
+    # `given` is in the order of assignments and systems; practice items may have more outputs than systems
     systems = 1 + int(given.system.max(initial=0))
     row = np.searchsorted(given.assignment * systems + given.system, assignment * systems + system)
     first = row[np.flatnonzero(np.diff(answer, prepend=NONE))]
@@ -150,25 +149,25 @@ def read_answers(session: Session, ratings: Ratings) -> Answers:
 
 @dataclass(frozen=True)
 class Measures:
-    """The measures that the checks judge; None where no answer allows the measure."""
+    """The measures of a rater that the checks judge; None if no answer allows the measure."""
 
     answers: int
-    bad_differences: Array  # (pairs,) original − bad reference of the same system by the same rater
+    bad_differences: Array  # (pairs,) original − bad reference of the same system
     repeat_differences: Array  # (outputs,) |repeat − original|
     repeat_by_chance: float | None  # mean |difference| of two of the rater's scores picked at random
     seconds: Array  # (timed items,)
     words_per_minute: Array  # (timed items with words,)
     several: int  # items with at least two different outputs
-    equal: int  # of those, items whose outputs all got one score
+    equal: int  # items among them whose outputs all got one score
     longest_run: int  # items in a row with the same answer, in the order of submission
-    run_by_chance: float  # how often the rater's answers in a random order have such a run
+    run_by_chance: float  # share of random orders of the rater's answers with such a run
     commonest: float  # share of the commonest answer
     values: Array  # (outputs,) scores of rated items, in points
     reading: Reading  # p-values: do the scores depend on the texts?
-    clues: int  # controls and scores with an expectation, which the reading is judged by
-    agreement: Estimate  # correlation with the mean of the others on the same outputs
-    severity: float | None  # mean − mean of the others on the same outputs; below 0: stricter
-    shared: int  # outputs (pairs, where scores are relative) that others rated too
+    clues: int  # evidence for `reading`: pairs of controls, and scores that others' scores predict
+    agreement: Estimate  # correlation with the others' mean on the same outputs
+    severity: float | None  # mean − the others' mean on the same outputs; below 0: stricter
+    shared: int  # outputs (pairs, if scores are relative) that others rated too
     rated: int  # outputs (pairs)
 
     @property
@@ -186,7 +185,7 @@ class Measures:
 
     @property
     def speed(self) -> float | None:
-        """The median."""
+        """The median of `words_per_minute`; None for too few items."""
         speeds = self.words_per_minute
         return float(np.median(speeds)) if len(speeds) >= MIN_ITEMS else None
 
@@ -202,9 +201,10 @@ class Measures:
 def measure(
     answers: Answers, protocol: Protocol, counting: set[int], only: set[int] | None = None
 ) -> dict[int, Measures]:
-    """Measure every rater with an answer (of `only` these), in the order of their first answers.
+    """Measure every rater with an answer, in the order of their first answers.
 
-    `counting`: the raters whom the others are compared with (those who are not excluded).
+    `counting`: the raters whom each rater is compared with: all who are not excluded. `only`: the raters to
+    measure, by default all.
     """
     size, each = float(protocol.scale.size), protocol.scores_each  # points per step
     raters = [rater for rater in dict.fromkeys(answers.rater.tolist()) if only is None or rater in only]
@@ -256,7 +256,7 @@ def measure(
             values=values,
             reading=reading(scores, in_runs=by_chance < RUN_BY_CHANCE),
             clues=len(scores.bad) + (len(scores.repeats) + len(scores.shared)) // each,
-            # one score for all, where the others tell texts apart, is no agreement at all
+            # one score for all texts that the others tell apart is no agreement at all
             agreement=Estimate(0.0, 0.0, 0.0) if agreed.constant else agreed.correlation,
             severity=agreed.severity.value,
             shared=agreed.outputs // each,
@@ -266,19 +266,19 @@ def measure(
 
 
 def _numbers(labels: Integers) -> Integers:
-    """Return (n,): equal numbers for equal labels, from 0 in their order."""
+    """Number the labels (n,) from 0, in ascending order: equal numbers for equal labels."""
     numbers: Integers = np.unique(labels, return_inverse=True)[1]
     return numbers
 
 
 def _controls(answers: Answers, texts: Integers) -> tuple[Integers, Integers]:
-    """Return the pairs (pairs, 2) of an original and its bad reference, and of an original and its repeat.
+    """Pair the original texts with their bad references, and with their repeats: (pairs, 2) each.
 
-    A pair has the positions in `texts` of two texts that the rater answered.
+    A pair has the positions in `texts` of two texts that the same rater scored.
     """
     starts = np.searchsorted(answers.answer, np.arange(len(answers.rater) + 1)).tolist()
     text = np.searchsorted(texts, np.arange(len(answers.step)), side="right") - 1
-    answered = {key: at for at, key in enumerate(zip(answers.rater, answers.item, strict=True))}
+    answered = {key: index for index, key in enumerate(zip(answers.rater, answers.item, strict=True))}
     bad: list[tuple[int, int]] = []
     repeats: list[tuple[int, int]] = []
     for control in np.flatnonzero(np.isin(answers.kind, CONTROL_KINDS)).tolist():
@@ -309,9 +309,9 @@ def _against_others(
 ) -> dict[int, RaterAgreement]:
     """Compare each of the raters `asked` for with the others, on the `texts` of items that rate systems.
 
-    An output is a distinct text among those of a segment, on one item or on several.
+    An output is a distinct text of a segment, even if several items show it.
     """
-    # what is shown (segment and systems), and the first system of a text → number of the output
+    # (segment and systems shown together, first system of the text) → number of the output
     numbers: dict[tuple[tuple[int, ...], int], int] = {}
     starts = np.searchsorted(answers.answer, np.arange(len(answers.rater) + 1)).tolist()
     outputs = []
@@ -337,16 +337,16 @@ MIN_REPEATS = 5  # outputs
 MIN_SHARED = 10  # outputs
 
 LEVEL = 0.05
-WEAK = 0.5  # of the others' signs of reading
-NOT_LOWER = 0.5
+WEAK = 0.5  # share of the others' usual strength of signs of reading
+NOT_LOWER = 0.5  # p from which spoilt texts are scored no lower overall
 MAX_SPEED = 476.0  # words per minute
 EQUAL_SHARE, ABOVE_OTHERS = 0.5, 0.25
 ONE_ANSWER, NEARLY_ALL = 0.9, 0.95
 MIN_RUN = 10
-NARROW = 1 / 3
-OF_USUAL = 0.5
+NARROW = 1 / 3  # of the others' standard deviation
+OF_USUAL = 0.5  # of the others' correlation
 SEVERE = 0.3  # of the scale's range
-AGAINST_OTHERS = ("reading", "agreement", "severity")  # checks that take the others for right
+AGAINST_OTHERS = ("reading", "agreement", "severity")  # checks that assume that the others are right
 ONE_OTHER = "with one other rater nobody can tell which of the two it is"
 
 TOO_FAST, STRAIGHT, REVERSED, RANDOM = SIGNS = (
@@ -355,21 +355,21 @@ TOO_FAST, STRAIGHT, REVERSED, RANDOM = SIGNS = (
     "scale reversed",
     "at random",
 )
-IN_WORDS = {STRAIGHT: "like straight-lining", RANDOM: "given at random"}  # of signs: "answers look …"
-REVERSED_BY_CHANCE = 0.01  # p against the rater's own answers in another order
-BY_CHANCE = 0.1  # likewise: twice the bound of the check; below, something shows reading
+IN_WORDS = {STRAIGHT: "like straight-lining", RANDOM: "given at random"}  # after "answers look …"
+REVERSED_BY_CHANCE = 0.01  # p-value by random orders of the rater's own answers
+BY_CHANCE = 0.1  # likewise, twice the bound of the check: below it, something shows reading
 
 # ---------------------------------------------------------------- false alarms
 
-# Measured on people: annotators whom the organisers of three published campaigns accepted, by
-# bench/rater_reports.py (docs/results/data/human-evaluation.yaml has the intervals). Crowd DA: WMT 2022
-# German-English, workers whom WMT's own control of quality had let through. ESA and MQM: the campaigns on
-# WMT 2023 English-German of Kocmi et al. 2024. Some of these annotators may well have scored without reading:
-# the rates are upper limits of false alarms.
+# Measured by bench/rater_reports.py on annotators whom the organisers of three published campaigns accepted
+# (docs/results/data/human-evaluation.yaml has the intervals). Crowd DA: WMT 2022 German-English, workers who
+# had passed WMT's own quality control. ESA and MQM: the campaigns of Kocmi et al. 2024 on WMT 2023
+# English-German. Some of these annotators may well have scored without reading: the rates are upper limits of
+# false alarms.
 CAMPAIGNS = ("crowd DA", "ESA", "MQM")
 ANNOTATORS = (151, 33, 12)
-DESCRIBED = (7, 1, 0)  # by any of SIGNS
-# by the name of a check how many it flags; None: the campaign gave nothing to judge by
+DESCRIBED = (7, 1, 0)  # annotators with any of SIGNS
+# annotators whom each check flags, by campaign; None: the campaign has no data for the check
 FLAGGED: dict[str, tuple[int | None, int | None, int | None]] = {
     "reading": (18, 5, 1),
     "bad-references": (13, 0, 0),
@@ -384,7 +384,7 @@ FLAGGED: dict[str, tuple[int | None, int | None, int | None]] = {
 
 
 def described_in_words() -> str:
-    """Say how many accepted annotators would get a description, together and by campaign."""
+    """Return the number of accepted annotators with a sign, in total and by campaign, in words."""
     parts = ", ".join(
         f"{campaign} {count} of {of}"
         for campaign, count, of in zip(CAMPAIGNS, DESCRIBED, ANNOTATORS, strict=True)
@@ -399,14 +399,14 @@ def described_in_words() -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """One judgement. `value` and `threshold` are in the unit that `shown` and `bound` write out."""
+    """One check of a rater. `value` and `threshold` are in the unit that `shown` and `bound` name."""
 
     name: str
     title: str
-    bound: str  # what is flagged
+    bound: str  # the flagged values, in words
     reason: str  # why this bound
     threshold: float | None = None
-    state: State = "unknown"  # until it has looked at the rater
+    state: State = "unknown"  # until the rater is judged
     value: float | None = None
     shown: str = ""  # the value in words, or why there is none
 
@@ -418,7 +418,7 @@ class Check:
 
     @property
     def measured(self) -> str:
-        """How many accepted annotators of published campaigns it flags; "" where none was judged by it."""
+        """How many accepted annotators of published campaigns it flags; "" if no campaign has data."""
         parts = [
             f"{count} of {of} ({campaign})"
             for campaign, count, of in zip(CAMPAIGNS, FLAGGED.get(self.name, ()), ANNOTATORS, strict=False)
@@ -429,35 +429,33 @@ class Check:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a check knows beside the rater: the protocol, and the measures of the raters who count.
-
-    Each figure is computed once for all raters, so that a report costs no more if there are many.
-    """
+    """What a rater is compared with: the protocol, and the measures of the raters who count."""
 
     protocol: Protocol
     measures: Mapping[int, Measures]
     rater: int = NONE  # who is compared with the others
-    known: dict[str, tuple[dict[int, float], Array]] = field(default_factory=dict, repr=False)
+    # a field's values, by rater and sorted: computed once for all raters, so that a report's time is linear
+    values: dict[str, tuple[dict[int, float], Array]] = field(default_factory=dict, repr=False)
 
-    def others(self, figure: str) -> Array:
-        """Return the figure, a field of `Measures`, of all others who have it, ascending."""
-        if figure not in self.known:
-            figures = {other: getattr(own, figure) for other, own in self.measures.items()}
-            of_rater = {other: value for other, value in figures.items() if value is not None}
-            self.known[figure] = of_rater, np.sort(np.array(list(of_rater.values()), dtype=np.float64))
-        of_rater, ascending = self.known[figure]
+    def others(self, measure: str) -> Array:
+        """Return the values of a field of `Measures` for all others who have it, ascending."""
+        if measure not in self.values:
+            measures = {other: getattr(own, measure) for other, own in self.measures.items()}
+            of_rater = {other: value for other, value in measures.items() if value is not None}
+            self.values[measure] = of_rater, np.sort(np.array(list(of_rater.values()), dtype=np.float64))
+        of_rater, ascending = self.values[measure]
         if self.rater not in of_rater:
             return ascending
         return np.delete(ascending, np.searchsorted(ascending, of_rater[self.rater]))
 
-    def usual(self, figure: str) -> float | None:
-        """Return the median over the others; None where nobody has the figure."""
-        known = self.others(figure)
-        return float(np.median(known)) if len(known) else None
+    def usual(self, measure: str) -> float | None:
+        """Return the median over the others; None if nobody has this measure."""
+        values = self.others(measure)
+        return float(np.median(values)) if len(values) else None
 
     @property
     def one_other(self) -> bool:
-        """Whether a single other rater counts: where the two differ, either may be the one who errs."""
+        """Whether only one other rater counts: if the two differ, either of them may be wrong."""
         return len(self.measures) - (self.rater in self.measures) == 1
 
     @property
@@ -467,7 +465,7 @@ class Comparison:
 
 
 def judge(own: Measures, comparison: Comparison) -> list[Check]:
-    """Make every check that the protocol has, in the order in which a report shows them."""
+    """Make every check that applies to the protocol, in the order in which a report shows them."""
     checks = [signs_of_reading(own, comparison), bad_references(own), repeats(own, comparison)]
     checks.append(speed(own, comparison))
     if comparison.protocol.max_outputs > 1:
@@ -476,7 +474,7 @@ def judge(own: Measures, comparison: Comparison) -> list[Check]:
     checks += [agreement(own, comparison)]
     if not comparison.protocol.relative:
         checks.append(severity(own, comparison))
-    if comparison.one_other:  # what would flag a rater for being unlike the other is true of the other, too
+    if comparison.one_other:  # each of the two would be flagged for being unlike the other
         checks = [
             replace(check, state="unknown", shown=f"{check.shown}; {ONE_OTHER}")
             if check.name in AGAINST_OTHERS and check.state == "flagged"
@@ -487,10 +485,10 @@ def judge(own: Measures, comparison: Comparison) -> list[Check]:
 
 
 def signs_of_reading(own: Measures, comparison: Comparison) -> Check:
-    """Test by permutation whether the scores go with the texts (stats/rater_checks.py)."""
+    """Test by permutation whether the scores depend on the texts (stats/rater_checks.py)."""
     usual, weak = comparison.usual("strength"), 0.0
     if usual is not None:
-        # less than half of it, and below the 5 % of a normal distribution with their median and deviation
+        # below half the median, and below the lowest 5 % of a normal distribution fitted to the others
         deviation = 1.4826 * float(np.median(np.abs(comparison.others("strength") - usual)))
         weak = max(0.0, min(WEAK * usual, usual - 1.645 * deviation))
     check = Check(
@@ -525,7 +523,7 @@ def bad_references(own: Measures) -> Check:
     if few := _few(len(differences), MIN_BAD, "pair", "no controls"):
         return check.unknown(few)
     flips = sign_flip(differences)
-    # the sign patterns are symmetric: half of the two-sided p lies on the observed side
+    # sign patterns are symmetric: half of the two-sided p belongs to the observed side
     two_sided = 1.0 if flips.p_value is None else flips.p_value
     p = two_sided / 2 if (flips.statistic or 0.0) > 0 else 1 - two_sided / 2
     recognised = int((differences > 0).sum())
@@ -557,8 +555,8 @@ def repeats(own: Measures, comparison: Comparison) -> Check:
 def speed(own: Measures, comparison: Comparison) -> Check:
     """Judge the median reading speed over the items with a time.
 
-    If the others are usually faster than anybody reads, the times measure something else (Appraise's begin
-    with the first click), and judge nobody.
+    If the others are usually faster than anybody can read, the times measure something else (Appraise's begin
+    with the first click), and nobody is judged by them.
     """
     check = Check(
         "speed",
@@ -634,7 +632,7 @@ def longest_run(own: Measures) -> Check:
 
 def spread(own: Measures, comparison: Comparison) -> Check:
     """Compare the standard deviation of the scores with the others'."""
-    # without others, or beside one who may use too much of it: a twentieth of the scale
+    # without others, or with a single other, who may not be typical: a twentieth of the scale
     usual = None if comparison.one_other else comparison.usual("spread")
     threshold = 0.05 * comparison.points_range if usual is None else NARROW * usual
     check = Check(
@@ -675,7 +673,7 @@ def agreement(own: Measures, comparison: Comparison) -> Check:
 
 
 def severity(own: Measures, comparison: Comparison) -> Check:
-    """Judge how far the rater's mean lies from the others' on the same outputs."""
+    """Judge the distance of the rater's mean from the others' mean on the same outputs."""
     threshold = SEVERE * comparison.points_range
     check = Check(
         "severity",
@@ -705,7 +703,7 @@ def _others(usual: float | None, digits: str) -> str:
 
 
 def _few(count: int, needed: int, noun: str, none: str, which: str = "") -> str:
-    """Say why a check cannot judge; empty where it can."""
+    """Return why there is too little to judge by; "" if there is enough."""
     if count == 0:
         return none
     return f"only {counted(count, noun)}{which}, {needed} are needed" if count < needed else ""
@@ -722,12 +720,12 @@ def _few_shared(own: Measures, comparison: Comparison) -> str:
 
 @dataclass(frozen=True)
 class RaterReport:
-    """What a rater's answers look like. `seconds` and `values` (points) are for plots."""
+    """The checks of a rater's answers. `seconds` and `values` (points) are for plots."""
 
     rater_id: int
-    answers: int  # submitted items, tutorial items left out
+    answers: int  # submitted items without practice items
     checks: tuple[Check, ...]
-    signs: tuple[str, ...]  # of SIGNS
+    signs: tuple[str, ...]  # from SIGNS
     seconds: tuple[float, ...]
     values: tuple[float, ...]
 
@@ -737,7 +735,7 @@ class RaterReport:
 
     @property
     def suggestion(self) -> str:
-        """What an organiser might do; ratings are left out by a person, not by this."""
+        """What the organiser might look at, in words."""
         if not self.flagged:
             unknown = sum(check.state == "unknown" for check in self.checks)
             if unknown == len(self.checks):
@@ -750,9 +748,9 @@ class RaterReport:
 
 
 def rater_reports(answers: Answers, protocol: Protocol, excluded: Collection[int] = ()) -> list[RaterReport]:
-    """Report on every rater with an answer, in the order of their first ones.
+    """Report on every rater with an answer, in the order of their first answers.
 
-    A rater is compared with the others who are not excluded; an excluded rater has a report too.
+    Each rater is compared with the others who are not excluded. Excluded raters have a report, too.
     """
     counting = set(answers.rater.tolist()) - set(excluded)
     measures = measure(answers, protocol, counting)
@@ -761,7 +759,7 @@ def rater_reports(answers: Answers, protocol: Protocol, excluded: Collection[int
 
 
 def report_of(rater: int, own: Measures, others: Comparison) -> RaterReport:
-    """Report on one rater beside others whose measures are known."""
+    """Report on one rater, compared with others whose measures are known."""
     checks = judge(own, replace(others, rater=rater))
     lowest = float(others.protocol.scale.lowest)
     signs, values = signs_of(own, checks), (lowest + own.values).tolist()
@@ -769,20 +767,20 @@ def report_of(rater: int, own: Measures, others: Comparison) -> RaterReport:
 
 
 def signs_of(own: Measures, checks: Sequence[Check]) -> tuple[str, ...]:
-    """Say what flagged checks mean together.
+    """Return the signs that the flagged checks show together; none if something shows reading.
 
-    All need that nothing shows reading (stats/rater_checks.py). Too fast: by the time. Scale reversed:
-    scores that significantly go the other way. Straight-lining: one answer nearly throughout, equal scores,
-    a run, or a narrow use of the scale. At random: neither, and answers that would do as well in another
-    order, bad references not recognised.
+    Too fast: by the time. Scale reversed: scores significantly follow the texts the wrong way round.
+    Straight-lining: nearly always one answer, equal scores, a long run, or a narrow use of the scale. At
+    random: none of these, but another order of the answers fits as well, and bad references are not
+    recognised.
     """
     flagged = {check.name for check in checks if check.state == "flagged"}
     by_name = {check.name: check for check in checks}
     by_chance = own.reading.reads is None or own.reading.reads >= BY_CHANCE
     signs = [TOO_FAST] if "speed" in flagged and by_chance else []
-    # where a single other rater says so, the scale of either may be the reversed one
-    known = bool(flagged & {"reading", "bad-references"})
-    if known and own.reading.reversed is not None and own.reading.reversed < REVERSED_BY_CHANCE:
+    # beside a single other rater "reading" is not flagged: the other's scale may be the reversed one
+    wrong = bool(flagged & {"reading", "bad-references"})
+    if wrong and own.reading.reversed is not None and own.reading.reversed < REVERSED_BY_CHANCE:
         return (*signs, REVERSED)
     if "one-answer" in flagged:
         return (*signs, STRAIGHT)
@@ -795,7 +793,7 @@ def signs_of(own: Measures, checks: Sequence[Check]) -> tuple[str, ...]:
 
 
 def reports_of(database: Database, campaign_id: int) -> list[RaterReport]:
-    """Report on a campaign's raters from its stored rows. KeyError where there is no such campaign."""
+    """Report on a campaign's raters from the database. KeyError if there is no such campaign."""
     with database.session() as session:
         campaign = session.get(Campaign, campaign_id)
         if campaign is None:

@@ -1,8 +1,8 @@
-"""While people rate: who gets which item next, drafts, and saving scores exactly once.
+"""While people rate: choosing the next item of each rater, drafts, and saving scores exactly once.
 
-`drawing` gives out pages, `places` says which, `saving` stores; `page` is what a rater sees, in which order,
-and gives back. `raters` says who they are, how they are invited and how far all are, `adaptive`
-which systems come next.
+`drawing` gives out pages, `places` chooses them, and `saving` stores answers. `page` has the page that a
+rater sees and the answer to it. `raters` has raters, their invitations and the campaign's progress.
+`adaptive` chooses which systems come next.
 """
 
 from creamtea.human.rating.drawing import next_item as next_item

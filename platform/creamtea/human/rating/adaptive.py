@@ -1,11 +1,11 @@
 """Adaptive designs: draw the systems of segments, or of documents, part by part while people rate.
 
 A part is a tenth of the segments (or of the documents, if whole documents are rated), in the order of their
-first items, which the campaign's seed has shuffled. The first part is larger if it takes more to show every
-system. For each part, `stats.incomplete.open_systems` finds the systems that are still worth comparing, and
+first items, which the campaign's seed has shuffled. The first part is larger if showing every system needs
+more. For each part, `stats.incomplete.open_systems` finds the systems that are still worth comparing, and
 `making.design.adaptive_blocks` draws blocks of systems; their probabilities depend on earlier ratings only,
-and are stored with each item. Until then an item has the outputs of all systems; afterwards it shows those of
-its block, or is passed over if they are too few. Controls show the systems of their originals.
+and are stored with each item. Before that, an item has the outputs of all systems; afterwards it shows the
+outputs of its block, or is passed over if they are too few. Controls show the systems of their originals.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, Block, Campaign, 
 
 @dataclass(frozen=True)
 class NextPart:
-    """`done`: the number of segments (documents) before the part; `blocks`: the blocks of its own."""
+    """The blocks of the next part, by segment (document)."""
 
-    done: int
+    done: int  # segments (documents) before this part
     blocks: dict[int | str, Block[int]]
 
 
@@ -45,10 +45,9 @@ _drawing = threading.Lock()
 def draw_next_part(database: Database, campaign_id: int, done: int) -> bool:
     """Draw the systems of the next part, unless another request has; return False if no part is left.
 
-    Another has if more than `done` segments (documents) have their systems. Estimating 60 systems takes
-    seconds: one request of this process does it, without a lock of the database, while others wait for its
-    result.
+    Another request has drawn them if more than `done` segments (documents) have their systems.
     """
+    # estimating 60 systems takes seconds: one request of this process does it, without locking the database
     with _drawing:
         with database.session() as session:
             if segments_drawn(session, campaign := session.get_one(Campaign, campaign_id)) != done:
@@ -63,7 +62,7 @@ def draw_next_part(database: Database, campaign_id: int, done: int) -> bool:
 
 
 def segments_drawn(session: Session, campaign: Campaign) -> int:
-    """Count the segments (documents) whose systems are drawn."""
+    """Return the number of segments (documents) whose systems are drawn."""
     return _waiting(session, campaign)[1]
 
 
@@ -76,19 +75,19 @@ def next_part(session: Session, campaign: Campaign) -> NextPart | None:
     size = settings.block_size(systems)
     assert size is not None  # checked by `CampaignSettings.complete`
     ratings = load_ratings(session, campaign) if done else None
-    estimated = None if ratings is None else estimate_over_pages(ratings, ratings.weight)
-    open_ones: list[int] = []  # all
-    if estimated is not None:
+    estimates = None if ratings is None else estimate_over_pages(ratings, ratings.weight)
+    still_open: list[int] = []  # empty: all
+    if estimates is not None:
         delta = settings.delta or find_protocol(campaign.protocol, campaign.settings).usual_delta
-        open_ones = open_systems(estimated, delta, done / (done + len(waiting)), size)
+        still_open = open_systems(estimates, delta, done / (done + len(waiting)), size)
     every_system = 0 if done else min_blocks(systems, size)
-    turned = waiting[: max(math.ceil((done + len(waiting)) / STEPS), every_system)]
-    blocks = adaptive_blocks(len(turned), systems, size, open_ones, f"{campaign.seed}/blocks/{done}")
-    return NextPart(done, dict(zip(turned, blocks, strict=True)))
+    segments = waiting[: max(math.ceil((done + len(waiting)) / STEPS), every_system)]
+    blocks = adaptive_blocks(len(segments), systems, size, still_open, f"{campaign.seed}/blocks/{done}")
+    return NextPart(done, dict(zip(segments, blocks, strict=True)))
 
 
 def _waiting(session: Session, campaign: Campaign) -> tuple[list[int | str], int]:
-    """Return the segments (documents) whose systems are not drawn yet, in order, and the number of others."""
+    """Return the segments (documents) without drawn systems, in order, and the number of the others."""
     key = _unit_of(campaign)
     rows = session.execute(
         select(key, func.max(Item.drawn.is_(None).cast(Integer)))
@@ -105,9 +104,9 @@ def _unit_of(campaign: Campaign) -> Any:
 
 
 def store_part(session: Session, campaign: Campaign, part: NextPart) -> None:
-    """Show the systems of the part's blocks, unless another process has drawn the part.
+    """Make the items show the systems of the part's blocks, unless another process has drawn the part.
 
-    Call it with the campaign's lock, so that each part is drawn once.
+    The caller holds the campaign's lock, so that each part is drawn once.
     """
     if segments_drawn(session, campaign) != part.done:
         return
@@ -139,7 +138,7 @@ def store_part(session: Session, campaign: Campaign, part: NextPart) -> None:
 def _show_the_same(seed: int, controls: Sequence[Item], originals: Mapping[int, Item]) -> None:
     """Make controls show the systems of their originals, and spoil a shown text of each bad reference.
 
-    A page of bad references without any spoilt text tells nothing and is passed over.
+    A page of bad references without a spoilt text cannot check anybody and is passed over.
     """
     pages: dict[int, list[Item]] = defaultdict(list)
     for control in controls:

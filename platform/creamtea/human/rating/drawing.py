@@ -1,4 +1,4 @@
-"""Who rates which item next; and a campaign as its raters will see it, for organisers."""
+"""Give out the next page to each rater; and show organisers a page as its raters will see it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from creamtea.human.rating.page import (
     lock_campaign,
     lock_rater,
     order_on,
+    page_groups,
     page_of,
     protocol_of,
-    to_show,
-    together,
+    shown_groups,
 )
 from creamtea.human.rating.places import (
     ON_LOAN,
@@ -48,28 +48,26 @@ from creamtea.human.rating.places import (
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Item, ItemKind, Rater
 
-FEW = 8  # candidates that are looked at first
-LOOKS = 4  # raters who look for a page at once: more would slow each other down, and those who submit
+FEW = 8  # candidates that are checked first
+LOOKS = 4  # raters who search for a page at once: more would slow down each other and submitting raters
 _looks = threading.BoundedSemaphore(LOOKS)
 
 
 def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Work | None:
     """Return the page this rater is on, or draw a new one; None once nothing is left for them.
 
-    First comes the tutorial, then controls that are due, then pages with a place left: those of the document
-    that the rater is in, then the others by position (`places`). A page, most often one item, goes to at most
-    k raters at a time (`ratings_per_item`: submitted or under a running lease) and never twice to one rater,
-    not even after a skip. A lease that ran out is renewed while the item has a place
-    left; otherwise the rater gets another item. In an adaptive design segments have their turns a part at a
-    time, when a rater finds nothing else (`human.rating.adaptive`).
+    Practice comes first, then due controls, then pages with a place left: first in the rater's present
+    document, then by position (`places`). At most k raters have a page at a time (`ratings_per_item`;
+    submitted, or with a running lease), and no rater gets it twice, not even after a skip. An expired lease
+    is renewed if the item has a place left; otherwise the rater gets another item. In an adaptive design, the
+    systems of the next part are drawn when a rater finds nothing else (`human.rating.adaptive`).
 
-    Raises RatingRefused where the campaign is not launched or the rater takes no part in it, ConsentMissing
-    before the rater has agreed.
-
-    What takes time, looking through all items, happens before anything is locked; the locks are there for
-    counting the places of a few candidates again. The campaign is locked only if the rater has left a page
-    unfinished, or if no candidate is free.
+    RatingRefused if the campaign is not launched or the rater does not take part in it, ConsentMissing before
+    the rater has agreed.
     """
+    # The slow search through all items comes before any lock; under the locks, only the places of a few
+    # candidates are counted again. The campaign is locked alone only if the rater has left a page unfinished,
+    # or if no candidate is free.
     while True:
         with _looks, database.session() as session:
             now = database.now(session)
@@ -79,9 +77,9 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
             held = _held(session, campaign, rater_id, now)
             if held is not None and held.first_assignment.lease_until > now + lease / 2:
                 return as_work(campaign, held, outlook, document_score_of(session, campaign, held))
-            ends = held is None and not outlook.candidates
-            done = segments_drawn(session, campaign) if ends and is_adaptive(campaign) else None
-        if ends:
+            nothing_left = held is None and not outlook.candidates
+            done = segments_drawn(session, campaign) if nothing_left and is_adaptive(campaign) else None
+        if nothing_left:
             if done is None or not draw_next_part(database, campaign.id, done):
                 return None
             continue
@@ -111,9 +109,9 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
 
 
 def others_have_items(database: Database, rater_id: int) -> bool:
-    """Return whether others hold items that this rater never had, so that one may come back.
+    """Return True if others hold items that this rater never had, so that one may become free.
 
-    RatingRefused for a rater that is not there (any more).
+    RatingRefused for a rater who no longer exists.
     """
     with database.session() as session:
         campaign = campaign_of(session, rater_id)
@@ -122,7 +120,7 @@ def others_have_items(database: Database, rater_id: int) -> bool:
 
 
 def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> RaterPage | None:
-    """Return the rater's oldest unfinished page that is still theirs; first one with a running lease."""
+    """Return the rater's oldest unfinished page that keeps its place, those with a running lease first."""
     unfinished = session.execute(_UNFINISHED, {"rater": rater_id}).all()
     for assignment, item in sorted(unfinished, key=lambda row: row[0].lease_until <= now):
         if keeps_place(session, campaign, item, rater_id, now):
@@ -146,18 +144,18 @@ _UNFINISHED = (
 def _draw(
     session: Session, campaign: Campaign, rater: Rater, outlook: Outlook, now: datetime, lease: timedelta
 ) -> RaterPage | None:
-    """New assignments of the first candidate that this rater can have at this moment."""
+    """Give the rater the first candidate that is free at this moment; None if none is."""
     first = _choose(session, campaign, rater.id, outlook, now)
     if first is None:
         return None
     items = items_of_page(session, first)
-    groups = [to_show(item) for item in items]
+    groups = [shown_groups(item) for item in items]
     values = {"items": [item.id for item in items], "campaign": campaign.id, "now": now}
     of_others: dict[int, list[Order]] = {}  # by rater
-    for rater_id, order_there in session.execute(_ORDERS_SEEN, values):
-        of_others.setdefault(rater_id, []).append(order_there)
+    for rater_id, seen in session.execute(_ORDERS_SEEN, values):
+        of_others.setdefault(rater_id, []).append(seen)
     order = draw_order(
-        together(groups),
+        page_groups(groups),
         of_item=map(joint_order, of_others.values()),
         of_rater=outlook.orders(),
         seed=f"{campaign.seed}/{items[0].position}/{rater.pseudonym}",
@@ -197,16 +195,16 @@ def _choose(
     def free(items: list[int]) -> list[int]:
         values = {"items": items, "rater": rater_id, "campaign": campaign.id, "now": now}
         rows = session.execute(PLACES_TAKEN, values)
-        # another tab of this rater may have drawn it since the look
+        # another tab of this rater may have drawn the item since the outlook was loaded
         gone = {item for item, taken, had in rows if had or taken >= places.get(item, math.inf)}
         return [item for item in items if item not in gone]
 
-    # most often one of a few is free, and a short list takes less time
-    for some in filter(None, (outlook.candidates[:FEW], outlook.candidates[FEW:])):
-        for item_id in free(some):
+    # one of the first few is usually free, and a short list takes less time
+    for candidates in filter(None, (outlook.candidates[:FEW], outlook.candidates[FEW:])):
+        for item_id in free(candidates):
             if item_id not in places:
                 return session.get_one(Item, item_id)
-            # who has locked it at this moment gives out its places, or takes one: others look at the next one
+            # a transaction that has locked the item is changing its places: try the next item
             item = session.get(Item, item_id, with_for_update={"key_share": True, "skip_locked": True})
             if item is not None and free([item_id]):
                 return item
@@ -224,7 +222,7 @@ def as_work(
     comment: str | None = None,
     revision: int = 1,
 ) -> Work:
-    """Show the page to its rater; without `draft`, `document` and `comment` with what was drafted."""
+    """Return the page as its rater sees it; `draft`, `document` and `comment` default to the stored draft."""
     settings = settings_of(campaign.settings)
     domain = settings.domains.get(page.first_item.document, "")
     tutorial = page.first_item.kind == ItemKind.TUTORIAL
@@ -232,7 +230,7 @@ def as_work(
     left = len(outlook.tutorial) if tutorial else outlook.at_most
     if page.first_assignment.submitted_at is not None:
         left += 0 if tutorial else outlook.in_work()  # on another page
-    else:  # what was drawn before is not among those to come
+    else:  # a page that was drawn before is not among the pages to come
         drawn = any(past.id == page.first_assignment.id for past in outlook.past)
         left += len(page.items) if drawn else 0
     return Work(
@@ -258,20 +256,20 @@ def as_work(
 
 
 def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None:
-    """Return page `number` (from 0, practice first) as a rater who is alone sees it; None behind the last."""
+    """Return page `number` (from 0, practice first) as an only rater sees it; None after the last page."""
     rows = session.execute(
         select(Item.id, Item.kind, Item.page, Item.position)
         .where(Item.campaign_id == campaign.id)
         .order_by(Item.kind != ItemKind.TUTORIAL, Item.position)
     ).all()
-    firsts = [at for at, row in enumerate(rows) if row.page in (None, row.position)]
-    if not 0 <= number < len(firsts):
+    first_rows = [index for index, row in enumerate(rows) if row.page in (None, row.position)]
+    if not 0 <= number < len(first_rows):
         return None
-    at = firsts[number]
-    first = session.get_one(Item, rows[at].id)
+    index = first_rows[number]
+    first = session.get_one(Item, rows[index].id)
     items = items_of_page(session, first)
-    groups = [to_show(item) for item in items]
-    order = draw_order(together(groups), seed=f"{campaign.seed}/{first.position}/ahead")
+    groups = [shown_groups(item) for item in items]
+    order = draw_order(page_groups(groups), seed=f"{campaign.seed}/{first.position}/ahead")
     assignments = [
         Assignment(id=item.id, item_id=item.id, order=order_on(order, of_item), comment="")
         for item, of_item in zip(items, groups, strict=True)
@@ -280,5 +278,5 @@ def page_ahead(session: Session, campaign: Campaign, number: int) -> Work | None
     outlook = Outlook(items_at_start=items_in_all(session, campaign))
     work = as_work(campaign, page, outlook, document_score_of(session, campaign, page))
     practice = sum(row.kind == ItemKind.TUTORIAL for row in rows)
-    done, total = (at, practice) if work.tutorial else (at - practice, work.total)
+    done, total = (index, practice) if work.tutorial else (index - practice, work.total)
     return replace(work, done=done, left=total - done, total=total)

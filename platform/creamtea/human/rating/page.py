@@ -1,16 +1,16 @@
-"""A rater's page: one item, or the segments of a document, which stay together; who may have it; what its
-rater is shown and gives back. Names of systems are in none of that.
+"""A rater's page: one item, or segments of a document that stay together. Who may have the page, what it
+shows, and the answers to it. None of this contains names of systems.
 
-On PostgreSQL every transaction that gives out or takes back a place starts with row locks, so that what it
-then counts stays true until it commits. A rater's transaction locks the rater and the first item of a page
-(`FOR NO KEY UPDATE`) and shares the campaign's lock with those of others (`FOR SHARE`): raters of different
-pages do not wait for each other. A transaction that changes many pages (one that excludes a rater, draws
-systems or closes the campaign) locks the campaign alone. On SQLite a write transaction holds the whole file.
-Moments come from the database's clock.
+On PostgreSQL every transaction that gives out or takes back a place starts with row locks, so that its counts
+stay true until it commits. A rater's transaction locks the rater and the first item of a page (`FOR NO KEY
+UPDATE`) and shares the campaign's lock with other raters' transactions (`FOR SHARE`): raters of different
+pages do not wait for each other. A transaction that changes many pages (excludes a rater, draws systems,
+closes the campaign) locks the campaign alone. On SQLite a write transaction locks the whole file. Times come
+from the database's clock.
 
-The score of a whole document is asked for once, on the page with the document's last segments. The page may
-hold only its end; then the segments before it are there to read, whoever rated them. A text is what a system
-says in the whole document: two systems with one text here and different ones before have a score each.
+The score of a whole document is asked for once, on the page with the document's last segments. If the page
+has only the end, it also shows the earlier segments to read, whoever rated them. Each distinct text of the
+whole document has one score: two systems with equal texts here but different texts before have two scores.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from creamtea.store.tables import (
 from creamtea.wording import counted
 
 LEASE = timedelta(hours=2)
-Order = list[list[int]]  # for each column the positions in Campaign.systems whose (equal) output it shows
+Order = list[list[int]]  # for each column, the systems (positions in Campaign.systems) with its output
 
 
 class RatingRefused(CreamteaError):
-    """A page is not given out or an answer is not stored; the text is for the rater.
+    """A page is not given out or an answer is not stored; the message is for the rater.
 
-    Nothing was changed, but that `TryAgain` counts a warning, and a draft for a lost place is kept.
+    Nothing was changed, except that `TryAgain` counts a warning, and a draft for a lost place is kept.
     """
 
 
@@ -61,60 +61,56 @@ class ConsentMissing(RatingRefused):
 
 
 class TryAgain(RatingRefused):
-    """A wrong answer to a loud attention check, which was counted but not stored: the organiser's warning."""
+    """The organiser's warning after a wrong answer to a loud attention check, counted but not stored."""
 
 
 @dataclass(frozen=True)
 class ShownSegment:
-    """A segment of a page as its rater sees it: the distinct outputs in their drawn order, and their letters.
-
-    A letter stands for the same system on the whole page.
-    """
+    """A segment of a page as its rater sees it."""
 
     source: str
     context: list[str]  # source segments before this one that the page does not show, oldest first
-    outputs: list[str]
-    letters: list[str]  # one for each output; "" where the page shows one output at a time
-    proposals: list[list[StoredSpan]]  # of each output the errors that are marked beforehand
+    outputs: list[str]  # distinct, in their drawn order
+    letters: list[str]  # each output's letter, the same on the whole page; "" if outputs come one at a time
+    proposals: list[list[StoredSpan]]  # for each output, the errors marked beforehand
     references: list[str] = field(default_factory=list)  # human translations of the source
     media: list[MediaEntry] = field(default_factory=list)  # files beside the source
 
 
 @dataclass(frozen=True)
 class ReadBefore:
-    """A segment of the document on an earlier page, with an output for each text whose whole is scored."""
+    """A segment of the document on an earlier page, shown to read before the document is scored."""
 
     source: str
-    outputs: list[str]
+    outputs: list[str]  # one for each text of the whole document
 
 
 @dataclass(frozen=True)
 class Work:
     """A page as its rater sees it: one item, or the segments of a document in their order.
 
-    `draft` has an answer for each shown output, those of the first segment first, as the protocol's widget
-    gives it, or None. `done`, `left` and `total` count items of the campaign, controls among them, or while
-    `tutorial` is true those of the tutorial. `left` is what this rater may still get at most, with the items
-    of this page: it falls when others rate some of them. `total` stays the same.
+    `done`, `left` and `total` count items of the campaign with controls, or practice items if `tutorial` is
+    true. `left` is the maximum that this rater may still get, with this page: it falls when others rate some
+    of these items. `total` does not change.
     """
 
-    assignment_id: int  # of the first item, which names the page
+    assignment_id: int  # the first item's assignment, which names the page
     protocol: Protocol
     tutorial: bool
-    document: bool  # whether the segments are a document's, however few
+    document: bool  # whether the page has segments of a document, even a single one
     segments: list[ShownSegment]
-    draft: list[Any]
-    # where a score of the whole document is asked for: what each text is called ("" where there is one), the
-    # score so far, and the document's segments before the page; empty otherwise
+    draft: list[Any]  # for each shown output, segment by segment, the widget's answer or None
+    # if a score of the whole document is asked for: each text's letters ("" if there is one text), the scores
+    # so far, and the document's segments before the page; empty otherwise
     document_letters: list[str]
     document_draft: list[int | None]
     document_before: list[ReadBefore]
     comment: str
-    revision: int  # the one that a submit will store
+    revision: int  # the revision that a submit will store
     done: int
     left: int
     total: int
-    seconds_left: int | None  # at this rater's median pace; None before there is one
+    seconds_left: int | None  # at this rater's median pace; None before the first answer
     source_language: str
     target_language: str
     instructions: str = ""  # Markdown for the domain of the page's document
@@ -126,33 +122,33 @@ class Work:
 
     @property
     def outputs(self) -> list[str]:
-        """Return all outputs of the page, those of the first segment first."""
+        """Return all outputs of the page, segment by segment."""
         return [text for segment in self.segments for text in segment.outputs]
 
 
 @dataclass(frozen=True)
 class Guidance:
-    """What a tutorial item teaches, shown after the answer; lists are in the order of the shown outputs."""
+    """Feedback to the answer of a practice item; lists are in the order of the shown outputs."""
 
     explanation: str
     accepted: list[tuple[int, int] | None] = field(default_factory=list)  # lowest, highest step; None: any
     right: list[bool] = field(default_factory=list)  # whether the stored step is accepted
-    # of each output the errors that were expected (None: any), and which of them were marked
+    # for each output, the expected errors (None: any), and which of them were marked
     spans: list[list[StoredSpan] | None] = field(default_factory=list)
     found: list[list[bool]] = field(default_factory=list)
-    marked: list[bool] = field(default_factory=list)  # whether all were marked, and none where there is none
+    marked: list[bool] = field(default_factory=list)  # whether exactly the expected errors were marked
 
 
 @dataclass(frozen=True)
 class Submitted:
-    """What is stored for a page's revision: for each item the score (step) of each system by its position."""
+    """The stored scores (steps) of a page's revision."""
 
     assignment_id: int
     revision: int
-    of_items: list[dict[int, int]]
-    guidance: Guidance | None = None  # of a tutorial item
-    document: dict[int, int] = field(default_factory=dict)  # the scores of the whole document, likewise
-    differs: bool = field(default=False, compare=False)  # this revision was there, and other values were sent
+    of_items: list[dict[int, int]]  # for each item, system's position → step
+    guidance: Guidance | None = None  # for a practice item
+    document: dict[int, int] = field(default_factory=dict)  # system's position → step of the whole document
+    differs: bool = field(default=False, compare=False)  # already stored, but now other values were sent
 
     @property
     def steps(self) -> dict[int, int]:
@@ -168,14 +164,14 @@ class Earlier:
     assignment_id: int
     number: int
     source: str  # of the first segment
-    revision: int  # the newest stored one
-    given: str  # what the rater answered
+    revision: int  # the newest stored revision
+    given: str  # the rater's answer in words
     items: int = 1
 
 
 @dataclass(frozen=True)
 class RaterPage:
-    """A page as its rater sees it: its items in their order, each with the rater's assignment.
+    """A page as stored: its items in their order, each with the rater's assignment.
 
     The first assignment names the page and takes the rater's place.
     """
@@ -193,13 +189,13 @@ class RaterPage:
 
     def segments(self) -> list[ShownSegment]:
         groups = self.systems()
-        letters = {system: chr(ord("A") + at) for at, group in enumerate(groups) for system in group}
+        letters = {system: chr(ord("A") + place) for place, group in enumerate(groups) for system in group}
         return [
             ShownSegment(
                 source=item.source,
                 context=list(item.context),
                 outputs=shown_outputs(item, assignment.order),
-                # "A = C" of two that say the same here and not everywhere on the page
+                # "A = C" if two texts are equal here, but not everywhere on the page
                 letters=[
                     " = ".join(sorted({letters[system] for system in group})) if len(groups) > 1 else ""
                     for group in assignment.order
@@ -216,7 +212,7 @@ class RaterPage:
         return joint_order([assignment.order for assignment in self.assignments])
 
     def drafted(self) -> list[Any]:
-        """Return the answers that were begun; None for each output without one."""
+        """Return the drafted answers; None for each output without one."""
         return [
             answer
             for assignment in self.assignments
@@ -224,7 +220,7 @@ class RaterPage:
         ]
 
     def with_answers(self, answers: Sequence[Any]) -> list[tuple[Assignment, Item, list[Any]]]:
-        """Return each item with the answers about its outputs. RatingRefused where their number is wrong."""
+        """Return each item with the answers about its outputs. RatingRefused if their number is wrong."""
         sizes = [len(assignment.order) for assignment in self.assignments]
         ends = list(accumulate(sizes, initial=0))
         if len(answers) != ends[-1]:
@@ -233,11 +229,11 @@ class RaterPage:
         return list(zip(self.assignments, self.items, parts, strict=True))
 
 
-def to_show(item: Item) -> Order:
+def shown_groups(item: Item) -> Order:
     """Return the systems of each distinct text that the item shows."""
     shown = set(item.shown)
     groups = groups_of(item.systems, item.outputs)
-    return [kept for group in groups if (kept := [system for system in group if system in shown])]
+    return [part for group in groups if (part := [system for system in group if system in shown])]
 
 
 def shown_outputs(item: Item, order: Order) -> list[str]:
@@ -247,7 +243,7 @@ def shown_outputs(item: Item, order: Order) -> list[str]:
 
 
 def shown_proposals(item: Item, order: Order) -> list[list[StoredSpan]]:
-    """Return the errors that are marked beforehand, in a drawn order of the item's distinct texts."""
+    """Return the errors marked beforehand, in a drawn order of the item's distinct texts."""
     return [(item.proposals or {}).get(str(group[0]), []) for group in order]
 
 
@@ -260,7 +256,7 @@ def items_of_page(session: Session, first: Item) -> list[Item]:
     if first.page is None:
         return [first]
     of_page = select(Item).where(Item.campaign_id == first.campaign_id, Item.page == first.page)
-    # sorted here: asked for an order, SQLite reads the whole campaign by position instead of one page
+    # sorted here: with ORDER BY, SQLite reads the whole campaign by position instead of one page
     return sorted(session.scalars(of_page), key=lambda item: item.position)
 
 
@@ -303,12 +299,12 @@ Lock = Literal["", "shared", "alone"]
 
 
 def lock_campaign(session: Session, rater_id: int) -> Campaign:
-    """Wait until no other transaction holds the campaign: this must be the transaction's first statement."""
+    """Lock the campaign alone, as the transaction's first statement."""
     return campaign_of(session, rater_id, "alone")
 
 
 def lock_rater(session: Session, rater_id: int) -> Campaign:
-    """Lock the rater, and the campaign together with other raters: the transaction's first statements."""
+    """Lock the rater, and the campaign shared with other raters, as the transaction's first statements."""
     campaign = campaign_of(session, rater_id, "shared")
     session.get_one(Rater, rater_id, with_for_update={"key_share": True})
     return campaign
@@ -326,7 +322,7 @@ _LOCK_ITEM = select(Item.id).where(Item.id == bindparam("item")).with_for_update
 
 
 def campaign_of(session: Session, rater_id: int, lock: Lock = "") -> Campaign:
-    """Return the rater's campaign; without `lock` as a session that only reads sees it."""
+    """Return the rater's campaign, locked unless `lock` is empty."""
     campaign = session.scalar(_campaign_of(lock), {"rater": rater_id})
     if campaign is None:
         raise RatingRefused("this link is no longer valid; ask for a new one")
@@ -349,7 +345,7 @@ def protocol_of(campaign: Campaign) -> Protocol:
 
 
 def check_takes_part(campaign: Campaign, rater: Rater) -> None:
-    """Raise RatingRefused unless the campaign takes ratings and the organiser wants this rater's."""
+    """Raise RatingRefused unless the campaign is launched and the rater neither excluded nor forgotten."""
     if campaign.state != "launched":
         raise RatingRefused(_WHY_NOT[campaign.state])
     if rater.forgotten_at is not None:
@@ -359,7 +355,7 @@ def check_takes_part(campaign: Campaign, rater: Rater) -> None:
 
 
 def active_rater(session: Session, campaign: Campaign, rater_id: int) -> Rater:
-    """Return the rater, who must take part and have agreed to (RatingRefused). Call it after the lock."""
+    """Return the rater. RatingRefused unless the rater takes part and has agreed. Call it after locking."""
     rater = session.get_one(Rater, rater_id)
     check_takes_part(campaign, rater)
     if rater.consented_at is None:
@@ -369,15 +365,11 @@ def active_rater(session: Session, campaign: Campaign, rater_id: int) -> Rater:
 
 @dataclass(frozen=True)
 class DocumentScore:
-    """The scores of a whole document that a page asks for, one per distinct text; empty if it asks for none.
+    """The question for scores of a whole document, one per distinct text; empty if a page does not ask."""
 
-    `groups`: the systems with each text; `letters`: each text's letter on the page, "" if there is one text;
-    `before`: the document's segments on earlier pages, with an output of each text.
-    """
-
-    groups: Order = field(default_factory=list)
-    letters: list[str] = field(default_factory=list)
-    before: list[ReadBefore] = field(default_factory=list)
+    groups: Order = field(default_factory=list)  # the systems with each text
+    letters: list[str] = field(default_factory=list)  # each text's letter on the page; "" for a single text
+    before: list[ReadBefore] = field(default_factory=list)  # the document's segments on earlier pages
 
     def drafted(self, page: RaterPage) -> list[int | None]:
         """Return the draft's scores, one per text."""
@@ -398,7 +390,7 @@ class DocumentScore:
 
 
 def document_score_of(session: Session, campaign: Campaign, page: RaterPage) -> DocumentScore:
-    """Return the scores of the document that this page asks for."""
+    """Return the scores of a whole document that this page asks for."""
     lead = page.first_item
     if lead.page is None or not settings_of(campaign.settings).document_score:
         return DocumentScore()
@@ -416,13 +408,13 @@ def document_score_of(session: Session, campaign: Campaign, page: RaterPage) -> 
             sources[segment] = source
             texts |= {(segment, system): text for system, text in zip(systems, outputs, strict=True)}
     groups, letters = [], []
-    for at, alike in enumerate(shown := page.systems()):
-        letter = chr(ord("A") + at) if len(shown) > 1 else ""
+    for place, group in enumerate(shown := page.systems()):
+        letter = chr(ord("A") + place) if len(shown) > 1 else ""
         parts: dict[tuple[str, ...], list[int]] = {}
-        for system in alike:
-            said = tuple(texts.get((segment, system), "") for segment in sources)
-            parts.setdefault(said, []).append(system)
-        for number, text in enumerate(sorted(parts), start=1):  # an order that tells nothing of systems
+        for system in group:
+            earlier = tuple(texts.get((segment, system), "") for segment in sources)
+            parts.setdefault(earlier, []).append(system)
+        for number, text in enumerate(sorted(parts), start=1):  # an order that reveals no system
             groups.append(parts[text])
             letters.append(f"{letter}{number}" if len(parts) > 1 else letter)
     before = [
@@ -434,20 +426,20 @@ def document_score_of(session: Session, campaign: Campaign, page: RaterPage) -> 
 
 # ---------------------------------------------------------------- orders
 #
-# In which column a rater sees which output: drawn once for a rater and an item, balanced, and stored.
+# The column in which a rater sees each output: drawn once per rater and item, balanced, and stored.
 #
-# Columns are not equal (what is read first anchors the rest), so each output should stand in each of them
+# Columns are not equal (the output read first anchors the rest), so each output should stand in each column
 # equally often, over the raters of an item and over the items of a rater. A fixed cyclic Latin square cannot
-# do both when raters come and go and items have different numbers of distinct outputs. So each order is
-# drawn as the cheapest assignment of outputs to columns, where a cell costs how often the output has stood
-# there: first among the item's raters, then among the rater's items; ties are drawn from the seed.
+# do both if raters come and go and items have different numbers of distinct outputs. So each order is drawn
+# as the cheapest assignment of outputs to columns, where the cost of a cell is how often the output has stood
+# there: first for the item's raters, then for the rater's items; the seed breaks ties.
 #
 # Over the raters of an item the counts of two cells never differ by more than one: counts after n full orders
-# are a sum of n permutation matrices, so their smallest cells hold a perfect matching (König) and the next
-# order takes one.
+# are a sum of n permutation matrices, so their smallest cells contain a perfect matching (König), and the
+# next order takes it.
 #
-# A page of several segments has one order for all of them, so that a rater can follow a system through the
-# text. Systems that say the same in a segment stand there in the place of the first of them.
+# All segments of a page have one order, so that a rater can follow a system through the text. Systems with
+# equal outputs in a segment stand there in the place of the first of them.
 
 _ITEM = 1e3  # above any sum of a rater's deviations, so that the item's balance comes first
 _TIE = 1e-6  # below any difference of deviations
@@ -461,50 +453,48 @@ def groups_of(systems: Sequence[int], outputs: Sequence[str]) -> Order:
     return list(groups.values())
 
 
-def together(groups: Iterable[Order]) -> Order:
-    """Return the groups of a page, from those of its items: systems that are in one group in all of them."""
-    everywhere: dict[tuple[int, ...], list[int]] = {}
-    placed: dict[int, list[int]] = {}
+def page_groups(groups: Iterable[Order]) -> Order:
+    """Group the systems of a page: systems stay together if they share a group in every item."""
+    group_numbers: dict[int, list[int]] = {}  # of each system, item by item
     for of_item in groups:
         for number, group in enumerate(of_item):
             for system in group:
-                placed.setdefault(system, []).append(number)
-    for system in sorted(placed):
-        everywhere.setdefault(tuple(placed[system]), []).append(system)
-    return list(everywhere.values())
+                group_numbers.setdefault(system, []).append(number)
+    together: dict[tuple[int, ...], list[int]] = {}
+    for system in sorted(group_numbers):
+        together.setdefault(tuple(group_numbers[system]), []).append(system)
+    return list(together.values())
 
 
 def order_on(page: Order, groups: Order) -> Order:
     """Put the groups of an item into the page's order."""
-    place = {system: at for at, group in enumerate(page) for system in group}
-    return sorted(groups, key=lambda group: min(place[system] for system in group))
+    places = {system: place for place, group in enumerate(page) for system in group}
+    return sorted(groups, key=lambda group: min(places[system] for system in group))
 
 
 def joint_order(orders: Sequence[Order]) -> Order:
-    """Find an order of the page that gives its items these orders (`order_on`).
+    """Find an order of the page that gives its items these orders (`order_on`); ValueError if none does.
 
-    It is the only one, unless equal outputs leave some of it open.
-
-    The next group is one that stands in each item's order where the next unseen group does, or in a group
-    that has been seen. Taking one that qualifies never disqualifies another, so this finds an order
-    wherever there is one. ValueError where there is none.
+    The order is unique unless equal outputs leave some of it open.
     """
     if orders.count(orders[0]) == len(orders):
         return list(orders[0])
-    column = [{system: at for at, group in enumerate(order) for system in group} for order in orders]
-    left, page = together(orders), []
+    columns = [{system: place for place, group in enumerate(order) for system in group} for order in orders]
+    rest, page = page_groups(orders), []
     seen = [0] * len(orders)  # groups of each item
-    while left:
+    while rest:
+        # A group can be next if each item has it at its next place or at a place that was seen. Taking such a
+        # group never disqualifies another, so this finds an order if there is one.
         fits = (
             group
-            for group in left
-            if all(places[group[0]] <= count for places, count in zip(column, seen, strict=True))
+            for group in rest
+            if all(places[group[0]] <= count for places, count in zip(columns, seen, strict=True))
         )
         group = next(fits, None)
         if group is None:
             raise ValueError("these orders are not of one page")
-        seen = [max(count, places[group[0]] + 1) for places, count in zip(column, seen, strict=True)]
-        left.remove(group)
+        seen = [max(count, places[group[0]] + 1) for places, count in zip(columns, seen, strict=True)]
+        rest.remove(group)
         page.append(group)
     return page
 
@@ -523,7 +513,7 @@ def draw_order(
     for order in of_item:
         for column, group in enumerate(order):
             cost[row_of[group[0]], column] += _ITEM
-    # how much more often than its fair share a system has stood in a column before this rater
+    # how much more often than its fair share a system has stood in each column for this rater
     shown = {system for group in groups for system in group}
     excess: dict[tuple[int, int], float] = {}
     for order in of_rater:
@@ -535,10 +525,8 @@ def draw_order(
     for row, group in enumerate(groups):
         for column in range(columns):
             cost[row, column] += sum(excess.get((system, column), 0.0) for system in group)
-    from scipy.optimize import (
-        linear_sum_assignment,  # here, because importing it takes as long as the command line does
-    )
+    from scipy.optimize import linear_sum_assignment  # slow to import
 
     rows, places = linear_sum_assignment(cost)
-    at = dict(zip(places.tolist(), rows.tolist(), strict=True))
-    return [groups[at[column]] for column in range(columns)]
+    row_at = dict(zip(places.tolist(), rows.tolist(), strict=True))
+    return [groups[row_at[column]] for column in range(columns)]

@@ -1,19 +1,17 @@
-"""Which items have a place left, and what a rater has done: reads only.
+"""Which items have a place left, and what a rater has done. This module only reads.
 
-A rated or random item has k places (`Campaign.ratings_per_item`). A place is taken by an assignment that
-was submitted or has a running lease, is not skipped, and whose rater is not excluded. So excluding a rater
-frees the places for others, and including the rater again makes the ratings count again as they were: an
-item that somebody else has rated meanwhile then has more than k counted ratings, never fewer.
-A third rating has one place, for a rater who never had one of its outputs on any item (of pairs: the pair).
-Tutorial items, attention checks and controls (repeats, bad references) have no places: every rater gets each
-tutorial item, an attention check after every so many answers, and each control whose original the rater has
-rated.
+A rated or random item has k places (`Campaign.ratings_per_item`). An assignment takes a place if it was
+submitted or has a running lease, is not skipped, and its rater is not excluded. So excluding a rater frees
+places for others, and including the rater again makes the same ratings count again: an item that somebody
+else has rated meanwhile then has more than k counted ratings, never fewer. A third rating has one place, for
+a rater who never had one of its outputs (for pairs: the pair) on any item. Practice items, attention checks
+and controls (repeats, bad references) have no places: every rater gets each practice item, an attention check
+after a fixed number of answers, and each control whose original the rater has rated.
 
-Items of one page are given out together, so that what is said of an item here holds for pages: the first
-item of a page stands for it (`page.is_first_of_page`).
+Items of one page are given out together; the first item stands for the page (`page.is_first_of_page`).
 
-Each statement is written once, with names for what differs (`rater`, `campaign`, `now` ...): writing
-one takes SQLAlchemy longer than most of them take the database.
+Each statement is built once, with parameters (`rater`, `campaign`, `now` ...): SQLAlchemy takes longer to
+build a statement than the database takes to run most of them.
 """
 
 from __future__ import annotations
@@ -48,67 +46,66 @@ from creamtea.store.tables import (
     shown_of,
 )
 
-SHORTLIST = 100  # open items looked at under the lock; more raters than this at once take the slow way
+SHORTLIST = 100  # open items checked under the lock; if more raters come at once, some take the slow path
 THIRD_PLACES = 1  # raters of a third rating
-_PACE = 20  # answers that the pace is the median of
+_PACE = 20  # newest answers whose median time is the rater's pace
 
 
 OpenPage = Row[int, str, list[int], int, list[bool] | None]  # id, document, systems, position, output_drawn
-RatedOutput = tuple[int, int | frozenset[int]]  # segment and system; of pairs segment and both systems
+RatedOutput = tuple[int, int | frozenset[int]]  # segment and system; for pairs, segment and both systems
 
 
 class Past(NamedTuple):
-    """One assignment of a rater, with what matters of its item.
+    """One assignment of a rater, with some fields of its item."""
 
-    A rater has thousands of them, and each page reads all: so there are no times, and no dataclass.
-    """
+    # Each page reads all of a rater's assignments, thousands of them: hence no times, and no dataclass.
 
     id: int
     item_id: int
     page: int  # the position of its first item
-    kind: str  # of ItemKind
+    kind: str  # a value of ItemKind
     document: str
     submitted: bool
     skipped: bool
-    leased: bool  # its lease is running
+    leased: bool  # whether its lease is running
     active_ms: int | None
     order: Order
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What a rater has done and what is to come; pages by their first items' ids, in the order to come."""
+    """A rater's past assignments and the pages that may come, each named by its first item's id."""
 
-    past: list[Past] = field(default_factory=list)  # what was submitted in the order of its submission
-    tutorial: list[int] = field(default_factory=list)
-    # controls that lie far enough behind their originals, and attention checks
+    past: list[Past] = field(default_factory=list)  # submitted ones in the order of submission
+    tutorial: list[int] = field(default_factory=list)  # practice items, which come first
+    # attention checks that are due, and controls of originals that lie far enough back
     due: list[int] = field(default_factory=list)
     shortlist: list[int] = field(default_factory=list)  # the first open items
-    # third ratings that nobody gives yet, of outputs that this rater never had
+    # third ratings without a rater, for outputs that this rater never had
     third: list[int] = field(default_factory=list)
     later: list[int] = field(default_factory=list)  # controls that come when nothing else is left
-    # items beside the tutorial that may still come, attention checks and controls among them
+    # items that may still come: with attention checks and controls, without practice items
     at_most: int = 0
-    items_at_start: int  # the same at the beginning, as if nobody else rated
+    items_at_start: int  # the same number before the first item, as if nobody else rated
 
     @property
     def candidates(self) -> list[int]:
-        """Pages that the rater may be given next, the most urgent first."""
+        """Pages that the rater may get next, the most urgent first."""
         return [*self.tutorial[:1], *self.due[:1], *self.shortlist, *self.third, *self.later[:1]]
 
     def done(self, *, tutorial: bool) -> int:
-        """Count the items of the tutorial, or beside it, that the rater has submitted."""
+        """Return how many practice items, or how many other items, the rater has submitted."""
         return sum(past.submitted and (past.kind == ItemKind.TUTORIAL) == tutorial for past in self.past)
 
     def in_work(self) -> int:
-        """Count the items beside the tutorial that the rater has been given and has not answered."""
+        """Return how many items, without practice, the rater has been given but has not answered."""
         return sum(
             past.leased and not past.submitted and not past.skipped and past.kind != ItemKind.TUTORIAL
             for past in self.past
         )
 
     def seconds_left(self, items: int) -> int | None:
-        """Estimate the time that `items` more take, by the median of the newest answers; None without one."""
+        """Estimate the time for `items` more, by the median of the newest answers; None without answers."""
         spent = [
             past.active_ms
             for past in self.past
@@ -117,7 +114,7 @@ class Outlook:
         return round(items * median(spent[-_PACE:]) / 1000) if spent else None
 
     def orders(self) -> list[Order]:
-        """Return the orders that the rater has seen, one for each page, without the tutorial."""
+        """Return the orders that the rater has seen, one per page, without practice."""
         pages: dict[int, list[Order]] = {}
         for past in self.past:
             if not past.skipped and past.kind != ItemKind.TUTORIAL:
@@ -126,7 +123,7 @@ class Outlook:
 
 
 def mark_full(session: Session, campaign: Campaign, items: Select[int] | Collection[int]) -> None:
-    """Keep `Item.full` of some items, which the caller has locked, and of what was made from them."""
+    """Update `Item.full` of some items, which the caller has locked, and of their controls."""
     counted = (
         select(func.count())
         .select_from(Assignment)
@@ -148,7 +145,7 @@ def mark_full(session: Session, campaign: Campaign, items: Select[int] | Collect
 
 
 def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int, now: datetime) -> bool:
-    """Return whether a rater's unfinished page is still theirs: others have left a place, or need none."""
+    """Return True if a rater's unfinished page still has a place for them, or needs none."""
     third = lead.kind == ItemKind.THIRD
     if not third and not ItemKind(lead.kind).rates_systems:
         return True
@@ -158,7 +155,7 @@ def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int,
 
 
 def load_outlook(session: Session, campaign: Campaign, rater: Rater, now: datetime) -> Outlook:
-    """Find what lies before a rater; call it without the lock."""
+    """Load a rater's past and the pages that may come. Call it before locking, because it takes time."""
     past = _load_past(session, rater.id, now)
     shortlist, open_items = _open_items(session, campaign, rater, past, now)
     due, later, their_items = _controls(session, campaign, rater.id, past)
@@ -166,14 +163,14 @@ def load_outlook(session: Session, campaign: Campaign, rater: Rater, now: dateti
         outputs_had = _outputs_had(session, campaign, rater.id).get(rater.id, set())
         thirds = [page for page in thirds if not page.outputs & outputs_had]
     to_come = open_items + their_items + sum(page.items for page in thirds)
-    had = {each.item_id for each in past}
+    had = {assignment.item_id for assignment in past}
     written = session.execute(_WRITTEN, {"campaign": campaign.id}).all()
     checks = [item for item, kind in written if kind == ItemKind.ATTENTION]
-    begin = rater.id % max(1, len(checks))  # raters begin at different checks
-    attention = [check for check in (*checks[begin:], *checks[:begin]) if check not in had]
+    start = rater.id % max(1, len(checks))  # raters begin at different checks
+    attention = [check for check in (*checks[start:], *checks[:start]) if check not in had]
     every = attention_every(campaign)
-    answers = sum(each.submitted and each.kind not in WRITTEN_KINDS for each in past)
-    if attention and answers // every > sum(each.kind == ItemKind.ATTENTION for each in past):
+    answers = sum(assignment.submitted and assignment.kind not in WRITTEN_KINDS for assignment in past)
+    if attention and answers // every > sum(assignment.kind == ItemKind.ATTENTION for assignment in past):
         due = [attention[0], *due]
     return Outlook(
         past=past,
@@ -195,19 +192,19 @@ def _load_past(session: Session, rater_id: int, now: datetime) -> list[Past]:
 
 
 def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[int]:
-    """Return the raters who have rated something and for whom nothing is left.
+    """Return the raters who have rated something and have nothing left to rate.
 
-    Nothing is open to them, and they hold no page without an answer, not even one whose lease has run out.
-    `load_outlook` says the same of one rater; this says it of all at once.
+    No page is open to them, and they hold no unanswered page, not even with an expired lease. `load_outlook`
+    answers the same question for one rater.
     """
     own = select(Item.id, Item.kind, Item.original_id, Item.full).where(
         Item.campaign_id == campaign.id, is_first_of_page(), Item.drawn.is_not(False)
     )
     items = session.execute(own).all()
-    unsure = select(Item.id).where(Item.campaign_id == campaign.id, Item.full.is_(False))
+    not_full = select(Item.id).where(Item.campaign_id == campaign.id, Item.full.is_(False))
     counts = (
         select(Assignment.item_id, func.count())
-        .where(Assignment.item_id.in_(unsure), takes_place())
+        .where(Assignment.item_id.in_(not_full), takes_place())
         .group_by(Assignment.item_id)
     )
     taken = {row[0]: row[1] for row in session.execute(counts, {"campaign": campaign.id, "now": now})}
@@ -254,13 +251,13 @@ def is_adaptive(campaign: Campaign) -> bool:
 
 
 def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
-    """Count the items of each kind."""
+    """Return the number of items of each kind."""
     counted = select(Item.kind, func.count()).where(Item.campaign_id == campaign_id).group_by(Item.kind)
     return dict(session.execute(counted.order_by(Item.kind)).all())
 
 
 def items_in_all(session: Session, campaign: Campaign) -> int:
-    """Count what a rater may get beside the tutorial: items, attention checks and controls."""
+    """Return how many items a rater may get, with attention checks and controls, without practice."""
     registered: dict[str, int] | None = (campaign.registered or {}).get("items", {}).get("kinds")
     kinds = item_kinds(session, campaign.id) if registered is None else registered  # None: a draft
     checks = kinds.get(ItemKind.ATTENTION, 0)
@@ -271,14 +268,14 @@ def items_in_all(session: Session, campaign: Campaign) -> int:
 def _open_items(
     session: Session, campaign: Campaign, rater: Rater, past: list[Past], now: datetime
 ) -> tuple[list[int], int]:
-    """Return the first pages with a place that this rater never had, and count open items and controls.
+    """Return the first open pages for this rater, and the number of open items and controls.
 
-    Pages come by position, so that they are completed in that order and raters of the same items can be
-    compared early. With context or documents, the rest of the rater's present document comes first. A
-    document that as many others have begun as there are places comes last: whoever begins one shall rate all
-    of its systems, and only a rater who finds nothing else takes over from them. Each rater gets a document's
-    systems in an order of their own. If a page shows some of the systems, those of the next pages (documents)
-    come first whose systems this rater has seen least.
+    A page is open if it has a place and the rater never had it. Pages come by position, so that they are
+    completed in that order and raters of the same items can be compared early. With context or documents, the
+    rest of the rater's present document comes first. A document comes last if others have begun it and took
+    all its places: a rater who begins a document should rate all of its systems, and another rater takes over
+    only if nothing else is left. Each rater gets a document's systems in an order of their own. If a page
+    shows some of the systems, the pages (documents) whose systems the rater has seen least come first.
     """
     settings, document = settings_of(campaign.settings), _present_document(past)
     adaptive, as_documents = settings.design == "adaptive", settings.by_documents
@@ -311,7 +308,7 @@ def _open_items(
     if settings.systems_per_page:
         free = _by_least_seen(len(campaign.systems), past, free, as_documents)
     if adaptive and begun and session.scalar(_WAITS, values):
-        begun = []  # those whose turn is to come are before them
+        begun = []  # pages that are not drawn yet come before documents begun by others
     shortlist = [*present, *free, *begun][:SHORTLIST]
     if as_documents:
         shortlist = _by_own_order(campaign, rater, shortlist)
@@ -321,9 +318,9 @@ def _open_items(
 def _by_least_seen(
     systems: int, past: list[Past], rows: Sequence[OpenPage], as_documents: bool
 ) -> list[OpenPage]:
-    """Put the pages (documents) first whose systems this rater has seen least.
+    """Sort the pages (documents) by how often this rater has seen their systems.
 
-    Only the first pages, as many as there are systems, change places. So each rater sees all systems about
+    Only the first pages, as many as there are systems, are sorted. So each rater sees all systems about
     equally often.
     """
     orders = (page.order for page in past if page.kind in SYSTEM_KINDS and not page.skipped)
@@ -331,19 +328,19 @@ def _by_least_seen(
     parts = groupby(rows, key=lambda row: row.document if as_documents else row.id)
     units = [list(pages) for _, pages in parts]
 
-    def often(pages: list[OpenPage]) -> float:
+    def times_seen(pages: list[OpenPage]) -> float:
         shown = {system for row in pages for system in shown_of(row.systems, row.output_drawn)}
         return sum(seen[system] for system in shown) / max(1, len(shown))
 
-    ahead = sorted(units[:systems], key=often)
-    return [row for pages in (*ahead, *units[systems:]) for row in pages]
+    first = sorted(units[:systems], key=times_seen)
+    return [row for pages in (*first, *units[systems:]) for row in pages]
 
 
 def _by_own_order(campaign: Campaign, rater: Rater, rows: Sequence[OpenPage]) -> list[OpenPage]:
-    """Put each document's systems in an order of this rater's own.
+    """Put each document's systems into an order drawn for this rater.
 
-    If all read them in one order, what comes first or last would count for or against the same system.
-    Documents stay where they are, and so do the parts of one system's text.
+    With one order for all raters, coming first or last would favour or harm the same system everywhere. The
+    order of documents, and of the parts of one system's text, does not change.
     """
     ordered: list[OpenPage] = []
     for document, pages in groupby(rows, key=lambda row: row.document):
@@ -352,12 +349,12 @@ def _by_own_order(campaign: Campaign, rater: Rater, rows: Sequence[OpenPage]) ->
             continue
         rank = list(range(len(campaign.systems)))
         random.Random(f"{campaign.seed}/systems/{document}/{rater.pseudonym}").shuffle(rank)
-        ordered += sorted(own, key=lambda row: (sorted(rank[at] for at in row.systems), row.position))
+        ordered += sorted(own, key=lambda row: (sorted(rank[system] for system in row.systems), row.position))
     return ordered
 
 
 def _present_document(past: list[Past]) -> str:
-    """Return the document that the rater is on; "" if there is none."""
+    """Return the document that the rater is working on; "" if there is none."""
     rated = (
         (assignment.id, assignment.document)
         for assignment in past
@@ -369,21 +366,21 @@ def _present_document(past: list[Past]) -> str:
 
 
 def attention_every(campaign: Campaign) -> int:
-    """Return after how many answers of a rater the next attention check comes."""
+    """Return the number of answers of a rater from one attention check to the next."""
     return settings_of(campaign.settings).attention_every
 
 
 def _controls(
     session: Session, campaign: Campaign, rater_id: int, past: list[Past]
 ) -> tuple[list[int], list[int], int]:
-    """Return the controls that this rater never had: those that are due, those to come; and their items.
+    """Return the controls that this rater never had: the due ones, the later ones, and all their items.
 
     The number of items includes controls of items in work. A control lies some positions after its original
     (half a batch, as the campaign was made). It is due once the rater has answered that many items since the
-    original; other raters' items do not count.
+    original. Items of other raters do not count.
     """
     submitted = [page.item_id for page in past if page.submitted and page.kind not in WRITTEN_KINDS]
-    # of a page's first item with the rest of its page, as its distance from the control has them
+    # since a page's first item, so the rest of its page counts, as it does in the distance to the control
     answers_since = {item_id: number for number, item_id in enumerate(reversed(submitted))}
     rows = session.execute(_OPEN_CONTROLS, {"rater": rater_id}).all()
     due: list[int] = []
@@ -400,7 +397,7 @@ _COUNTED_RATERS = select(Rater.id).where(
 
 
 def takes_place() -> ColumnElement[bool]:
-    """Build the condition that an assignment takes a place; it has the parameters `campaign` and `now`."""
+    """Build the condition that an assignment takes a place, with the parameters `campaign` and `now`."""
     return and_(
         Assignment.rater_id.in_(_COUNTED_RATERS),
         Assignment.skipped_at.is_(None),
@@ -408,7 +405,7 @@ def takes_place() -> ColumnElement[bool]:
     )
 
 
-# of some items: the places that other raters take, and the assignments of this rater
+# for each of some items, the number of places that other raters take, and of this rater's assignments
 PLACES_TAKEN = (
     select(
         Assignment.item_id,
@@ -419,7 +416,7 @@ PLACES_TAKEN = (
     .group_by(Assignment.item_id)
 )
 
-# the fields of `Past`, in their order; `order` as the text that is stored
+# the fields of `Past`, in their order; `order` as JSON text
 _ASSIGNMENTS = (
     select(
         *(Assignment.id, Assignment.item_id, func.coalesce(Item.page, Item.position)),
@@ -440,11 +437,11 @@ _MINE = select(Assignment.item_id).where(Assignment.rater_id == bindparam("rater
 _WRITTEN = (
     select(Item.id, Item.kind)
     .where(Item.campaign_id == bindparam("campaign"), Item.kind.in_(WRITTEN_KINDS))
-    .order_by(Item.kind, Item.position)  # as the index has them: by position alone, SQLite reads all items
+    .order_by(Item.kind, Item.position)  # the index's order: by position alone, SQLite reads all items
 )
 
 
-# whether others are on items that this rater never had, which come back if nobody answers them
+# whether others hold items that this rater never had: they are open again if nobody answers them
 ON_LOAN = select(
     select(Assignment.id)
     .join(Item, Item.id == Assignment.item_id)
@@ -468,17 +465,17 @@ _LEASED = select(Assignment.item_id).where(
 
 
 def _open(item: ColumnElement[int] | InstrumentedAttribute[int]) -> ColumnElement[bool]:
-    """Build the condition that keeps items with a place that the rater never had; `item`: of the place."""
+    """Build the condition that an item has a place and the rater never had `item`: it or its original."""
     return and_(
         Item.campaign_id == bindparam("campaign"),
         Item.full.is_(False),
-        Item.drawn.is_not(False),  # passed over
+        Item.drawn.is_not(False),  # False: passed over
         item.not_in(_MINE),
         item.not_in(bindparam("busy", expanding=True)),
     )
 
 
-# the number of open items with their controls, also those whose turn is to come
+# the number of open items with their controls, drawn or not
 _OPEN_COUNT = select(func.count()).where(
     _open(func.coalesce(Item.original_id, Item.id)), Item.kind.in_((*SYSTEM_KINDS, *CONTROL_KINDS))
 )
@@ -486,7 +483,7 @@ _OPEN_COUNT = select(func.count()).where(
 
 @cache
 def _open_pages(adaptive: bool, present: bool) -> Select[int, str, list[int], int, list[bool] | None]:
-    """Open pages by position: of the present document, or the next ones of others."""
+    """Select open pages by position: in the present document, or the next ones outside it."""
     same = Item.document == bindparam("document")
     items = select(Item.id).where(_open(Item.id), Item.kind.in_(SYSTEM_KINDS))
     if adaptive:
@@ -496,13 +493,13 @@ def _open_pages(adaptive: bool, present: bool) -> Select[int, str, list[int], in
     else:
         alone = Item.document == ""
         items = items.where(Item.position > bindparam("after"), or_(alone, ~same))
-        # first pages are sorted out outside: a database cannot guess how many items are, and would read all
+        # the outer query keeps first items: here, the database could not estimate them and would read all
         items = items.order_by(Item.position).limit(bindparam("items"))
     columns = (Item.id, Item.document, Item.systems, Item.position, Item.output_drawn)
     return select(*columns).where(Item.id.in_(items), is_first_of_page()).order_by(Item.position)
 
 
-# whether the turn of some open page of an adaptive design is to come
+# whether an adaptive design has an open page that is not drawn yet
 _WAITS = select(
     select(Item.id).where(_open(Item.id), Item.kind.in_(SYSTEM_KINDS), Item.drawn.is_(None)).exists()
 )
@@ -526,7 +523,7 @@ _BEGUN_DOCUMENTS = (
 
 @dataclass(frozen=True)
 class ThirdPage:
-    """A page for a third rating: the id of its first item, its number of items, and what it shows."""
+    """A page for a third rating: the id of its first item, its number of items, and its outputs."""
 
     id: int
     items: int
@@ -534,7 +531,7 @@ class ThirdPage:
 
 
 def _free_thirds(session: Session, campaign: Campaign, now: datetime) -> list[ThirdPage]:
-    """Return the third ratings that nobody gives yet, by position."""
+    """Return the pages for third ratings that no rater has, by position."""
     pages: dict[int, tuple[list[int], set[RatedOutput]]] = {}
     rows = session.execute(_THIRDS, {"campaign": campaign.id, "now": now})
     for number, position, page, segment, systems, drawn in rows:
@@ -553,9 +550,9 @@ def _rated_outputs(campaign: Campaign, segment: int, shown: Sequence[int]) -> se
 def _outputs_had(
     session: Session, campaign: Campaign, rater_id: int | None = None
 ) -> dict[int, set[RatedOutput]]:
-    """Return, by rater (all or one), the outputs that they were given, of the segments with a third rating.
+    """Return the outputs that each rater (or one rater) had, in segments with a third rating.
 
-    An output counts on any item, a skipped one included.
+    An output counts on any item, also if it was skipped.
     """
     rows = select(Assignment.rater_id, Item.segment_index, Item.systems, Item.output_drawn)
     rows = rows.join(Item, Item.id == Assignment.item_id).where(
@@ -585,7 +582,7 @@ _THIRDS = (
 
 
 _ORIGINAL, _HELD = aliased(Item), aliased(Assignment)
-# id, original, the distance between them, and whether it is the first of its page
+# id, original, the distance between them, and whether the control is the first item of its page
 _OPEN_CONTROLS = (
     select(Item.id, _ORIGINAL.id, Item.position - _ORIGINAL.position, is_first_of_page())
     .join(_ORIGINAL, _ORIGINAL.id == Item.original_id)
@@ -595,7 +592,7 @@ _OPEN_CONTROLS = (
         _HELD.skipped_at.is_(None),
         Item.kind.in_(CONTROL_KINDS),
         Item.id.not_in(_MINE),
-        Item.drawn.is_not(False),  # its spoilt text is not shown
+        Item.drawn.is_not(False),  # False: no spoilt text is shown
     )
     .order_by(Item.position)
 )

@@ -1,8 +1,7 @@
-"""Raters: added and invited by organisers, known by pseudonyms; excluded, included again, forgotten.
+"""Raters: organisers add, invite, exclude, include and forget them; pseudonyms name them.
 
-Excluding sets one moment and adds a line to the log, including clears it: every other
-row stays as it is, so the results are exactly restored. `rating/places.py` says what exclusion does
-to places.
+Excluding a rater sets one moment and adds a line to the log; including clears the moment. No other row
+changes, so the results are exactly restored. `rating/places.py` says how exclusion affects places.
 """
 
 from __future__ import annotations
@@ -69,17 +68,17 @@ MAX_NAME = 200  # characters of a pseudonym or a name
 
 @dataclass(frozen=True)
 class Welcome:
-    """What a rater reads before the first item."""
+    """The introduction that a rater reads before the first item."""
 
     pseudonym: str
     protocol: Protocol
     instructions: str  # Markdown by the organiser
-    consent: str  # what the rater is asked to agree to; empty where the organiser wrote nothing
+    consent: str  # the text that the rater is asked to agree to; "" if the organiser wrote none
     languages: tuple[str, str]  # source, target
     questions: tuple[Question, ...]  # about the rater, asked before the first item
-    contact: str  # whom to ask; empty where the organiser named nobody
+    contact: str  # whom to ask; "" if the organiser named nobody
     completion_code: str  # the failing code if this rater failed the attention checks
-    completion_url: str  # with the code in it; empty where it would not tell that somebody failed
+    completion_url: str  # with the code in it; "" if the address cannot show that the rater failed
     consented: bool
     state: str  # of the campaign: draft, launched, closed
     excluded: bool
@@ -89,7 +88,7 @@ class Welcome:
 class RaterProgress:
     """A rater as an organiser sees it; counts are of assignments.
 
-    `submitted` leaves out written items (tutorial, attention checks); `skipped` includes attention checks.
+    `submitted` leaves out practice items and attention checks; `skipped` includes attention checks.
     """
 
     id: int
@@ -103,20 +102,20 @@ class RaterProgress:
     forgotten_at: datetime | None
     submitted: int
     skipped: int
-    tutorial: int  # tutorial items submitted
+    tutorial: int  # practice items submitted
     attention: Attention  # checks answered and passed
     last_submit: datetime | None
     finished: bool  # has rated, and nothing is left to rate
-    closed: bool  # the campaign is
+    closed: bool  # whether the campaign is closed
 
     @property
     def has_begun(self) -> bool:
-        """Whether the rater has agreed to take part, or has rated elsewhere (an import knows no consent)."""
+        """Whether the rater has agreed to take part or has ratings (imported raters have not agreed)."""
         return self.consented_at is not None or self.submitted + self.skipped + self.tutorial > 0
 
     @property
     def standing(self) -> str:
-        """What became of the rater, in a word."""
+        """The rater's state, in a word."""
         if self.forgotten_at is not None:
             return "identity deleted" + (", excluded" if self.excluded_at else "")
         if self.excluded_at is not None:
@@ -127,7 +126,7 @@ class RaterProgress:
 
 
 def welcome(database: Database, rater_id: int) -> Welcome:
-    """Return what a rater reads first.
+    """Return the introduction for a rater.
 
     RatingRefused for a rater who no longer exists, or a protocol that is not installed.
     """
@@ -136,7 +135,7 @@ def welcome(database: Database, rater_id: int) -> Welcome:
 
 
 def welcome_of(session: Session, campaign: Campaign, rater: Rater) -> Welcome:
-    """Return what a rater reads first; a preview passes a rater that is not stored (its id is None)."""
+    """Return the introduction for a rater; a preview passes one who is not stored (id None)."""
     settings, checks = settings_of(campaign.settings), Attention()
     if rater.id is not None:
         checks = attention_of(session, campaign.id, rater.id).get(rater.id, checks)
@@ -161,16 +160,16 @@ def welcome_of(session: Session, campaign: Campaign, rater: Rater) -> Welcome:
 
 @dataclass(frozen=True)
 class Workload:
-    """What a rater has ahead at the start."""
+    """A rater's work in a campaign, as announced at the start."""
 
     items: int  # at most: others may rate some of them first
-    pages: int  # on which they are shown
+    pages: int  # pages of these items
     practice: int  # practice items, shown first
-    minutes: float  # for all of them, by the campaign's minutes per item
+    minutes: float  # for all items, by the campaign's minutes per item
 
 
 def workload(database: Database, rater_id: int) -> Workload:
-    """Return how much a rater has done and has left; RatingRefused for a rater who no longer exists."""
+    """Return a rater's work in the campaign; RatingRefused for a rater who no longer exists."""
     with database.session() as session:
         return workload_of(session, campaign_of(session, rater_id))
 
@@ -186,12 +185,10 @@ def workload_of(session: Session, campaign: Campaign) -> Workload:
 
 
 def consent(database: Database, rater_id: int, given: Sequence[str] = ()) -> None:
-    """Store that the rater agrees to take part, with answers to the campaign's questions, in their order.
+    """Store that the rater agrees to take part, with answers to the campaign's questions in their order.
 
-    Agreeing again changes nothing.
-
-    RatingRefused where the campaign is not launched, and for excluded and forgotten raters; WrongAnswers
-    where answers are missing or do not fit.
+    Agreeing again changes nothing. RatingRefused if the campaign is not launched, and for excluded and
+    forgotten raters; WrongAnswers if answers are missing or invalid.
     """
     with database.transaction() as session:
         campaign = lock_rater(session, rater_id)
@@ -214,11 +211,11 @@ def add(
     name: str | None = None,
     subject: str | None = None,
 ) -> int:
-    """Add a rater to a campaign by its name; return the rater's id.
+    """Add a rater to the campaign with this name; return the rater's id.
 
-    Without a pseudonym the rater is called "rater-01" and so on, by the number of raters.
-    `name` and `subject` (who signs in by OpenID Connect, access/sign_in.py) tell who it is and can be
-    deleted (`forget`). InputError for an unknown campaign and for a pseudonym or a subject that is taken.
+    The default pseudonyms are "rater-01" and so on, by the number of raters. `name` and `subject` (for
+    signing in by OpenID Connect, access/sign_in.py) identify the person and can be deleted (`forget`).
+    InputError for an unknown campaign and for a pseudonym or a subject that is taken.
     """
     with database.transaction() as session:
         row = lock(session, campaign)
@@ -226,7 +223,7 @@ def add(
 
 
 def find_or_add(database: Database, campaign: str, actor: str, pseudonym: str) -> int:
-    """Return the id of the campaign's rater with this pseudonym, who is added if new. InputError as `add`."""
+    """Return the id of the campaign's rater with this pseudonym, added if new. InputError as in `add`."""
     with database.transaction() as session:
         row = lock(session, campaign)
         known = session.scalar(
@@ -249,7 +246,7 @@ def insert(
     taken = set(session.scalars(select(Rater.pseudonym).where(Rater.campaign_id == campaign.id)))
     if pseudonym is None:
         numbers = itertools.count(len(taken) + 1)
-        pseudonym = next(drawn for number in numbers if (drawn := f"rater-{number:02}") not in taken)
+        pseudonym = next(name for number in numbers if (name := f"rater-{number:02}") not in taken)
     pseudonym = _checked(pseudonym, "pseudonym", f"{option('rater')} NAME")
     own = look(pseudonym).casefold()
     if alike := next((known for known in sorted(taken) if look(known).casefold() == own), None):
@@ -274,20 +271,20 @@ def insert(
 
 
 def find(database: Database, campaign: str, pseudonym: str) -> int:
-    """Return the id of a known rater; InputError where the campaign, or in it the rater, is unknown."""
+    """Return the id of a campaign's rater; InputError if either is unknown."""
     with database.session() as session:
         row = find_campaign(session, campaign)
         raters = session.scalars(select(Rater).where(Rater.campaign_id == row.id))
-        known = {rater.pseudonym: rater.id for rater in raters}
-    found = known.get(pseudonym, known.get(normalise(pseudonym)))
-    if found is None:
-        there = one_of(sorted(known), pseudonym, "there are")
-        raise InputError(f"campaign {campaign!r} has no rater {pseudonym!r}; {there}")
-    return found
+        ids = {rater.pseudonym: rater.id for rater in raters}
+    rater_id = ids.get(pseudonym, ids.get(normalise(pseudonym)))
+    if rater_id is None:
+        choices = one_of(sorted(ids), pseudonym, "there are")
+        raise InputError(f"campaign {campaign!r} has no rater {pseudonym!r}; {choices}")
+    return rater_id
 
 
 def exclude(database: Database, rater_id: int, actor: str, reason: str) -> None:
-    """Exclude a rater: the ratings no longer count, the places are free for others, and no page comes.
+    """Exclude a rater, who gets no more pages: ratings no longer count, and places are free for others.
 
     InputError without a reason, and for a rater who is excluded already.
     """
@@ -295,7 +292,7 @@ def exclude(database: Database, rater_id: int, actor: str, reason: str) -> None:
 
 
 def include(database: Database, rater_id: int, actor: str, reason: str) -> None:
-    """Undo `exclude`: the ratings count as they did. InputError without a reason or an exclusion."""
+    """Undo `exclude`: the ratings count again. InputError without a reason or an exclusion."""
     _decide(database, rater_id, actor, reason, excluded=False)
 
 
@@ -315,9 +312,9 @@ def _decide(database: Database, rater_id: int, actor: str, reason: str, *, exclu
 
 
 def reopen(database: Database, rater_id: int, actor: str, reason: str) -> int:
-    """Give a rater the items again that they skipped and that still have a place; return how many pages.
+    """Reopen the pages that a rater skipped and that still have a place; return their number.
 
-    InputError without a reason, without such items, and where campaign or rater take no part.
+    InputError without a reason or such pages, and if the campaign or the rater is not active.
     """
     if not reason.strip():
         raise InputError("give a reason: the log keeps it")
@@ -351,10 +348,10 @@ def reopen(database: Database, rater_id: int, actor: str, reason: str) -> int:
 
 
 def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> None:
-    """Delete who a rater is: name, sign-in, links, sessions, and answers in own words.
+    """Delete a rater's identity: name, sign-in, links, sessions, and answers in their own words.
 
-    The rater gets no more items. Ratings stay and count, under the pseudonym, which therefore should not be a
-    person's name; so do chosen answers and numbers. This cannot be undone. InputError for a rater who is
+    The rater gets no more items. Ratings stay and count under the pseudonym, which therefore should not be a
+    person's name; chosen answers and numbers stay, too. This cannot be undone. InputError for a rater who is
     forgotten already.
     """
     with database.transaction() as session:
@@ -363,10 +360,10 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
             raise InputError(f"the identity of rater {rater.pseudonym!r} is already deleted")
         now = database.now(session)
         rater.name = rater.subject = rater.participant = rater.arrival = None
-        if rater.answers:  # what raters write in their own words may say who they are
+        if rater.answers:  # free text may reveal the identity
             questions = settings_of(campaign.settings).questions
-            kept = {question.ask for question in questions if question.options or question.number}
-            rater.answers = {ask: answer for ask, answer in rater.answers.items() if ask in kept}
+            closed = {question.ask for question in questions if question.options or question.number}
+            rater.answers = {ask: answer for ask, answer in rater.answers.items() if ask in closed}
         rater.forgotten_at = now
         sessions.withdraw_links(session, rater_id, now)
         session.execute(
@@ -378,7 +375,7 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
 
 
 def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
-    """List the raters of a campaign with what they have done, in the order in which they were added."""
+    """List the raters of a campaign with their progress, in the order in which they were added."""
     done = Assignment.submitted_at.is_not(None)
     tutorial, written = Item.kind == ItemKind.TUTORIAL, Item.kind.in_(WRITTEN_KINDS)
     counts = (
@@ -443,15 +440,15 @@ def _checked(text: str, what: str, remedy: str) -> str:
 # ---------------------------------------------------------------- invitations
 #
 # Links for many raters at once, and one link for all participants that a recruiting platform sends. Such a
-# platform adds to the address who comes: Prolific has `PROLIFIC_PID`, `STUDY_ID` and `SESSION_ID`
-# (docs.prolific.com, "The study object"). Others can use `participant`. Whoever comes for the first time
-# becomes a rater; whoever comes again goes on.
+# platform adds the participant to the address: Prolific adds `PROLIFIC_PID`, `STUDY_ID` and `SESSION_ID`
+# (docs.prolific.com, "The study object"). Others can use `participant`. A new participant becomes a rater; a
+# known participant continues.
 
 MAX_AT_ONCE = 1000
-MAX_PARTICIPANTS = 5000  # of a campaign: whoever has the link can invent some
+MAX_PARTICIPANTS = 5000  # per campaign: anybody with the link can invent participants
 RECRUITING = timedelta(days=90)
-PARTICIPANT = ("PROLIFIC_PID", "participant")  # in an address; the first that is there
-SUBMISSION = "SESSION_ID"  # of a participant's visit, by Prolific: what only the two of them know
+PARTICIPANT = ("PROLIFIC_PID", "participant")  # parameters of an address; the first one present counts
+SUBMISSION = "SESSION_ID"  # a participant's visit: a secret between the participant and Prolific
 ARRIVAL = ("STUDY_ID", SUBMISSION)
 PLACEHOLDERS = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
 _CODE = re.compile(r"[\w.@:+-]{1,100}", re.ASCII)
@@ -460,7 +457,7 @@ _CODE = re.compile(r"[\w.@:+-]{1,100}", re.ASCII)
 @dataclass(frozen=True)
 class Invitation:
     rater: str  # the pseudonym
-    secret: str  # of a link that works once
+    secret: str  # for a link that works once
 
 
 def check_invites(campaign: Campaign | CampaignSummary) -> None:
@@ -472,10 +469,10 @@ def check_invites(campaign: Campaign | CampaignSummary) -> None:
 def invite(
     session: Session, campaign: str, actor: str, wanted: Sequence[str] | int, *, surplus: bool = False
 ) -> list[Invitation]:
-    """Make a link for each of these raters (new ones are added), or for so many new ones: all or none.
+    """Make a link for each of the named raters, adding unknown ones, or for a number of new raters.
 
-    InputError for an unknown or closed campaign, for pseudonyms that cannot be, come twice or are too many;
-    without `surplus` also for more raters than there is something to rate for.
+    InputError, without making any link, for an unknown or closed campaign and for pseudonyms that are
+    invalid, named twice or too many; without `surplus` also if some raters would find nothing to rate.
     """
     count = wanted if isinstance(wanted, int) else len(wanted)
     if not 1 <= count <= MAX_AT_ONCE:
@@ -487,10 +484,10 @@ def invite(
         raise InputError(f"a rater is named twice: {min(twice)!r}")
     row, now = lock(session, campaign), Database.now(session)
     check_invites(row)
-    raters_there = session.scalars(select(Rater).where(Rater.campaign_id == row.id))
-    known = {rater.pseudonym: rater for rater in raters_there}
+    raters = session.scalars(select(Rater).where(Rater.campaign_id == row.id))
+    known = {rater.pseudonym: rater for rater in raters}
     new = sum(pseudonym not in known for pseudonym in named)
-    free = max(0, room(session, row, now))
+    free = max(0, additional_raters(session, row, now))
     if new > free and not surplus:
         raise InputError(
             f"campaign {campaign!r} has pages for {counted(free, 'more rater')}: of {new:,} new ones "
@@ -509,8 +506,8 @@ def invite(
     return invitations
 
 
-def room(session: Session, campaign: Campaign, now: datetime) -> int:
-    """Count the additional raters who would each find a page to rate now."""
+def additional_raters(session: Session, campaign: Campaign, now: datetime) -> int:
+    """Return how many more raters would each find a page to rate now."""
     has_places = Item.full.is_(False) | (Item.kind == ItemKind.THIRD)
     taken = (
         select(Assignment.item_id, func.count().label("count"))
@@ -527,7 +524,7 @@ def room(session: Session, campaign: Campaign, now: datetime) -> int:
         .where(
             Item.campaign_id == campaign.id,
             Item.kind.in_((*SYSTEM_KINDS, ItemKind.THIRD)),
-            Item.drawn.is_not(False),  # passed over
+            Item.drawn.is_not(False),  # False: passed over
             has_places,
             left > 0,
             is_first_of_page(),
@@ -545,7 +542,7 @@ def room(session: Session, campaign: Campaign, now: datetime) -> int:
 
 
 def links_csv(invitations: Sequence[Invitation], url: str) -> str:
-    """Write a table of the links, with a head."""
+    """Return a CSV table of the links, with a header."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["rater", "link"])
@@ -555,7 +552,7 @@ def links_csv(invitations: Sequence[Invitation], url: str) -> str:
 
 
 def recruit(database: Database, campaign: str, actor: str) -> str:
-    """Make a link for all participants of a campaign, which works for 90 days; return its secret.
+    """Make one link for all participants of a campaign, valid for 90 days; return its secret.
 
     InputError for an unknown or closed campaign.
     """
@@ -569,15 +566,15 @@ def recruit(database: Database, campaign: str, actor: str) -> str:
 
 
 def recruiting_address(url: str, secret: str) -> str:
-    """Return the address to give Prolific for the study; it replaces the parts in braces."""
+    """Return the study's address for Prolific, which replaces the parts in braces."""
     return f"{url}/enter?{PLACEHOLDERS}#{secret}"
 
 
 def join(database: Database, secret: str, query: Mapping[str, str]) -> sessions.OpenedSession | None:
-    """Open a session for the participant of this query, by a link for participants; None for other secrets.
+    """Open a session for the participant in this query, by a link for participants.
 
-    AccessRefused where the query names nobody, somebody whose links were withdrawn, or somebody whose visit,
-    as the platform numbers it, is another one, and where the campaign has too many participants.
+    Return None for any other secret. AccessRefused if the query names no participant, a participant whose
+    links were withdrawn or whose first visit had another `SUBMISSION`, or if the campaign is full.
     """
     with database.session() as session:
         campaign_id = session.scalar(
@@ -602,8 +599,8 @@ def join(database: Database, secret: str, query: Mapping[str, str]) -> sessions.
             raise sessions.AccessRefused(
                 "Your link to this evaluation was withdrawn. Ask whoever organises it for a new one."
             )
-        began = (rater.arrival or {}).get(SUBMISSION)
-        if began is not None and began != query.get(SUBMISSION):
+        first_visit = (rater.arrival or {}).get(SUBMISSION)
+        if first_visit is not None and first_visit != query.get(SUBMISSION):
             raise sessions.AccessRefused(
                 "Someone has begun with this participant number. If it is yours, open the link on the page "
                 "where you found the study, or ask for a link of your own."

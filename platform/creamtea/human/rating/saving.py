@@ -1,7 +1,7 @@
 """Store a page's drafts, answers and skips once, all or nothing; reopen submitted pages to revise them.
 
-`assignment_id` may be that of any item of the page. A page's answers are one list, item by item. Its comment
-is kept with the first item.
+`assignment_id` may belong to any item of the page. A page's answers are one list, item by item. Its comment
+is stored with the first item.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from creamtea.wording import counted
 
 GIVEN_AWAY = "this item was given to someone else while the page was open; go on with the next one"
 MAX_TEXT = 2000  # characters of a comment or of a reason
-_MAX_MS = 2**31 - 1  # what the column holds, 24 days
+_MAX_MS = 2**31 - 1  # the column's maximum, 24 days
 
 
 def save_draft(
@@ -62,7 +62,7 @@ def save_draft(
     revision: int = 1,
     document: Sequence[Any] = (),
 ) -> None:
-    """Keep the answers that the rater has begun (None: not yet) and renew the lease.
+    """Store the rater's draft (None: an output without an answer) and renew the lease.
 
     Raise RatingRefused if `revision`, which the draft prepares, is already submitted, or if the page is
     skipped or not this rater's. If the page's place went to somebody else meanwhile, the draft is kept and
@@ -80,8 +80,8 @@ def save_draft(
         for assignment, item, drafted in page.with_answers(answers):
             check_draft(protocol, drafted, shown_outputs(item, assignment.order))
             _check_proposed(drafted, item, assignment)
-            kept = comment if assignment is page.first_assignment else ""
-            assignment.draft = {"answers": drafted, "comment": kept, "revision": revision}
+            own_comment = comment if assignment is page.first_assignment else ""
+            assignment.draft = {"answers": drafted, "comment": own_comment, "revision": revision}
         _check_document(protocol, document, document_score_of(session, campaign, page), drafted=True)
         if document:
             page.first_assignment.draft = {**(page.first_assignment.draft or {}), "document": list(document)}
@@ -109,8 +109,8 @@ def submit(
     `document`: scores of whole documents, one per distinct text, if the campaign asks for them. `active_ms`:
     milliseconds on the page, stored with the first revision and split over the items.
 
-    If the revision is already stored, return what is stored, whatever the new answers are: a double click
-    does no harm. The next revision adds rows and keeps the old ones; only the newest comment is kept.
+    If the revision is already stored, return the stored answers and ignore the new ones: a double click does
+    no harm. The next revision adds rows and keeps the old ones; only the newest comment is kept.
 
     Raise RatingRefused if the page is skipped or not this rater's, if answers are missing or impossible, if
     the lease ran out and the page's places went to others, or if the campaign or the rater is not active.
@@ -121,7 +121,7 @@ def submit(
         stored = stored_answers(session, page)
         if revision in stored[0]:
             document_score = document_score_of(session, campaign, page)
-            # equal answers are a second click; others come from a second tab, and its rater is told
+            # equal answers are a double click; different ones come from a second tab, which tells the rater
             differs = _answers_differ(page, protocol_of(campaign), stored, revision, answers)
             if revision == newest_revision(stored):  # older revisions have no comment
                 differs |= comment != (page.first_assignment.comment or "")
@@ -168,7 +168,7 @@ def submit(
 def _answers_differ(
     page: RaterPage, protocol: Protocol, stored: list[Stored], revision: int, answers: Sequence[Any]
 ) -> bool:
-    """Return True if these answers are not those that are stored as this revision."""
+    """Return True if these answers differ from the answers stored as this revision."""
     try:
         return any(
             read_answers(protocol, given, shown_outputs(item, assignment.order))
@@ -221,7 +221,7 @@ _RATINGS_OF = select(Rating.assignment_id, Rating.revision, Rating.system, Ratin
 
 
 def newest_revision(stored: list[Stored]) -> int:
-    """Return the page's newest revision, which all of its items have; 0 before the first."""
+    """Return the newest revision of the page and so of each item; 0 before the first."""
     return max(stored[0], default=0)
 
 
@@ -237,7 +237,7 @@ def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[s
 
 
 def check_draft(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> None:
-    """Raise RatingRefused if no rater can have begun these answers. None: not yet answered."""
+    """Raise RatingRefused if no rater can have drafted these answers. None: not yet answered."""
     try:
         check_size(list(answers))
         for answer, output in zip(answers, outputs, strict=True):
@@ -287,7 +287,10 @@ def _check_text(text: str, what: str) -> None:
 
 
 def _warning(page: RaterPage, scored: Sequence[ScoredAnswer]) -> str | None:
-    """Return what a loud attention check, alone on its page, answers if this is wrong; None to store it."""
+    """Return the warning of a loud attention check if the answer is wrong; None to store the answer.
+
+    An attention check is alone on its page.
+    """
     guidance = page.first_item.guidance
     if (
         page.first_item.kind != ItemKind.ATTENTION
@@ -300,10 +303,10 @@ def _warning(page: RaterPage, scored: Sequence[ScoredAnswer]) -> str | None:
 
 
 def _split_time(page: RaterPage, active_ms: int | None, elapsed: timedelta) -> list[int | None]:
-    """Split the browser's count of milliseconds over the page's items, by the characters to read.
+    """Split the time on the page [ms] over its items, by the characters to read.
 
-    It is at most the time that elapsed at the server. The time that each item took is unknown: some raters
-    read the whole page before they score.
+    The browser's time is cut to the time that elapsed at the server. The true time of each item is unknown:
+    some raters read the whole page before they score.
     """
     if active_ms is None:
         return [None] * len(page.items)
@@ -340,7 +343,7 @@ def _insert_ratings(
         for assignment, of_item in zip(page.assignments, stored, strict=True)
         for system, answer in of_item[revision].items()
     ]
-    # through the connection: the session holds none of the rows, and the driver inserts them in one go
+    # through the connection: the session need not hold the rows, and the driver inserts them together
     session.connection().execute(_insert(session.get_bind().dialect.name), rows)
 
 
@@ -362,7 +365,7 @@ def _submitted(
 
 
 def earlier(database: Database, rater_id: int) -> list[Earlier]:
-    """List the rater's submitted pages except the tutorial's, the newest last."""
+    """List the rater's submitted pages without practice, the newest last."""
     newest = (
         select(Rating.assignment_id, func.max(Rating.revision).label("revision"))
         .join(Assignment, Assignment.id == Rating.assignment_id)
@@ -421,7 +424,7 @@ def discard_draft(database: Database, rater_id: int, assignment_id: int) -> None
 
 
 def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
-    """Open a submitted page to revise it: `draft` has the stored answers, or the newer draft of them.
+    """Open a submitted page to revise it, with the stored answers or a newer draft.
 
     Raise RatingRefused if the page is not submitted or not this rater's, or if the campaign or the rater is
     no longer active.
@@ -461,7 +464,7 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
 def practice_guidance(
     database: Database, rater_id: int, assignment_id: int, revision: int
 ) -> Guidance | None:
-    """Return what a practice item teaches about a stored answer; None if it is another item or not stored."""
+    """Return a practice item's feedback to a stored answer; None for other items and without an answer."""
     with database.session() as session:
         page = load_page(session, rater_id, assignment_id)
         answers = stored_answers(session, page)[0].get(revision)
@@ -469,7 +472,7 @@ def practice_guidance(
 
 
 def guidance_of(page: RaterPage, answers: Mapping[int, ScoredAnswer]) -> Guidance | None:
-    """Compare answers, by system, with what a tutorial item teaches; None for other items."""
+    """Compare answers, by system, with the accepted ones of a practice item; None for other items."""
     guidance = page.first_item.guidance
     if guidance is None or page.first_item.kind != ItemKind.TUTORIAL:
         return None

@@ -1,1 +1,1 @@
-"""What raters gave, as numbers."""
+"""Ratings as numbers, and outputs on which raters disagree."""

@@ -1,8 +1,7 @@
-"""Outputs whose raters lie far apart, and third ratings of them.
+"""Outputs on which raters disagree (disputes), and third ratings of them.
 
-A third rating is of a copy of the item (`ItemKind.THIRD`), which goes to a rater who never had the item. It
-was asked for because of the ratings that there are, so it counts in no mean and no test: reports show it
-beside these.
+A third rating is for a copy of the item (`ItemKind.THIRD`), which goes to a rater who never had the item. It
+was asked for because of the first ratings, so it counts in no mean and no test: reports show it beside them.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ COPIED = (
 
 @dataclass(frozen=True)
 class Dispute:
-    """An output whose ratings differ. `third`: points of the third rating; None while there is none."""
+    """An output whose ratings differ."""
 
-    unit: int  # of the campaign's `Ratings`, as `system`
+    unit: int  # numbered as in the campaign's `Ratings`, like `system`
     system: int
-    spread: Spread  # `output` is the row of `ScoresByRater`
-    asked: bool  # for a third rating
-    third: float | None
+    spread: Spread  # its `output` is the row of `ScoresByRater`
+    asked: bool  # whether a third rating was asked for
+    third: float | None  # points of the third rating; None before it is given
 
     def apart(self, bound: float) -> bool:
         """Return True if the ratings lie at least `bound` points apart."""
@@ -55,15 +54,15 @@ class Dispute:
 
 
 def disputes_of(session: Session, ratings: Ratings, outputs: ScoresByRater) -> list[Dispute]:
-    """Return all outputs whose ratings differ, those furthest apart first.
+    """Return all outputs whose ratings differ, the largest difference first.
 
-    Of a pair only the first output is returned: what one gains, the other loses.
+    For a pair only the first output is returned: the second has the same score with the other sign.
     """
     rows = np.arange(len(outputs.unit))
     if ratings.campaign.protocol.relative:
         rows = np.unique(outputs.unit, return_index=True)[1]
     units = dict(zip(ratings.item.tolist(), ratings.unit.tolist(), strict=True))
-    asked: dict[tuple[int, int], list[float]] = {}  # points by unit and system, of all items that show both
+    asked: dict[tuple[int, int], list[float]] = {}  # points of third ratings, by unit and system
     third = ratings.third
     for item in session.scalars(
         select(Item).where(Item.campaign_id == ratings.campaign.id, Item.kind == ItemKind.THIRD)
@@ -71,17 +70,17 @@ def disputes_of(session: Session, ratings: Ratings, outputs: ScoresByRater) -> l
         for system in item.shown if item.original_id in units else ():
             points = third.value[(third.item == item.id) & (third.system == system)]
             asked.setdefault((units[item.original_id], system), []).extend(points.tolist())
-    found = []
+    disputes = []
     for spread in largest_spread(outputs.scores[rows], len(rows)):
         spread = replace(spread, output=int(rows[spread.output]))
         cell = int(outputs.unit[spread.output]), int(outputs.system[spread.output])
         points = asked.get(cell, [])
-        found.append(Dispute(*cell, spread, cell in asked, float(np.mean(points)) if points else None))
-    return found
+        disputes.append(Dispute(*cell, spread, cell in asked, float(np.mean(points)) if points else None))
+    return disputes
 
 
 def rated_twice(outputs: ScoresByRater) -> int:
-    """Count the outputs with ratings by two raters or more."""
+    """Return the number of outputs that two raters or more have rated."""
     return int(((~np.isnan(outputs.scores)).sum(axis=1) > 1).sum())
 
 
@@ -109,15 +108,15 @@ class ListedDispute:
 
 @dataclass(frozen=True)
 class Disputes:
-    """What raters of a campaign dispute: ratings `bound` points apart or more."""
+    """The outputs of a campaign with ratings `bound` points apart or more."""
 
     bound: float
     listed: list[ListedDispute]
-    outputs: int  # with two raters or more
+    outputs: int  # all outputs with two raters or more
 
 
 def list_disputes(database: Database, campaign: str, bound: float | None = None) -> Disputes:
-    """List the outputs that raters dispute. `bound` [points]: by default the campaign's.
+    """List the outputs with ratings `bound` points apart or more, by default the campaign's bound.
 
     InputError for an unknown campaign.
     """
@@ -132,24 +131,24 @@ def _listed(session: Session, ratings: Ratings, bound: float | None) -> tuple[Di
         raise InputError(f"{option('apart')} {bound:g}: give more than 0 points", about="apart")
     bound = settings.disputed_bound(ratings.campaign.protocol) if bound is None else bound
     outputs = by_rater(ratings, repeated_scores(session, ratings))
-    disputes = [each for each in disputes_of(session, ratings, outputs) if each.apart(bound)]
+    disputes = [dispute for dispute in disputes_of(session, ratings, outputs) if dispute.apart(bound)]
     listed = []
-    for each in disputes:
-        segment = settings.segment_name(int(ratings.segment_index[each.unit]))
-        points = zip(ratings.raters, outputs.scores[each.spread.output].tolist(), strict=True)
-        given = {rater: score for rater, score in points if not np.isnan(score)}
-        apart = each.spread.highest - each.spread.lowest
-        system = ratings.campaign.systems[each.system]
-        listed.append(ListedDispute(segment, system, given, apart, each.asked, each.third))
+    for dispute in disputes:
+        segment = settings.segment_name(int(ratings.segment_index[dispute.unit]))
+        points = zip(ratings.raters, outputs.scores[dispute.spread.output].tolist(), strict=True)
+        scores = {rater: score for rater, score in points if not np.isnan(score)}
+        apart = dispute.spread.highest - dispute.spread.lowest
+        system = ratings.campaign.systems[dispute.system]
+        listed.append(ListedDispute(segment, system, scores, apart, dispute.asked, dispute.third))
     return Disputes(bound, listed, rated_twice(outputs)), disputes
 
 
 def ask_for_third_ratings(
     database: Database, campaign: str, actor: str, bound: float | None = None, reason: str = ""
 ) -> int:
-    """Give each disputed page to one more rater, if it is not yet; return how many pages are new.
+    """Ask for a third rating of each disputed page that has none; return the number of these pages.
 
-    InputError for a campaign that is not launched, and where nothing is left to ask for.
+    InputError for a campaign that is not launched, and if no disputed page is left.
     """
     with database.transaction() as session:
         row = lock(session, campaign)

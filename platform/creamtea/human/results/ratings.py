@@ -1,8 +1,6 @@
-"""A campaign's ratings as one table of columns, for everything that is computed of them: what counts, and how
-much was left out and why.
+"""A campaign's ratings as one table of columns, for all statistics, with counts of what was left out and why.
 
-A few queries read a campaign whatever its size. Texts and payloads are read by those who need them
-(`payloads`).
+A few queries read a campaign of any size. Texts and payloads are read separately (`payloads`).
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ Words = NDArray[np.str_]
 
 @dataclass(frozen=True)
 class CampaignFacts:
-    """What a campaign is, without its items."""
+    """A campaign without its items."""
 
     id: int
     name: str
@@ -64,45 +62,44 @@ class CampaignFacts:
     state: str
     is_planned: bool
     settings: CampaignSettings
-    registered_test: str | None  # that decides comparisons; None where nothing was registered
+    registered_test: str | None  # the test that decides comparisons; None if none was registered
     reopened: int  # how often it was closed and opened again
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Ratings that are stored and do not count in the statistics of systems, by the reason.
+    """Numbers of stored ratings and items that do not count in the statistics of systems, by reason.
 
     A rating is the score of one system by one rater for one item.
     """
 
     excluded_raters: int
-    excluded_ratings: int  # of raters who are excluded
-    replaced_ratings: int  # by a later revision
-    # of repeats, bad references, practice items and attention checks, which check raters
-    control_ratings: int
-    third_ratings: int  # of items whose raters disagreed: reports show them beside the others
+    excluded_ratings: int  # by excluded raters
+    replaced_ratings: int  # replaced by a later revision
+    control_ratings: int  # for repeats, bad references, practice items and attention checks
+    third_ratings: int  # for items whose raters disagreed: reports show them beside the others
     skipped: int  # assignments that a rater skipped with a reason
-    unrated_items: int  # items for the statistics without a rating that counts
-    passed_over: int  # items for the statistics that were not drawn, and that nobody gets
-    incomplete_items: int  # with some, but fewer raters than were asked for
+    unrated_items: int  # items that rate systems, without a rating that counts
+    passed_over: int  # items that rate systems, but were not drawn: nobody gets them
+    incomplete_items: int  # with a rating, but fewer raters than planned
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """Scores by columns, (scores,) each: of one output by one rater, in an answer's last revision."""
+    """Columns of scores (scores,): one rater's score of one output, in the answer's last revision."""
 
-    id: Integers  # ascending as they were stored
+    id: Integers  # ascending in the order in which they were stored
     assignment: Integers
-    item: Integers  # numbers of items
-    kind: Words  # of ItemKind
+    item: Integers  # ids of items
+    kind: Words  # values of ItemKind
     segment: Integers  # of the test set
-    document_name: Words  # "" of none
-    rater: Integers  # those with a rating that counts come first: positions in `Ratings.raters`
+    document_name: Words  # "" without a document
+    rater: Integers  # positions in `Ratings.raters`; raters without a rating that counts come after these
     system: Integers  # positions in campaign.systems
     step: Integers
     value: Array  # points of the protocol's scale
-    document_value: Array  # points of the whole document; NaN where none was asked for
-    seconds: Array  # on the whole item, before the first revision; NaN where nobody measured
+    document_value: Array  # points for the whole document; NaN if not asked for
+    seconds: Array  # on the whole item, before the first revision; NaN if not measured
     moment: Integers  # [s since 1970] when the answer was submitted
 
 
@@ -114,68 +111,68 @@ def _columns(scores: Scores, rows: Any) -> dict[str, Any]:
 class Ratings(Scores):
     """The scores that count: by raters who are not excluded, for items that rate systems.
 
-    `ItemKind.rates_systems` says which items do. A row of the units' arrays is a segment (its outputs may be
-    spread over several items), or, if two outputs are compared, the pair: one item.
+    `ItemKind.rates_systems` names these items. A unit is a segment (its outputs may be spread over several
+    items), or, if two outputs are compared, a pair: one item.
     """
 
     campaign: CampaignFacts
-    raters: tuple[str, ...]  # pseudonyms, of those with a rating that counts
+    raters: tuple[str, ...]  # pseudonyms of the raters with a rating that counts
     rater_ids: Integers  # of all raters, in the order that `rater` numbers
     # (units,)
     segment_index: Integers
     weight: Array
-    document: Integers  # numbers of documents; a segment that has none is one of its own, below 0
-    random: Booleans  # from the part that was drawn at random beside a choice by disagreement
-    blocks: Sequence[Block[int] | None]  # (units,): the systems that were drawn for it; None: all are rated
-    # (units,) the number of the segment (document, where it is rated as one) in the order of first items
+    document: Integers  # numbers of documents; a segment without a document has its own number, below 0
+    random: Booleans  # whether drawn at random, beside a choice by disagreement
+    blocks: Sequence[Block[int] | None]  # (units,): the systems drawn for it; None: all are rated
+    # (units,) the number of the segment (document, if rated as a whole) in the order of first items
     turn: Integers
     turns: int  # how many of these numbers there are
-    finished: int  # how many of the first have all their ratings, but for items that somebody has skipped
+    finished: int  # how many of the first turns have all their ratings, apart from skipped items
     unit: Integers  # (scores,): rows of the units' arrays
-    given: Scores  # all: of excluded raters, controls and tutorial items too
-    # of exact repeats and bad references, by raters who count: WMT's rules make a rater's mean and deviation
-    # of them, some years also a segment's mean
+    given: Scores  # all scores, also from excluded raters and for controls and practice items
+    # for exact repeats and bad references, by raters who count: WMT's rules use them to standardise a rater's
+    # scores, and in some years in a segment's mean
     controls: Scores
     third: Scores  # third ratings, by raters who are not excluded
     submitted: int  # assignments of items that count, by raters who are not excluded
-    wanted: int  # in the end, of items that count; made elsewhere: those that there are
-    items: int  # that count
+    wanted: int  # such assignments at the end of the campaign; for an imported campaign, those submitted
+    items: int  # items that count
     left_out: LeftOut
-    domains: Mapping[int, str]  # segment → domain, where the campaign knows it
+    domains: Mapping[int, str]  # segment → domain, if the campaign knows it
 
     @property
     def documents(self) -> Integers | None:
-        """(units,): the documents that intervals and tests are over; None if each unit stands for itself.
+        """The clusters (units,) of intervals and tests; None if units are independent.
 
-        Segments of a document go together, and so do the pairs of a segment. Each unit stands for itself if
-        none shares its document, or if all come from one, of which nothing can be said but by its segments.
+        Clusters are documents of segments, or, without documents, segments of pairs. Units are independent if
+        each has a cluster of its own. A single document is not used: it shows no spread.
         """
         for groups in (self.document, -1 - self.segment_index):
-            found = len(np.unique(groups))
-            if found > 1:
-                return groups if found < len(groups) else None
+            clusters = len(np.unique(groups))
+            if clusters > 1:
+                return groups if clusters < len(groups) else None
         return None
 
     @property
     def together(self) -> str:
-        """What `documents` are, in a word: without documents, the segments of pairs."""
+        """What a cluster of `documents` is, in a word: a document, or the segment of several pairs."""
         groups = self.documents
         return "segment" if groups is not None and bool((groups < 0).all()) else "document"
 
     @cached_property
     def judgements(self) -> Judgements:
-        """One for each rater and output: the mean where a rater rated it on several items."""
+        """One score per rater and output: the mean if the rater rated it on several items."""
         (unit, rater, system), value = one_rating_each(self.unit, self.rater, self.system, value=self.value)
         return Judgements(unit, rater, system, value)
 
     def matrix(self) -> Array:
-        """Return means over raters (units, systems); NaN where a system has no rating on a unit."""
+        """Return means over raters (units, systems); NaN if a system has no rating on a unit."""
         return self._means(self.judgements.unit, len(self.segment_index))
 
     def side_by_side(self) -> tuple[Integers, Integers, Array]:
         """Return unit (m,), rater (m,) and scores (m, systems) of each rater's work on each unit.
 
-        A score is NaN where a rater gave the system none there.
+        A score is NaN if the rater did not rate that system.
         """
         raters = max(1, len(self.raters))
         key = self.judgements.unit * raters + self.judgements.rater
@@ -183,7 +180,7 @@ class Ratings(Scores):
         return unique // raters, unique % raters, self._means(row, len(unique))
 
     def _means(self, row: Integers, rows: int) -> Array:
-        """(rows, systems): the mean of the judgements in each row by system; NaN without one."""
+        """Return the mean of the judgements in each row by system: (rows, systems), NaN without one."""
         shape = (rows, len(self.campaign.systems))
         cell = row * shape[1] + self.judgements.system
         counts = np.bincount(cell, minlength=shape[0] * shape[1])
@@ -195,7 +192,7 @@ class Ratings(Scores):
 
 @dataclass(frozen=True)
 class Judgements:
-    """What each rater thinks of each output that they rated, (judgements,) each: numbers as in `Ratings`."""
+    """Each rater's mean score of each output that they rated, as columns numbered as in `Ratings`."""
 
     unit: Integers
     rater: Integers
@@ -204,7 +201,7 @@ class Judgements:
 
 
 def load_ratings(session: Session, campaign: Campaign) -> Ratings:
-    """Load the campaign's ratings that count, and the counts of those that do not.
+    """Load the campaign's ratings that count, and count the others.
 
     InputError if the plug-in with the campaign's protocol is missing.
     """
@@ -245,7 +242,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
 
     mine = Item.campaign_id == campaign.id
     since_1970 = extract("epoch", Assignment.submitted_at)
-    # as a whole number PostgreSQL would round it, SQLite cuts off the fraction
+    # a cast alone would round in PostgreSQL and cut off the fraction in SQLite
     moment = func.coalesce(cast(since_1970 - since_1970 % 1, BigInteger), 0)
     answers = _numbers(
         session,
@@ -292,7 +289,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         moment=moments,
     )
 
-    # the items of a segment are one unit, but where scores are relative each item is one
+    # the items of a segment are one unit; if scores are relative, each item is a unit
     grouping = np.arange(len(ids)) if protocol.relative else segment
     rated, of_rating = np.unique(item[counting], return_inverse=True)
     _, first, of_item = np.unique(grouping[rated], return_index=True, return_inverse=True)
@@ -302,10 +299,10 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     random[of_item[kind[rated] == ItemKind.RANDOM]] = True
 
     done = np.unique(assignment[counting], return_index=True)[1]
-    rated_items, raters_an_item = np.unique(item[counting][done], return_counts=True)
+    rated_items, raters_per_item = np.unique(item[counting][done], return_counts=True)
     passed_over = int((of_systems & np.array([row.drawn is False for row in rows], dtype=bool)).sum())
     for_systems = int(of_systems.sum()) - passed_over
-    surplus = int(np.maximum(raters_an_item - facts.ratings_per_item, 0).sum())
+    surplus = int(np.maximum(raters_per_item - facts.ratings_per_item, 0).sum())
     skipped = session.scalars(
         select(Item.id)
         .join(Assignment, Item.id == Assignment.item_id)
@@ -316,7 +313,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     waits = (
         of_systems & ~np.isin(ids, skipped) & np.array([row.drawn is not False for row in rows], dtype=bool)
     )
-    waits[rated_items[raters_an_item >= facts.ratings_per_item]] = False
+    waits[rated_items[raters_per_item >= facts.ratings_per_item]] = False
     known = settings.domains
     return Ratings(
         **_columns(given, counting),
@@ -348,7 +345,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
             skipped=len(skipped),
             unrated_items=for_systems - len(rated_items),
             passed_over=passed_over,
-            incomplete_items=int((raters_an_item < facts.ratings_per_item).sum()) if facts.is_planned else 0,
+            incomplete_items=int((raters_per_item < facts.ratings_per_item).sum()) if facts.is_planned else 0,
         ),
         domains={row.segment_index: known[row.document] for row in rows if row.document in known},
     )
@@ -360,8 +357,7 @@ _NONE = -1  # in a column of whole numbers
 def _numbers(session: Session, first: Any, *others: Any, within: Callable[[Any], Any]) -> Integers:
     """Read whole numbers of many rows as (rows, columns), in no order.
 
-    The database writes them as one text: a row of a result is one object per number, which for 100,000
-    ratings takes several times as long.
+    The database joins them to one text: rows with an object per number would take several times as long.
     """
     words: ColumnElement[str] = cast(first, String)
     for column in others:
@@ -371,43 +367,43 @@ def _numbers(session: Session, first: Any, *others: Any, within: Callable[[Any],
 
 
 def _in_order(keys: NDArray[Any], used: Booleans) -> Integers:
-    """(items,): keys of the used items, numbered in the order in which they come; −1 of others."""
+    """Number the keys (items,) of used items in the order in which they first appear; −1 for others."""
     _, first, number = np.unique(keys[used], return_index=True, return_inverse=True)
-    found = np.full(len(keys), -1, dtype=np.int64)
-    found[used] = np.argsort(np.argsort(first))[number]
-    return found
+    order = np.full(len(keys), -1, dtype=np.int64)
+    order[used] = np.argsort(np.argsort(first))[number]
+    return order
 
 
 def _in_points(scale: Scale, step: Integers) -> Array:
-    """(scores,) of steps in points: exact fractions, rounded once; NaN of none."""
-    used, at = np.unique(step, return_inverse=True)
+    """Convert steps (scores,) to points: exact fractions, rounded once; NaN if there is no step."""
+    used, index = np.unique(step, return_inverse=True)
     points = [np.nan if each == _NONE else float(scale.value(each)) for each in used.tolist()]
-    return np.array(points, dtype=np.float64)[at]
+    return np.array(points, dtype=np.float64)[index]
 
 
 def estimate_over_pages(
     ratings: Ratings, weights: Array, alpha: float = SIGNIFICANT
 ) -> SystemEstimates | None:
-    """Estimate the systems from all pages; None while no chain of pages connects them all.
+    """Estimate the systems from all pages; None if no chain of pages connects them all.
 
-    A page is a rater's work on a segment. Where one output is shown at a time it is the segment with all of
-    its raters, whose severities are estimated, too: the results are then about these raters. `weights`
-    (units,): of their ratings those above 0 count.
+    A page is a rater's work on a segment. If outputs are shown one at a time, a page is the segment with all
+    its raters, whose severities are estimated, too: the results are then about these raters only. Units with
+    `weights` (units,) of 0 do not count.
     """
-    each, systems = ratings.judgements, len(ratings.campaign.systems)
-    used = weights[each.unit] > 0
-    unit, rater, system = each.unit[used], each.rater[used], each.system[used]
+    scores, systems = ratings.judgements, len(ratings.campaign.systems)
+    used = weights[scores.unit] > 0
+    unit, rater, system = scores.unit[used], scores.rater[used], scores.system[used]
     together = ratings.campaign.protocol.max_outputs > 1
-    chances = np.ones((len(unit), systems))  # of each score's system with each other one
-    for at, (number, own) in enumerate(zip(unit.tolist(), system.tolist(), strict=True)):
+    chances = np.ones((len(unit), systems))  # of showing a score's system together with each other system
+    for row, (number, own) in enumerate(zip(unit.tolist(), system.tolist(), strict=True)):
         block = ratings.blocks[number]
         if block is not None and own in block["systems"]:
-            chances[at, block["systems"]] = block["chances"][block["systems"].index(own)]
+            chances[row, block["systems"]] = block["chances"][block["systems"].index(own)]
     try:
         return estimate_systems(
             unit * max(1, len(ratings.raters)) + rater if together else unit,
             system,
-            each.value[used],
+            scores.value[used],
             systems,
             cluster=unit if ratings.documents is None else ratings.documents[unit],
             rater=rater if together else None,
@@ -416,13 +412,13 @@ def estimate_over_pages(
             chance=weights_at_the_end(chances),
             alpha=alpha,
         )
-    except ValueError:  # the columns are right: what is missing are pages
+    except ValueError:  # the columns are valid, so some pages are missing
         return None
 
 
 def payloads(session: Session, ratings: Ratings) -> list[Payload | None]:
-    """Return what each answer holds beside its number (scores,); None for a score alone."""
-    known = {
+    """Return the payload of each score (scores,), None if the answer is only a score."""
+    by_id = {
         row.id: row.payload
         for row in session.execute(
             select(Rating.id, Rating.payload)
@@ -431,21 +427,21 @@ def payloads(session: Session, ratings: Ratings) -> list[Payload | None]:
             .where(Item.campaign_id == ratings.campaign.id, Rating.payload.is_not(None))
         )
     }
-    return [known.get(number) for number in ratings.id.tolist()]
+    return [by_id.get(number) for number in ratings.id.tolist()]
 
 
 def on_scale(ratings: Ratings, given: Sequence[Payload | None], name: str) -> Ratings:
-    """Return the ratings with the values of a further scale (`protocol.scales`) in the place of the scores.
+    """Return the ratings with the values of a further scale (`protocol.scales`) in place of the scores.
 
-    `given`: what `payloads` returns of the ratings.
+    `given`: the result of `payloads` for these ratings.
     """
-    # every answer has a value on each scale: one without it is an error, and must not move the others up
+    # every answer has a value on each scale: KeyError otherwise, since skipping one would shift the others
     step = np.array([(payload or {})["scales"][name] for payload in given], dtype=np.int64)
     return replace(ratings, step=step, value=_in_points(ratings.campaign.protocol.scale, step))
 
 
 def document_numbers(names: Sequence[str], segments: Sequence[int]) -> Integers:
-    """Number items' documents, from 0 in the order of their names' appearance.
+    """Number the documents of items from 0, in the order in which their names first appear.
 
     A segment without a document (name "") has a number of its own, below 0.
     """
@@ -460,9 +456,9 @@ def document_numbers(names: Sequence[str], segments: Sequence[int]) -> Integers:
 
 
 def repeated_scores(session: Session, ratings: Ratings) -> Booleans:
-    """Return (units, systems): True where a system's output repeats an earlier system's text on the unit.
+    """Return (units, systems): True if a system's output repeats an earlier system's text on the unit.
 
-    Its score is then no judgement of its own: raters saw such texts once (`Assignment.order`).
+    Raters see such a text once (`Assignment.order`), so its score is not a judgement of its own.
     """
     repeated = np.zeros((len(ratings.segment_index), len(ratings.campaign.systems)), dtype=bool)
     of_item = select(func.min(Assignment.id)).join(Item, Item.id == Assignment.item_id)
@@ -483,7 +479,7 @@ def repeated_scores(session: Session, ratings: Ratings) -> Booleans:
 class ScoresByRater:
     """The scores of each output by rater.
 
-    An output with the same text as another of its unit is omitted, because the text was judged once.
+    An output with the same text as an earlier output of its unit is omitted: the text was judged once.
     """
 
     scores: Array  # (outputs, raters), NaN where missing
@@ -501,9 +497,9 @@ def by_rater(ratings: Ratings, repeated: Booleans) -> ScoresByRater:
 
 
 def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
-    """Return a key for what was computed of a campaign's ratings.
+    """Return a cache key for results computed from a campaign's ratings.
 
-    It changes whenever the counting ratings do, or the evidence of where errors come from.
+    It changes whenever the ratings that count change, or the evidence of where errors come from.
     """
     campaign = session.execute(
         select(Campaign.state, Campaign.created_at).where(Campaign.id == campaign_id)
@@ -518,10 +514,10 @@ def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
         .join(Item, Item.id == Assignment.item_id)
         .where(Item.campaign_id == campaign_id)
     )
-    newest = select(func.max(Rating.id))  # of any campaign: an index tells it at once
+    newest = select(func.max(Rating.id))  # of any campaign, because an index has it
     evidence = session.scalars(select(Blame.key).where(Blame.campaign_id == campaign_id).order_by(Blame.key))
     return (
-        campaign and tuple(campaign),  # created anew, it may have the number of one that was removed
+        campaign and tuple(campaign),  # a new campaign may have the id of a deleted one
         tuple(excluded),
         tuple(session.execute(of_campaign).one()),
         session.scalar(newest),
@@ -531,12 +527,12 @@ def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
 
 # ---------------------------------------------------------------- standings
 #
-# How every comparison with the baseline stands before the end of a campaign.
+# The state of every comparison with the baseline before the end of a campaign.
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A comparison with the baseline so far, over the `complete` units of the `planned`."""
+    """A comparison with the baseline so far, over `complete` of the `planned` documents."""
 
     system: int
     look: Look
@@ -546,7 +542,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class PlannedUnit:
-    """A segment (a pair, if scores are relative) as the campaign's items have it."""
+    """A segment (a pair, if scores are relative), with the systems that its items show."""
 
     document: int
     weight: float
@@ -556,43 +552,43 @@ class PlannedUnit:
 def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -> list[Standing]:
     """Compare every system with the baseline, over the documents that have all their ratings.
 
-    Segments that stand alone are their own documents.
+    A segment without a document is its own document.
     """
     planned = planned_units(session, ratings.campaign.id, ratings.campaign.protocol)
     matrix, complete = ratings.matrix(), _complete(ratings)
     others = [system for system in range(len(ratings.campaign.systems)) if system != baseline]
-    courses, many = [], []
+    courses, counts = [], []
     for system in others:
-        units = _documents(planned, {system, baseline})
+        documents = _documents(planned, {system, baseline})
         tested = []
-        for unit in units:
-            rated = [complete[key] for key in unit if key in complete]
-            if len(rated) == len(unit) and all(enough[[system, baseline]].all() for _, enough in rated):
-                weights = [planned[key].weight for key in unit]
+        for keys in documents:
+            rated = [complete[key] for key in keys if key in complete]
+            if len(rated) == len(keys) and all(enough[[system, baseline]].all() for _, enough in rated):
+                weights = [planned[key].weight for key in keys]
                 differences = [matrix[row, system] - matrix[row, baseline] for row, _ in rated]
                 tested.append((sum(map(mul, weights, differences)), sum(weights)))
         sums, sizes = np.array(tested, dtype=np.float64).reshape(-1, 2).T
-        courses.append(course(sums, sizes, len(units)))
-        many.append((len(tested), len(units)))
+        courses.append(course(sums, sizes, len(documents)))
+        counts.append((len(tested), len(documents)))
     looks = look(courses, delta)
-    return [Standing(system, seen, *each) for system, seen, each in zip(others, looks, many, strict=True)]
+    return [Standing(system, seen, *both) for system, seen, both in zip(others, looks, counts, strict=True)]
 
 
 def _documents(planned: dict[int, PlannedUnit], systems: set[int]) -> list[list[int]]:
     """Return the segments (pairs) that show all of the systems, by document in order of first items.
 
-    Segments of weight 0 tell nothing and are left out.
+    Segments of weight 0 do not count and are left out.
     """
-    found: dict[int, list[int]] = {}
+    documents: dict[int, list[int]] = {}
     for key, unit in planned.items():  # in the order of their first items
-        of_document = found.setdefault(unit.document, [])
+        of_document = documents.setdefault(unit.document, [])
         if unit.weight > 0 and systems <= unit.systems:
             of_document.append(key)
-    return [units for units in found.values() if units]
+    return [units for units in documents.values() if units]
 
 
 def planned_units(session: Session, campaign_id: int, protocol: Protocol) -> dict[int, PlannedUnit]:
-    """Load the units in the order of their first items, by segment; by item id, if scores are relative."""
+    """Load the units by segment (item id, if scores are relative), in the order of their first items."""
     rows = session.execute(
         select(Item.id, Item.segment_index, Item.document, Item.position, Item.weight, Item.systems)
         .where(Item.campaign_id == campaign_id, Item.kind.in_(SYSTEM_KINDS))
@@ -600,24 +596,24 @@ def planned_units(session: Session, campaign_id: int, protocol: Protocol) -> dic
     ).all()
     segments = [row.segment_index for row in rows]
     documents = document_numbers([row.document for row in rows], segments)
-    if len(np.unique(documents)) == 1:  # nothing can be said of a single document but by its segments
+    if len(np.unique(documents)) == 1:  # a single document shows no spread: compare over its segments
         documents = -1 - np.array(segments, dtype=np.int64)
-    found: dict[int, PlannedUnit] = {}
+    units: dict[int, PlannedUnit] = {}
     for row, document in zip(rows, documents.tolist(), strict=True):
         unit = PlannedUnit(document, row.weight, set())
-        found.setdefault(row.id if protocol.relative else row.segment_index, unit).systems.update(row.systems)
-    return found
+        units.setdefault(row.id if protocol.relative else row.segment_index, unit).systems.update(row.systems)
+    return units
 
 
 def _complete(ratings: Ratings) -> dict[int, tuple[int, Array]]:
-    """Return, by segment (item, if scores are relative), its unit and whether each system is complete.
+    """Map each segment (item, if scores are relative) to its unit and to its complete systems.
 
-    A system is complete with all the ratings that were asked for (systems,).
+    The second value (systems,) is True for each system that has all planned ratings there.
     """
     shape = len(ratings.segment_index), len(ratings.campaign.systems)
-    many = np.zeros(shape, dtype=np.int64)
-    np.add.at(many, (ratings.unit, ratings.system), 1)
-    enough = many >= ratings.campaign.ratings_per_item
+    counts = np.zeros(shape, dtype=np.int64)
+    np.add.at(counts, (ratings.unit, ratings.system), 1)
+    enough = counts >= ratings.campaign.ratings_per_item
     keys = ratings.segment_index
     if ratings.campaign.protocol.relative:
         keys = ratings.item[np.unique(ratings.unit, return_index=True)[1]]

@@ -112,7 +112,7 @@ def _many(campaign: CampaignSummary) -> None:
     """Links for many at once, and the one for a recruiting platform."""
     with session.database().session() as reading:
         now = session.database().now(reading)
-        free = raters.room(reading, reading.get_one(Campaign, campaign.id), now)
+        free = raters.additional_raters(reading, reading.get_one(Campaign, campaign.id), now)
     with st.expander("Many raters at once"):
         note(f"There is work for {counted(max(0, free), 'more rater')}.")
         with st.form("many-raters", border=False):
