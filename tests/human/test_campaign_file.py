@@ -162,7 +162,7 @@ def test_each_setting_says_what_it_needs(folder: Path, setting: str, needed: str
         ("baseline=beams", "baseline: 'beams' does not take part: use one of plain, beam"),
         ("raters.completion_code=F", "attention.failing_code: 'F' is raters.completion_code, too"),
         ('raters.completion_code=""', "raters.completion_url: {code} stands for raters.completion_code"),
-        ("raters.completion_url=https://example.org/{CODE}", "of what stands in braces only {code}"),
+        ("raters.completion_url=https://example.org/{CODE}", "{code} is the only text in braces"),
         ("raters.questions=[{ask: 'Yes | no | both?'}]", "raters.questions: a bar, a line end"),
         ("raters.questions=[{ask: Age}, {ask: Age}]", "question 2: 'Age' is asked twice"),
     ],

@@ -172,7 +172,7 @@ def test_a_metric_without_segment_values_is_named(
         ({"systems": ["plain"]}, "a campaign of contrastive-da compares 2 to 60 systems, not 1: list them"),
         ({"systems": ["plain", "plain"]}, "a system is named twice in systems: name each once"),
         ({"protocol": "stars"}, "protocol 'stars': it is one of "),
-        ({"protocol": "scores"}, "there is no page to rate by it"),
+        ({"protocol": "scores"}, "nobody can rate by it here"),
         ({"settings": plain(bad_references=1)}, "bad references need references, and the test set has none:"),
         ({"documents": Documents(("x", "y"))}, "documents: 2 lines, and 'test' has 5 segments: one line per"),
         ({"documents": Documents(("x", "x", "", "y", "z"))}, "documents: line 3: found '-'"),

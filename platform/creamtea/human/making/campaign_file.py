@@ -1,7 +1,7 @@
 """A campaign as a file (campaign.yaml): read with a place for every mistake, and written again.
 
-A value of the file may itself be the name of a file, relative to the file's folder: texts, practice items,
-attention checks, questions, a taxonomy. What it says takes the place of its name before anything is checked.
+A value may be the name of another file, relative to the campaign file's folder: texts, practice items,
+attention checks, questions, a taxonomy. Its content replaces the name before anything is checked.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ TEXT_FILE = re.compile(r"[^\n]*\.(md|txt)")
 BLOCKS = {declared.block for declared in declarations().values()}
 KEYS = "name, study, test_set, systems, …"
 OF_STUDY = ("study", "test_set", "systems")
-TEST_SET = "test"  # what that of files is called if nobody says
+TEST_SET = "test"  # the default name of a test set from files
 
 
 def _read_text(path: Path) -> str:
@@ -67,7 +67,7 @@ def _read_text(path: Path) -> str:
     return read_storable(path, file_name(path), MAX_BYTES)
 
 
-# what stands in a campaign for the name of a file
+# by kind of file, the function that reads the content that replaces the file's name
 READERS: dict[str, Callable[[Path], Any]] = {
     "text": _read_text,
     "questions": _read_text,
@@ -79,10 +79,10 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 @dataclass(frozen=True)
 class Folder:
-    """Where the files are that a campaign names."""
+    """The folder of the files that a campaign names."""
 
     path: Path
-    uploads: Collection[str] | None = None  # the only ones that may be named; None: any
+    uploads: Collection[str] | None = None  # the only files that may be named; None: any
 
     def file(self, name: str) -> Path:
         if self.uploads is not None and name not in self.uploads:
@@ -99,7 +99,7 @@ class LoadedCampaign:
 
     @contextmanager
     def naming_places(self) -> Iterator[None]:
-        """Begin an InputError with the direction, and with the place of the key that the error is about."""
+        """Begin an InputError's message with the direction and the place of the key that it is about."""
         try:
             yield
         except InputError as error:
@@ -130,7 +130,7 @@ class LoadedCampaign:
         return list(request.systems)
 
     def request(self, database: Database | None, store: FileStore | None) -> CampaignRequest:
-        """Read all files and return the campaign that is to be created.
+        """Read all files and return the contents of the new campaign.
 
         A campaign without a study needs no database. Without a store, files beside sources are only checked.
         InputError for a file that cannot be read or does not fit.
@@ -170,7 +170,7 @@ class LoadedCampaign:
         )
 
     def _read(self, key: str, name: str | None, read: Callable[[Path], T]) -> T | None:
-        """Read a file that a key names, if it names one."""
+        """Read the file that a key names; None if the key has no value."""
         if name is None:
             return None
         with about(key):
@@ -186,7 +186,7 @@ def create_campaigns(
     actor: str = audit.COMMAND_LINE,
     programme: str | None = None,
 ) -> dict[str, CampaignRequest]:
-    """Make drafts, all or none; return by name what they were made of. InputError as `store_draft`."""
+    """Make all drafts or none; return their contents by name. InputError as in `store_draft`."""
     requests = {}
     for each in loaded:
         with each.naming_places():
@@ -222,9 +222,9 @@ def check_campaign(
     for order, text in enumerate(overrides):
         apply_override(document, text, order)
     for block in [name for name, value in document.data.items() if value is None and name in BLOCKS]:
-        del document.data[block]  # its keys are all comments
-    mistakes = [*document.mistakes, *_without_texts(document.data, folder)]
-    lines: list[str] = []  # of files that the document names
+        del document.data[block]  # a block whose keys are all comments
+    mistakes = [*document.mistakes, *_mistakes_in_texts(document.data, folder)]
+    lines: list[str] = []  # mistakes in files that the document names
     unread = _read_named(document.data, folder, mistakes, lines)
     campaign = None
     try:
@@ -259,7 +259,7 @@ def check_campaign(
                 for name, message in misfits
                 if declarations()[name].setting.needs not in later
             )
-        try:  # a list of them has to meet what their text does
+        try:  # questions given as a list must be valid as text, too
             text = write_questions(campaign.raters.questions)
             if read_questions(text) != campaign.raters.questions:
                 raise InputError("a bar, a line end, or an answer `number` or `optional` cannot be in one")
@@ -268,15 +268,15 @@ def check_campaign(
             mistakes.append(Mistake(("raters", "questions"), "", message))
     if campaign is None or mistakes or lines:
         mistakes.sort(key=lambda mistake: mistake.place or document.place(mistake.path))
-        said = [(key_of(mistake.path), _line(mistake, document)) for mistake in mistakes]
-        by_key = dict.fromkeys(unread, "\n".join(lines)) | dict(reversed(said))
-        lines = [*(line for _, line in said), *lines]
+        keyed = [(key_of(mistake.path), _line(mistake, document)) for mistake in mistakes]
+        by_key = dict.fromkeys(unread, "\n".join(lines)) | dict(reversed(keyed))
+        lines = [*(line for _, line in keyed), *lines]
         raise StudyErrors(lines, document.name or "the form", by_key)
     return LoadedCampaign(campaign, document, folder)
 
 
-def _without_texts(data: Mapping[str, Any], folder: Folder) -> Iterator[Mistake]:
-    """Yield what is wrong unless the campaign rates outputs of a study or of files, but not of both."""
+def _mistakes_in_texts(data: Mapping[str, Any], folder: Folder) -> Iterator[Mistake]:
+    """Yield mistakes unless the campaign rates either the outputs of a study or the outputs in files."""
     if "texts" not in data and not {*OF_STUDY} & {*data}:
         yield Mistake(("study",), "", f"{REQUIRED}: a study, or files under `texts`, whose outputs are rated")
     elif "texts" not in data:
@@ -293,14 +293,14 @@ def _without_texts(data: Mapping[str, Any], folder: Folder) -> Iterator[Mistake]
 
 
 def _line(mistake: Mistake, document: YamlDocument) -> str:
-    """Return a mistake with its place in a file, or on a page with the title of its field."""
+    """Return a mistake with its place in the file, or with the title of its field on a page."""
     if document.name:
         return mistake.line(document.place(mistake.path))
     return f"{key_name(key_of(mistake.path))}: {replace(mistake, path=()).line()}"
 
 
 def key_of(path: KeyPath) -> str:
-    """Return the key of the setting that a path leads to, or into; "" if there is none."""
+    """Return the key of the setting at a path or around it; "" if there is none."""
     keys = (".".join(map(str, path[:length])) for length in (2, 1))
     return next((key for key in keys if key in declarations()), "")
 
@@ -308,7 +308,7 @@ def key_of(path: KeyPath) -> str:
 def _read_named(
     data: dict[str, Any], folder: Folder, mistakes: list[Mistake], lines: list[str]
 ) -> dict[str, None]:
-    """Put what files say in the place of their names; return the keys of those that could not be read."""
+    """Replace names of files by the files' content; return the keys whose files could not be read."""
     unread: dict[str, None] = {}
     for key, declared in declarations().items():
         block = data.get(declared.block) if declared.block else data
@@ -327,7 +327,7 @@ def _read_named(
         if not isinstance(value, str) or not kind:
             continue
         try:
-            if kind not in READERS:  # it is read when the campaign is made
+            if kind not in READERS:  # the file is read when the campaign is made
                 folder.file(value)
             elif names_file(declared, value):
                 value = READERS[kind](folder.file(value))
@@ -342,7 +342,7 @@ def _read_named(
 
 
 def names_file(declared: Declaration, value: Any) -> bool:
-    """Return whether a setting's value names a file that holds the setting."""
+    """Return True if a setting's value is the name of a file with its content."""
     kind = declared.setting.file
     is_text = kind in ("text", "questions")
     return bool(kind) and isinstance(value, str) and (not is_text or bool(TEXT_FILE.fullmatch(value)))
@@ -358,10 +358,10 @@ def _plain(value: Any) -> Any:
 
 
 def document_of(name: str, request: CampaignRequest) -> dict[str, Any]:
-    """Return the document of a campaign: the settings that differ from the defaults.
+    """Return a campaign's document: the settings that differ from the defaults.
 
-    Texts, documents, files beside sources and errors marked beforehand come from files that the document
-    cannot name.
+    Texts, documents, files beside sources and errors marked beforehand are left out: the names of their files
+    are unknown.
     """
     settings = request.settings
     own = {
@@ -396,7 +396,7 @@ def commented(
     values: Mapping[str, Any],
     head: str = "A campaign of creamtea: `creamtea campaign create FILE` makes a draft of it.",
 ) -> str:
-    """Write a campaign file of these values, by their keys, with the meaning of every key.
+    """Write a campaign file with these values by key, and with the meaning of every key.
 
     Keys without a value are comments with their defaults.
     """

@@ -1,7 +1,7 @@
-"""Campaigns: a human evaluation of some systems on one test set, of a study or of files.
+"""Campaigns: human evaluations of some systems on one test set, from a study or from files.
 
-The texts are copied into the campaign's items, so that a later clean-up of the study's outputs changes
-nothing that was rated.
+The texts are copied into the campaign's items, so that a later clean-up of the study does not change what was
+rated.
 """
 
 from __future__ import annotations
@@ -60,25 +60,24 @@ from creamtea.wording import key_name, option
 class CampaignSummary:
     """A campaign and its progress.
 
-    `ratings`: submitted assignments of raters who are not excluded. `wanted`: ratings in the end,
-    without items that an adaptive design passed over and controls that their raters skipped; the same as
-    `ratings` if they were made elsewhere.
-    `items`, `ratings` and `wanted` leave out items that the organiser wrote (tutorial, attention checks);
-    `kinds` counts every kind.
+    `ratings`: submitted assignments of raters who are not excluded. `wanted`: ratings at the end of the
+    campaign, without items that an adaptive design passed over and controls that their raters skipped; for an
+    imported campaign the same as `ratings`. `items`, `ratings` and `wanted` leave out practice items and
+    attention checks; `kinds` counts every kind.
     """
 
     id: int
     name: str
-    study: str | None  # None: texts from files, or ratings made elsewhere
+    study: str | None  # None: texts from files, or an import
     programme: str | None
     test_set: str
     languages: tuple[str, str]  # codes: source, target
     protocol: str
     state: str
-    is_planned: bool  # False: of ratings made elsewhere
+    is_planned: bool  # False: an import
     systems: list[str]
     items: int
-    pages: int  # on which they are shown: as many, or fewer where documents are rated
+    pages: int  # pages of these items; fewer than items if documents are rated
     kinds: dict[str, int]
     raters: int
     ratings: int
@@ -89,7 +88,7 @@ class CampaignSummary:
 class CampaignRequest:
     """The contents of a new campaign; `seed` decides every random draw.
 
-    A variant with several training seeds takes part with its first one.
+    A variant with several training seeds takes part with its first seed.
     """
 
     study: str  # "" with `texts`
@@ -103,7 +102,7 @@ class CampaignRequest:
     documents: Documents | None = None  # of the test set
     proposals: Sequence[Proposal] | None = None  # errors that are marked before a rater begins
     media: Sequence[GivenFile] | None = None  # files beside sources
-    texts: Texts | None = None  # of files, instead of a study's
+    texts: Texts | None = None  # from files, instead of a study
 
 
 def store_draft(
@@ -118,14 +117,14 @@ def store_draft(
     """Make a draft in the caller's transaction: choose items and controls from the outputs.
 
     Nobody rates before the draft is launched. `replace` rebuilds the draft of this name and keeps its raters.
-    InputError if the study, test set, a system or its outputs are missing, the settings do not fit, or the
-    name is taken.
+    InputError if the study, the test set, a system or its outputs are missing, if the settings do not fit,
+    or if the name is taken.
     """
     study, texts, settings, items = plan_campaign(session, name, request)
     # a programme's campaigns are named after its directions
     remedy = "choose another name" if programme is None else "leave the direction out of the file"
     row = _free_name(session, name, replace, remedy)
-    again = row is not None
+    replaced = row is not None
     if row is None:
         row = Campaign(name=name, state="draft", created_at=Database.now(session))
     else:
@@ -139,21 +138,18 @@ def store_draft(
     session.add(row)
     try:
         session.flush()
-    except IntegrityError as error:  # somebody else has taken the name since it was found free
+    except IntegrityError as error:  # somebody else has taken the name since the check
         raise _taken(name, remedy) from error
     store_items(session, row, items)
     media = (entry for item in items for entry in item.media)
     sizes = {digest: size for given in request.media or () for digest, size in given.sizes.items()}
     store_media(session, row.id, media, sizes)
-    detail = {"items": len(items), "made_anew": again}
+    detail = {"items": len(items), "made_anew": replaced}
     audit.record(session, row.id, actor, audit.CREATED, detail=detail)
 
 
 def store_items(session: Session, campaign: Campaign, items: Sequence[ItemContent]) -> dict[int, Item]:
-    """Store items first, then what controls were made from: an original may follow its control.
-
-    Return the rows by position.
-    """
+    """Store items and then their originals, which may follow their controls; return the rows by position."""
     numbers = output_numbers(campaign.systems)
     rows = {
         item.position: Item(
@@ -176,9 +172,9 @@ def store_items(session: Session, campaign: Campaign, items: Sequence[ItemConten
 def plan_campaign(
     session: Session | None, name: str, request: CampaignRequest
 ) -> tuple[StudyRow | None, Texts, CampaignSettings, list[ItemContent]]:
-    """Return the study, the texts, the complete settings and the items, and store nothing.
+    """Return the study, the texts, the complete settings and the items of a new campaign; store nothing.
 
-    Texts from files need no session. InputError as `store_draft`.
+    Texts from files need no session. InputError as in `store_draft`.
     """
     protocol, systems = find_protocol(request.protocol), request.systems
     for key, message in mistakes_of(name, protocol, systems):
@@ -202,11 +198,11 @@ def plan_campaign(
 
 
 def mistakes_of(name: str, protocol: Protocol, systems: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield what no campaign may be, whatever it rates: keys with what is wrong."""
+    """Yield the mistakes that do not depend on the texts: a key and a message each."""
     if not protocol.rated_here:
         imported = f"ratings of {protocol.name} are imported (creamtea campaign import)"
         others = ", ".join(protocol_names(rated_here=True))
-        yield "protocol.kind", f"{imported}, there is no page to rate by it; use {others}"
+        yield "protocol.kind", f"{imported}, and nobody can rate by it here; use {others}"
     try:
         check_length(name)
         if not name.strip():
@@ -232,7 +228,7 @@ def check_length(name: str) -> None:
 
 
 def _free_name(session: Session, name: str, replace: bool, remedy: str) -> Campaign | None:
-    """Return the draft that is to be made anew, or None where the name is free."""
+    """Return the draft to replace, or None if the name is free. InputError if the name is taken."""
     row = session.scalar(select(Campaign).where(Campaign.name == name).with_for_update())
     if row is None:
         return None
@@ -260,7 +256,7 @@ def _draw(
     protocol: Protocol,
     settings: CampaignSettings,
 ) -> tuple[CampaignSettings, list[ItemContent]]:
-    """Return the complete settings, with what was drawn from what, and all items in their order."""
+    """Draw the items. Return the settings, completed with facts about the draw, and all items in order."""
     test_set, systems, seed = request.test_set, request.systems, request.seed
     documents = request.documents
     by_strata = "document" in settings.strata and settings.select == "stratified"
@@ -275,7 +271,7 @@ def _draw(
     metrics = []
     if settings.select == "disagreement":
         if study is None or session is None:
-            raise wrong("sample.kind", "disagreement is of a study's metrics, and texts have none")
+            raise wrong("sample.kind", "disagreement needs a study's metrics, and texts have none")
         metrics = [read_metric(session, study, test_set, systems, metric) for metric in settings.metrics]
     between = [systems.index(system) for system in settings.differ_between]
     choices, drawn = choose(lines, settings, seed, metrics, between)
@@ -289,14 +285,14 @@ def _draw(
     with about("media"):
         files = _files_by_target(request.media or (), lines, settings)
         for page in rated:
-            for at, item in enumerate(page):
-                of_page = files["document", item.document] if at == 0 else []
+            for number, item in enumerate(page):
+                of_page = files["document", item.document] if number == 0 else []
                 item = _with_files(item, [*of_page, *files["segment", item.segment + 1]])
-                page[at] = dataclasses.replace(item, references=tuple(shown[item.segment]))
+                page[number] = dataclasses.replace(item, references=tuple(shown[item.segment]))
     with about("practice"):
         tutorial = written_items(settings.tutorial, protocol, systems)
-    first = {line.index: line.reference for line in lines}
-    pages = with_controls(rated, first, settings, texts.languages[1], seed, len(tutorial))
+    references = {line.index: line.reference for line in lines}
+    pages = with_controls(rated, references, settings, texts.languages[1], seed, len(tutorial))
     if request.proposals is not None:
         with about("protocol.proposals" if settings.proposed_by is None else FIELD):
             pages = add_proposals(pages, request.proposals, protocol, systems, lines)
@@ -314,31 +310,31 @@ def _draw(
             raise wrong(
                 "raters.domain_instructions", f"no document is of domain {shown_value(domain)}; {allowed}"
             )
-    known = {"drawn": drawn, "references": [name for name in systems if name in human]}
+    facts = {"drawn": drawn, "references": [name for name in systems if name in human]}
     if documents is not None:
-        known |= domain_settings(documents.domains, test_set)
-    every = [*([item] for item in tutorial), *pages, *([item] for item in checks)]
+        facts |= domain_settings(documents.domains, test_set)
+    all_pages = [*([item] for item in tutorial), *pages, *([item] for item in checks)]
     items: list[ItemContent] = []
-    for page in every:
+    for page in all_pages:
         together = settings.by_documents and not ItemKind(page[0].kind).is_written
-        lead = len(items) if together else None
+        first = len(items) if together else None
         items += (
-            dataclasses.replace(item, position=at, page=lead)
-            for at, item in enumerate(page, start=len(items))
+            dataclasses.replace(item, position=position, page=first)
+            for position, item in enumerate(page, start=len(items))
         )
-    return settings.model_copy(update=known), items
+    return settings.model_copy(update=facts), items
 
 
 def _files_by_target(
     given: Sequence[GivenFile], lines: Sequence[Line], settings: CampaignSettings
 ) -> dict[tuple[str, int | str], list[GivenFile]]:
-    """Return the files of each segment, document, practice item and attention check, by its number or name.
+    """Return the files of each segment, document, practice item and attention check, by number or name.
 
-    InputError for a file of something that is not there.
+    InputError for a file whose target does not exist.
     """
     documents = {line.document for line in lines} - {""}
     written = {"tutorial": len(settings.tutorial), "attention": len(settings.attention)}
-    found: dict[tuple[str, int | str], list[GivenFile]] = defaultdict(list)
+    files: dict[tuple[str, int | str], list[GivenFile]] = defaultdict(list)
     for file in given:
         missing = ""
         if file.target == "document":
@@ -348,12 +344,12 @@ def _files_by_target(
         elif file.target == "segment":
             if int(file.number) > len(lines):
                 missing = f"there is no segment {file.number}: the test set has {len(lines)}"
-        elif int(file.number) > (there := written[file.target]):
-            missing = f"there is no {file.target} item {file.number}: there are {there}"
+        elif int(file.number) > (count := written[file.target]):
+            missing = f"there is no {file.target} item {file.number}: there are {count}"
         if missing:
             raise InputError(f"{file.place}: {missing}")
-        found[file.target, file.number].append(file)
-    return found
+        files[file.target, file.number].append(file)
+    return files
 
 
 def _with_files(item: ItemContent, files: Sequence[GivenFile]) -> ItemContent:
@@ -374,24 +370,24 @@ def _with_files(item: ItemContent, files: Sequence[GivenFile]) -> ItemContent:
 class KindProgress:
     """The progress of the items of one kind.
 
-    `submitted` and `complete` leave excluded raters out. An item that the organiser wrote is never complete,
-    because every rater does it.
+    `submitted` and `complete` leave excluded raters out. Practice items and attention checks are never
+    complete, because every rater does them.
     """
 
     kind: str
     items: int
-    passed_over: int  # of them: not drawn by an adaptive design, so that nobody gets them
-    # submitted assignments in the end, of ratings made elsewhere those that there are; of written items: by
-    # as many raters as an item has
+    passed_over: int  # items that an adaptive design did not draw: nobody gets them
+    # submitted assignments at the end of the campaign: `ratings_per_item` for each item; for an import, as
+    # many as were submitted
     wanted: int
     submitted: int
     complete: int  # items with all their ratings
 
 
 def ratings_of_items(*of_campaigns: ColumnElement[bool]) -> Subquery:
-    """Build a row per item: `campaign_id`, `kind`, `drawn`, and its ratings that are `done` and `wanted`.
+    """Build a query with a row per item: `campaign_id`, `kind`, `drawn`, and its ratings `done` and `wanted`.
 
-    Raters who are excluded do not count. `of_campaigns`: conditions on `Item.campaign_id`.
+    Excluded raters do not count. `of_campaigns`: conditions on `Item.campaign_id`.
     """
     done, skipped = func.count(Assignment.submitted_at), func.count(Assignment.skipped_at)
     given = (
@@ -406,11 +402,11 @@ def ratings_of_items(*of_campaigns: ColumnElement[bool]) -> Subquery:
     planned = case(
         (Item.drawn.is_(False), 0),
         (Item.kind == ItemKind.THIRD, THIRD_PLACES),
-        # no other rater gets a control that its rater skipped
+        # if a rater skips a control, nobody else gets it
         (Item.kind.in_(CONTROL_KINDS), Campaign.ratings_per_item - skips),
         else_=Campaign.ratings_per_item,
     )
-    # a rater who is included again may give an item more ratings than were planned
+    # including a rater again may give an item more ratings than were planned
     wanted = case((have > planned, have), else_=planned)
     return (
         select(Item.campaign_id, Item.kind, Item.drawn, have.label("done"), wanted.label("wanted"))
@@ -453,7 +449,7 @@ def summaries(database: Database) -> list[CampaignSummary]:
 
 
 def _summaries(session: Session, campaigns: Sequence[Campaign]) -> list[CampaignSummary]:
-    """Count one campaign, or all of them by as many queries."""
+    """Summarise campaigns, by a fixed number of queries."""
     ids = [row.id for row in campaigns]
     of_campaigns = Item.campaign_id.in_(ids)
     kinds: dict[int, dict[str, int]] = defaultdict(dict)
@@ -488,21 +484,21 @@ def _summaries(session: Session, campaigns: Sequence[Campaign]) -> list[Campaign
 def from_files(session: Session, campaign_id: int) -> set[str]:
     """Return which files (documents, media, proposals) a draft needs again when it is replaced.
 
-    Only the draft's items keep what those files said.
+    The database keeps their content only in the draft's items.
     """
     rows = session.execute(
         select(Item.document, Item.media, Item.proposals).where(Item.campaign_id == campaign_id)
     ).all()
-    found = {
+    used = {
         "documents": any(row.document for row in rows),
         "media": any(row.media for row in rows),
         "proposals": any((row.proposals or {}).values() for row in rows),
     }
-    return {name for name, there in found.items() if there}
+    return {name for name, is_used in used.items() if is_used}
 
 
 def count_pages(session: Session, campaigns: Sequence[int]) -> dict[int, int]:
-    """Count the pages on which each campaign's items are shown, without those that the organiser wrote."""
+    """Return the number of pages of each campaign, without practice items and attention checks."""
     first = Item.campaign_id.in_(campaigns), Item.kind.in_(PLANNED_KINDS), is_first_of_page()
     pages = select(Item.campaign_id, func.count()).where(*first).group_by(Item.campaign_id)
     return dict(session.execute(pages).all())

@@ -1,9 +1,9 @@
-"""Which segments people rate, and the items and pages that the protocol makes of them.
+"""Choose the segments that people rate, and make items and pages of them as the protocol asks.
 
-Everything is drawn from the campaign's seed alone: the same outputs, settings and seed give the same
-items. An item's weight makes the weighted mean over `rated` and `random` items an unbiased estimate of the
-mean over the population; the weights of the chosen segments have mean 1. Where documents are rated they are
-drawn whole: what is said below of a segment then holds for a document.
+All draws depend on the campaign's seed only: the same outputs, settings and seed give the same items. With
+the items' weights, the weighted mean over `rated` and `random` items is an unbiased estimate of the mean over
+the population; the weights of the chosen segments have mean 1. If documents are rated, they are drawn whole,
+and "segment" below means "document".
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from creamtea.human.record import ItemContent
 from creamtea.store.tables import Block, ItemKind
 from creamtea.wording import counted, key_name
 
-PART_CONTEXT = 3  # sources at least that a later part of a document begins with
+PART_CONTEXT = 3  # minimum of sources before a later part of a document
 LENGTH_STRATA = 4  # quarters of the population, by the length of the source in characters
 Piece = TypeVar("Piece")
 _BETWEEN = "\x00"  # joins segments; no text of a database has it
 MetricValues = Mapping[int, Sequence[float]]  # segment → the value of each system
-SamplingUnit = tuple[Line, ...]  # what is drawn as a whole: a segment, or a document's segments in order
+SamplingUnit = tuple[Line, ...]  # drawn as a whole: a segment, or a document's segments in order
 
 
 def choose(
@@ -43,12 +43,12 @@ def choose(
     metrics: Sequence[MetricValues] = (),
     between: Sequence[int] = (),
 ) -> tuple[list[Line], DrawnFrom]:
-    """Return the chosen segments in the test set's order, and what they were drawn from.
+    """Return the chosen segments in the test set's order, and facts about the draw.
 
-    `settings` are complete; `metrics` are the values of `settings.metrics`, in their order, and `between`
-    the positions of `settings.differ_between`. Only `all` takes segments on which all systems say the same;
-    the others draw from the differing ones. InputError where nothing differs, or there are more strata than
-    items.
+    `settings`: complete. `metrics`: the values of `settings.metrics`, in their order. `between`: positions of
+    `settings.differ_between`. Only `all` takes segments with equal outputs of all systems; the other kinds
+    draw from segments on which outputs differ. InputError if no outputs differ, or if there are more strata
+    than items.
     """
     population = [
         unit
@@ -84,7 +84,7 @@ def choose(
 
 
 def _sampling_units(lines: Sequence[Line], *, by_documents: bool) -> list[SamplingUnit]:
-    """Return each segment, or each document.
+    """Return each segment, or each document's segments.
 
     InputError if the segments of a document do not follow one another.
     """
@@ -111,7 +111,7 @@ def _drawn(units: Sequence[SamplingUnit], count: int, seed: str) -> list[Samplin
 
 
 def _stratified(population: list[SamplingUnit], names: Sequence[str], limit: int, seed: int) -> list[Line]:
-    """Draw a sample in proportion to the strata, at least one unit of each; weights make up for rounding."""
+    """Draw a sample in proportion to the strata, at least one unit of each; weights correct the rounding."""
     strata = _strata(population, names)
     if len(strata) > limit:
         raise InputError(
@@ -145,20 +145,20 @@ def _strata(
 
 
 def proportional(sizes: Sequence[int], total: int) -> list[int]:
-    """Share `total` out in proportion to `sizes`, by largest remainders.
+    """Divide `total` in proportion to `sizes`, by largest remainders.
 
     Each share is at least 1 and at most its size. `total` lies between the number of sizes and their sum.
     """
     counts, whole = [1] * len(sizes), sum(sizes)
     shares = [total * size / whole for size in sizes]
-    # how far each lies above its share, of those with room: the lowest gets the next, the first of equals
-    above = [(1 - share, at) for at, (share, size) in enumerate(zip(shares, sizes, strict=True)) if size > 1]
+    # the excess of each count over its share, if it can grow: the lowest grows next, the first one on ties
+    above = [(1 - share, i) for i, (share, size) in enumerate(zip(shares, sizes, strict=True)) if size > 1]
     heapify(above)
     for _ in range(total - len(sizes)):
-        _, at = above[0]
-        counts[at] += 1
-        if counts[at] < sizes[at]:
-            heapreplace(above, (counts[at] - shares[at], at))
+        _, lowest = above[0]
+        counts[lowest] += 1
+        if counts[lowest] < sizes[lowest]:
+            heapreplace(above, (counts[lowest] - shares[lowest], lowest))
         else:
             heappop(above)
     return counts
@@ -170,16 +170,15 @@ def proportional(sizes: Sequence[int], total: int) -> list[int]:
 def _by_disagreement(
     population: list[SamplingUnit], share: float, limit: int, seed: int, metrics: Sequence[MetricValues]
 ) -> list[Line]:
-    """Return a part drawn at random from the whole population, then the units with the most disagreement.
+    """Return a part drawn at random from the whole population, and the units with the most disagreement.
 
     A unit's disagreement is the mean over its segments. The random part alone is a simple random sample. For
-    the weights the population falls in two: the units down to the lowest rank chosen by disagreement, which
-    are all rated and stand for themselves, and the rest, for which the random part below that rank stands.
-    Given how many units of the random part fall below, they are a random sample of the rest, so the weighted
-    mean is unbiased.
+    the weights the population has two parts: the units down to the lowest rank chosen by disagreement, which
+    are all rated and represent themselves, and the rest, which the random units below that rank represent.
+    Given their number, these are a random sample of the rest, so the weighted mean is unbiased.
     """
     if limit < 2:
-        raise wrong("sample.items", "disagreement needs 2 or more, of which one is drawn at random")
+        raise wrong("sample.items", "disagreement needs 2 or more: one of them is drawn at random")
     of_segment = disagreement([line for unit in population for line in unit], metrics)
     scores = {unit: fmean(of_segment[line.index] for line in unit) for unit in population}
     ranked = sorted(population, key=lambda unit: (-scores[unit], unit[0].index))
@@ -192,7 +191,7 @@ def _by_disagreement(
         below = {unit for unit in ranked[certain:] if unit in picked}
         if below or certain == len(ranked):
             break
-        attempt += 1  # nothing would stand for the rest: rare, with a random part of a few units
+        attempt += 1  # no unit would represent the rest: rare, with a small random part
     low = (len(ranked) - certain) / len(below) if below else 1.0
     drawn = [line for unit in chosen for line in unit]
     for unit in picked:
@@ -204,9 +203,9 @@ def _by_disagreement(
 def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) -> dict[int, float]:
     """Measure how much the metrics disagree on each segment.
 
-    A metric's differences of two systems are divided by their root mean square over all pairs and
-    segments. One metric: the largest difference. Two: the sum over pairs, ordered differently by the two,
-    of the product of the differences; 0 where no pair is. InputError where that is 0 everywhere.
+    A metric's differences between two systems are divided by their root mean square over all pairs and
+    segments. With one metric the measure is the largest difference. With two it is the sum, over pairs that
+    the two order differently, of the product of the differences. InputError if it is 0 everywhere.
     """
     pairs = list(combinations(range(len(population[0].outputs)), 2))
     differences = []
@@ -236,16 +235,16 @@ def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) ->
 # ---------------------------------------------------------------- items
 
 
-Blocks = Mapping[int, list[int]]  # segment → the systems (positions) that are rated of it
+Blocks = Mapping[int, list[int]]  # segment → its rated systems (positions)
 
 
 def draw_blocks(
     lines: Sequence[Line], settings: CampaignSettings, systems: Sequence[str], seed: int
 ) -> Blocks | None:
-    """Draw the systems of each segment, the same for all segments of a document that is rated as a whole.
+    """Draw the systems of each segment, or of all segments of each document if documents are rated.
 
-    None if all systems are rated, or if an adaptive design draws them later. The order of the systems does
-    not matter. InputError if the segments (documents) are too few to show every system.
+    None if all systems are rated, or if an adaptive design draws them later. The draw does not depend on the
+    order of the systems. InputError if the segments (documents) are too few to show every system.
     """
     size = settings.block_size(len(systems))
     if size is None:
@@ -260,8 +259,8 @@ def draw_blocks(
         raise wrong("sample.systems_per_page", f"{shown} cannot show every system: {more}")
     if settings.design == "adaptive":
         return None
-    _shuffle(units, seed)  # as they will be rated: then what is rated first is balanced, too
-    by_name = sorted(range(len(systems)), key=lambda at: systems[at])
+    _shuffle(units, seed)  # into the order of rating, so that the units rated first are balanced, too
+    by_name = sorted(range(len(systems)), key=lambda system: systems[system])
     drawn = balanced_blocks(len(units), len(systems), size, f"{seed}/blocks")
     return {
         index: sorted(by_name[number] for number in block)
@@ -281,32 +280,33 @@ def _shown_together(
     systems: Sequence[str],
     block: Sequence[int] | None,
 ) -> list[tuple[int, ...]]:
-    """Return the groups of systems (positions) that share an item, of those in the block."""
+    """Return the groups of the block's systems (positions) that share an item."""
     baseline = settings.position_of_baseline(systems)
     if block is None:
         return protocol.shown_together(outputs, settings.pairs, baseline)
     own = [outputs[system] for system in block]
     # a block without the baseline has no pairs with it
     place = block.index(baseline) if baseline in block else len(block)
-    return [tuple(block[at] for at in group) for group in protocol.shown_together(own, settings.pairs, place)]
+    groups = protocol.shown_together(own, settings.pairs, place)
+    return [tuple(block[index] for index in group) for group in groups]
 
 
 def new_item(
     line: Line, systems: Sequence[str], shown: Sequence[int], block: Sequence[int] | None
 ) -> ItemContent:
-    """Return the item that shows the outputs of some `systems` (positions), all of the segment's `block`."""
+    """Return the item that shows the outputs of the systems `shown` (positions), which are in `block`."""
     drawn: Block[str] | None = None
     if block is not None:
         chances = block_of(block, len(systems))["chances"]
-        drawn = {"systems": [systems[at] for at in block], "chances": chances}
+        drawn = {"systems": [systems[system] for system in block], "chances": chances}
     return ItemContent(
         kind=line.kind,
         segment=line.index,
         document=line.document,
         source=line.source,
         context=line.context,
-        systems=tuple(systems[at] for at in shown),
-        outputs=tuple(line.outputs[at] for at in shown),
+        systems=tuple(systems[system] for system in shown),
+        outputs=tuple(line.outputs[system] for system in shown),
         weight=line.weight,
         block=drawn,
     )
@@ -314,13 +314,13 @@ def new_item(
 
 # ---------------------------------------------------------------- pages
 # A document longer than a page is cut into parts of about equal length, and a later part begins with the
-# sources before it. A protocol that shows one output at a time makes a page of each part and system, so that
-# the rater reads one system's text as it runs; one that shows several makes a page of each part.
+# sources before it. A protocol that shows one output at a time has a page for each part and system, so that
+# the rater reads one system's running text; a protocol that shows several has a page for each part.
 #
-# Systems share a page only if they say the same in all its segments (where the document has a score of its
-# own: in all of its segments): on a page a sentence is judged in its text, and equal sentences in different
-# texts are not the same thing to judge. Within a page of several systems equal outputs of a segment are shown
-# once and share the score, as everywhere.
+# Where outputs are shown one at a time, systems share a page only if their texts are equal in all its
+# segments (in the whole document, if it has a score of its own): raters judge a sentence in its text, and
+# equal sentences in different texts may deserve different scores. On a page with several systems, equal
+# outputs of a segment are shown once and share the score, as everywhere.
 
 
 def make_pages(
@@ -333,11 +333,9 @@ def make_pages(
 ) -> list[list[ItemContent]]:
     """Make the items of every page; the protocol says which systems of a segment share an item.
 
-    Segments that are no documents' have a page for each item, in an order drawn from the seed.
-
-    The pages of a document follow one another, by systems in an order drawn for the document, then by
-    parts; documents come in an order drawn from the seed. `lines` hold whole documents in the test set's
-    order, each line with its context.
+    Unless documents are rated, each item has its own page, in an order drawn from the seed. The pages of a
+    document follow one another, by systems in an order drawn for the document, then by parts; documents come
+    in an order drawn from the seed. `lines` has whole documents in the test set's order, with context.
     """
     if not settings.by_documents:
         items = [
@@ -358,14 +356,15 @@ def make_pages(
         random.Random(f"{seed}/order/{first.index}").shuffle(rank)
         pages: list[tuple[tuple[int, ...], int, list[ItemContent]]] = []
         for number, part in enumerate(parts(document, settings.segments_per_page)):
-            read = document if settings.document_score else part  # what has to be equal to share a page
-            texts = [_BETWEEN.join(line.outputs[system] for line in read) for system in range(len(rank))]
+            equal_in = document if settings.document_score else part  # for systems that share a page
+            texts = [_BETWEEN.join(line.outputs[system] for line in equal_in) for system in range(len(rank))]
             for shown in _shown_together(protocol, texts, settings, systems, block):
                 first_item, *others = (new_item(line, systems, shown, block) for line in part)
                 if number == 0:  # nothing comes before
                     first_item = replace(first_item, context=())
-                page = [first_item, *(replace(item, context=()) for item in others)]  # the page has theirs
-                # systems that share one part and not the next stand where the first of them does
+                # the page itself is the context of the other items
+                page = [first_item, *(replace(item, context=()) for item in others)]
+                # systems that share only some parts stand at the place of the first of them
                 place = tuple(sorted(rank[system] for system in shown)[: protocol.max_outputs])
                 pages.append((place, number, page))
         ordered += [page for _, _, page in sorted(pages, key=lambda page: page[:2])]
@@ -373,7 +372,7 @@ def make_pages(
 
 
 def parts(document: Sequence[Piece], at_most: int) -> list[Sequence[Piece]]:
-    """Cut into as few parts as there can be of at most so many segments, their lengths equal but for one."""
+    """Cut into the fewest parts of at most `at_most` segments; their lengths differ by at most one."""
     count = -(-len(document) // at_most)
     ends = [len(document) * part // count for part in range(count + 1)]
     return [document[start:end] for start, end in pairwise(ends)]

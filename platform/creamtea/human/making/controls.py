@@ -1,14 +1,13 @@
 """Controls: items that show whether a rater reads. Statistics of systems leave them out.
 
-A *bad reference* is an item with one output spoilt: L consecutive tokens are replaced by L tokens of the
-reference of another segment, where n tokens give L = 1 → 1, 2–5 → 2, 6–8 → 3, 9–15 → 4, 16–20 → 5, more →
-⌊n/4⌋; in Chinese and Japanese characters are tokens, and L is doubled (the WMT's recipe), and likewise in
-other languages without blanks, whose characters keep their marks. A *repeat* is an item once more, as it
-was. Both lie half a batch behind their original, so that the same rater meets both in the ordinary flow.
+A *bad reference* is an item with one output spoilt: L consecutive tokens are replaced by L tokens from the
+reference of another segment. L follows WMT's recipe from the number of tokens n: 1 → 1, 2–5 → 2, 6–8 → 3,
+9–15 → 4, 16–20 → 5, more → ⌊n/4⌋. In Chinese and Japanese, characters are tokens, and L is doubled; so it is
+in other languages without blanks, whose characters keep their marks. A *repeat* is the same item again. Both
+come half a batch after their original, so that the same rater meets both in the ordinary flow.
 
-Items that are shown together come again together. Of such a page with bad references a third of the
-segments, drawn at random, are spoilt (at least one), and the others are repeats: so it tells of both, and a
-rater does not see that it is a control.
+Items of one page come again together. On a page of bad references a random third of the segments is spoilt
+(at least one), and the others are repeats: the page checks both, and a rater does not recognise the control.
 """
 
 from __future__ import annotations
@@ -25,37 +24,37 @@ from creamtea.wording import counted, key_name
 from creamtea.words import characters, is_unspaced
 
 SEGMENTS_PER_SPOILT_ONE = 3
-SPOILT_LENGTHS = ((0, 0), (1, 1), (5, 2), (8, 3), (15, 4), (20, 5))  # up to so many tokens, so many
-Page = Sequence[ItemContent]  # items that are shown together, in their order; most often one
+SPOILT_LENGTHS = ((0, 0), (1, 1), (5, 2), (8, 3), (15, 4), (20, 5))  # maximum of tokens, tokens replaced
+Page = Sequence[ItemContent]  # items that are shown together, in their order; usually one
 
 
 def spoilt_length(tokens: int, *, characters: bool = False) -> int:
-    """Return how many of `tokens` consecutive tokens a bad reference replaces; never more than there are."""
+    """Return the number of consecutive tokens that a bad reference replaces in a text of `tokens`."""
     length = next((length for most, length in SPOILT_LENGTHS if tokens <= most), tokens // 4)
     return min(tokens, length * 2) if characters else length
 
 
 def spoil(text: str, references: Sequence[str], language: str, draw: random.Random) -> str | None:
-    """Return `text` with L consecutive tokens replaced by L of one of the references, or None.
+    """Return `text` with L consecutive tokens replaced by L consecutive tokens from a reference.
 
-    None: the text is empty, or no reference has L consecutive tokens that change it.
+    None if the text is empty, or if the drawn tokens of no reference change it.
     """
     unspaced = is_unspaced(language)
     between = "" if unspaced else " "
-    cut = characters if unspaced else str.split
-    tokens = cut(text)
+    tokenize = characters if unspaced else str.split
+    tokens = tokenize(text)
     length = spoilt_length(len(tokens), characters=unspaced)
     if length == 0:
         return None
     for reference in draw.sample(references, len(references)):
-        donor = cut(reference)
+        donor = tokenize(reference)
         if len(donor) < length:
             continue
-        at = draw.randrange(len(tokens) - length + 1)
+        target = draw.randrange(len(tokens) - length + 1)
         start = draw.randrange(len(donor) - length + 1)
         piece = donor[start : start + length]
-        if piece != tokens[at : at + length]:
-            return between.join([*tokens[:at], *piece, *tokens[at + length :]])
+        if piece != tokens[target : target + length]:
+            return between.join([*tokens[:target], *piece, *tokens[target + length :]])
     return None
 
 
@@ -69,34 +68,34 @@ def with_controls(
 ) -> list[list[ItemContent]]:
     """Return the pages in their order with the controls between them.
 
-    `references` are the test set's by segment. A control has `original`, the place of its
-    original item, where the items returned start at place `first`. A page has one control at most, and
-    amounts are of pages. In an adaptive design, which text is spoilt follows from what the page shows: items
-    hold the spoilt texts of all systems until then (`spoil_shown`). InputError where there are not enough
-    pages, or not enough that can be spoilt.
+    `references`: the test set's, by segment. `first`: the position of the first item returned; a control's
+    `original` is the position of its original. A page has at most one control, and amounts count pages. In an
+    adaptive design the page's systems decide later which text is spoilt: until then, items hold the spoilt
+    texts of all systems (`spoil_shown`). InputError if there are too few pages, or too few that can be
+    spoilt.
     """
     items = sum(map(len, pages))
     half = max(1, min(settings.batch, items) // 2 * len(pages) // items)
-    hosts = list(range(len(pages) - half))  # what has half a batch behind it
+    hosts = list(range(len(pages) - half))  # pages that half a batch follows
     bad, repeats = (number_of(amount, len(pages)) for amount in (settings.bad_references, settings.repeats))
     draw = random.Random(f"{seed}/controls")
-    behind: dict[int, list[ItemContent]] = {}  # original's place among the pages → its control
-    for at in _spread(hosts, draw):
+    controls: dict[int, list[ItemContent]] = {}  # by the original's number among the pages
+    for number in _spread(hosts, draw):
         if bad == 0:
             break
-        made = _spoilt_page(pages[at], references, language, draw, later=settings.design == "adaptive")
-        if made is not None:
-            behind[at] = made
+        control = _spoilt_page(pages[number], references, language, draw, later=settings.design == "adaptive")
+        if control is not None:
+            controls[number] = control
             bad -= 1
-    free = [at for at in hosts if at not in behind]
+    free = [number for number in hosts if number not in controls]
     what = "item" if items == len(pages) else "page"
     if bad > 0:
         raise _too_few("bad references", bad, len(hosts), any(references.values()), what)
     if repeats > len(free):
         raise _too_few("repeats", repeats - len(free), len(hosts), True, what)
-    for at in _spread(free, draw)[:repeats]:
-        behind[at] = [replace(item, kind=ItemKind.REPEAT, weight=0.0) for item in pages[at]]
-    return _placed(pages, behind, half, first)
+    for number in _spread(free, draw)[:repeats]:
+        controls[number] = [replace(item, kind=ItemKind.REPEAT, weight=0.0) for item in pages[number]]
+    return _placed(pages, controls, half, first)
 
 
 def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: str) -> InputError:
@@ -113,7 +112,7 @@ def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: st
 
 
 def _spread(places: list[int], draw: random.Random) -> list[int]:
-    """Return the places in an order whose every beginning is spread evenly.
+    """Return the places in an order of which every prefix is spread evenly over them.
 
     The order is a van der Corput sequence from a random start.
     """
@@ -138,25 +137,25 @@ def _spoilt_page(
     order = range(len(page)) if len(page) == 1 else draw.sample(range(len(page)), len(page))
     wanted = max(1, len(page) // SEGMENTS_PER_SPOILT_ONE)
     spoilt: dict[int, ItemContent] = {}
-    for at in order:
+    for number in order:
         if len(spoilt) < wanted and (
-            made := _bad_reference(page[at], references, language, draw, later=later)
+            bad := _bad_reference(page[number], references, language, draw, later=later)
         ):
-            spoilt[at] = made
+            spoilt[number] = bad
     if not spoilt:
         return None
     repeats = (replace(item, kind=ItemKind.REPEAT, weight=0.0) for item in page)
-    return [spoilt.get(at, repeat) for at, repeat in enumerate(repeats)]
+    return [spoilt.get(number, repeat) for number, repeat in enumerate(repeats)]
 
 
 def _bad_reference(
     item: ItemContent, references: dict[int, str], language: str, draw: random.Random, *, later: bool
 ) -> ItemContent | None:
-    """Return the item with one of its distinct texts spoilt into a text that it lacks; None if none can be.
+    """Return the item with one of its distinct texts spoilt into a new text; None if none can be spoilt.
 
-    Systems with this same text share the spoilt one, as they shared the text: as many texts are shown as in
-    the original. `degraded` is the first of these systems. `later`: the item's guidance keeps every text that
-    can be spoilt, {"spoilt": {text: spoilt text}}.
+    Systems that shared the text share the spoilt text, so the item shows as many texts as its original.
+    `degraded` is the first of these systems. `later`: the item's guidance keeps every text that can be
+    spoilt, {"spoilt": {text: spoilt text}}.
     """
     own = references.get(item.segment)
     others = [text for text in references.values() if text not in ("", own)]
@@ -175,7 +174,7 @@ def _bad_reference(
 
 
 def spoil_shown(item: Item, draw: random.Random) -> bool:
-    """Spoil one of the texts that a bad reference of an adaptive design shows; False where none can be."""
+    """Spoil a text that a bad reference of an adaptive design shows; return False if none can be spoilt."""
     texts = item.guidance["spoilt"] if item.guidance else {}
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     shown = sorted({outputs[system] for system in item.shown} & texts.keys())
@@ -188,20 +187,20 @@ def spoil_shown(item: Item, draw: random.Random) -> bool:
 
 
 def _placed(
-    pages: Sequence[Page], behind: dict[int, list[ItemContent]], half: int, first: int
+    pages: Sequence[Page], controls: dict[int, list[ItemContent]], half: int, first: int
 ) -> list[list[ItemContent]]:
-    """Put pages and controls in one list; a control stands right before the page half a batch further."""
-    due = {at + half: at for at in behind}
+    """Put pages and controls in one list; a control stands right before the page half a batch later."""
+    due = {number + half: number for number in controls}
     placed: list[list[ItemContent]] = []
-    place_of: dict[int, int] = {}  # of a page: its first item's
-    place = first
-    for at in range(len(pages) + 1):
-        if at in due:
-            start = place_of[due[at]]
-            placed.append([replace(item, original=start + k) for k, item in enumerate(behind[due[at]])])
-            place += len(placed[-1])
-        if at < len(pages):
-            place_of[at] = place
-            placed.append([*pages[at]])
-            place += len(placed[-1])
+    positions: dict[int, int] = {}  # of each page's first item
+    position = first
+    for number in range(len(pages) + 1):
+        if number in due:
+            control, start = controls[due[number]], positions[due[number]]
+            placed.append([replace(item, original=start + k) for k, item in enumerate(control)])
+            position += len(control)
+        if number < len(pages):
+            positions[number] = position
+            placed.append([*pages[number]])
+            position += len(placed[-1])
     return placed

@@ -1,17 +1,18 @@
 """Items with known answers: practice items (the tutorial), which explain, and attention checks, which test.
 
-Both are written by the organiser, in YAML or JSON (examples: docs/guide-organiser.md). Raters see the outputs
-in a drawn order: explanations quote them, because "the second" may be any. A check looks like any other item.
+The organiser writes both, in YAML or JSON (examples: docs/guide-organiser.md). Raters see the outputs in a
+drawn order: explanations must quote them, because any output may be the second. A check looks like any other
+item.
 
-`accepted` holds the lowest and the highest value of the protocol's scale; for preference 2 is better, 1 the
-same, 0 worse. `above` holds the numbers of the outputs of the item that must have a lower score. Where raters
-mark errors, `spans` holds those that they must find, beside `accepted` or in its place. Places are characters
-of the text from 0, the last one included, each as the lowest and the highest that are right; severity and
-category may be left open, and an omission has no places. An empty list says that there is no error.
+`accepted` has the lowest and the highest accepted value of the protocol's scale; in preference, 2 is better,
+1 the same, 0 worse. `above` has the numbers of the item's outputs that must have a lower score. If raters
+mark errors, `spans` has the errors that they must find, beside `accepted` or instead of it. The start and the
+end of an error (the last character, counted from 0) are given as the lowest and the highest accepted place;
+severity and category may be left open, and an omission has no places. An empty list: there is no error.
 
-A check with a `warning` is loud: after a wrong answer the rater reads it and may try again, at most
-`MAX_WARNINGS` times. Without one it is silent: any answer is stored. Either way the first answer decides
-whether the check was passed. Systems' statistics leave both kinds of items out.
+A check with a `warning` is loud: after a wrong answer the rater reads the warning and may try again, at most
+`MAX_WARNINGS` times. A check without a warning is silent: any answer is stored. In both cases the first
+answer decides whether the rater passed. Statistics of systems leave both kinds of items out.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from creamtea.human.record import ItemContent, output_names
 from creamtea.store.tables import Assignment, Item, ItemKind, KnownAnswer, Rating, StoredSpan
 from creamtea.wording import counted
 
-MAX_WARNINGS = 2  # of an attention check
-NO_SEGMENT = -1  # an item's segment where it is none of the test set
+MAX_WARNINGS = 2  # per attention check
+NO_SEGMENT = -1  # the segment of an item that is not from the test set
 
 
 class TutorialFile(Strict):
@@ -50,22 +51,22 @@ class AttentionFile(Strict):
 
 
 def read_tutorial(path: Path) -> list[TutorialItem]:
-    """Read the items of a file; every mistake in it is one InputError with lines."""
+    """Read the practice items of a file; one InputError has a line for every mistake."""
     return read_checked(path, TutorialFile, "items", "a tutorial (YAML or JSON)").items
 
 
 def read_attention(path: Path) -> list[AttentionItem]:
-    """Read the checks of a file; every mistake in it is one InputError with lines."""
+    """Read the attention checks of a file; one InputError has a line for every mistake."""
     return read_checked(path, AttentionFile, "checks", "attention checks (YAML or JSON)").checks
 
 
 def written_items(
     items: Sequence[TutorialItem | AttentionItem], protocol: Protocol, systems: Sequence[str]
 ) -> list[ItemContent]:
-    """Make an item of each practice item or check; the campaign's first systems stand in for its outputs.
+    """Make an item from each practice item or check; the campaign's first systems name its outputs.
 
-    InputError for what no answer of the protocol can meet: a wrong number of outputs, values that the scale
-    lacks, equal texts, and a practice item or check that says too little.
+    InputError if no answer could be right, or any would be: a wrong number of outputs, values that the scale
+    lacks, equal texts, or nothing that answers must meet.
     """
     return [_written_item(number, item, protocol, systems) for number, item in enumerate(items, start=1)]
 
@@ -129,7 +130,7 @@ def _written_item(
 
 @contextmanager
 def _naming(place: str) -> Iterator[None]:
-    """Begin the message of an error with its place, and make it an InputError."""
+    """Turn an error into an InputError whose message begins with its place."""
     try:
         yield
     except (ValueError, InputError) as error:
@@ -137,7 +138,7 @@ def _naming(place: str) -> Iterator[None]:
 
 
 def _check_says_enough(output: TutorialOutput, protocol: Protocol) -> None:
-    """Raise ValueError if an output says too little, or something that the protocol does not ask for."""
+    """Raise ValueError if an output of a practice item does not say which answers are accepted."""
     nothing = output.accepted is None and output.spans is None
     if not isinstance(protocol, MarksErrors):
         if nothing:
@@ -150,7 +151,7 @@ def _check_says_enough(output: TutorialOutput, protocol: Protocol) -> None:
 
 
 def _expected_spans(spans: Sequence[ExpectedSpan], text: str, protocol: Protocol) -> list[StoredSpan]:
-    """Return the errors that must be marked, as they are stored; ValueError if nobody can mark one."""
+    """Return the errors that must be marked in their stored form; ValueError if one cannot be marked."""
     if not isinstance(protocol, MarksErrors):
         raise ValueError(f"raters mark no errors in {protocol.name}")
     for span in spans:
@@ -159,7 +160,7 @@ def _expected_spans(spans: Sequence[ExpectedSpan], text: str, protocol: Protocol
 
 
 def _check_order(steps: Mapping[str, Sequence[int]], above: Sequence[Sequence[int]], last: int) -> None:
-    """Raise ValueError where no scores can be in these ranges and in this order: nobody could pass."""
+    """Raise ValueError if no scores can be in these ranges and in this order, so that nobody could pass."""
     lower = {better: [worse for other, worse in above if other == better] for better, _ in above}
     lowest: dict[int, int] = {}
     try:
@@ -176,7 +177,7 @@ def _check_order(steps: Mapping[str, Sequence[int]], above: Sequence[Sequence[in
 
 
 def is_right(guidance: KnownAnswer, answers: Mapping[int, ScoredAnswer]) -> bool:
-    """Return whether answers (by an output's number from 0) are as a check's item says."""
+    """Return True if answers (by an output's number from 0) are right for a check."""
     return (
         all(low <= answers[int(at)].step <= high for at, (low, high) in guidance["steps"].items())
         and all(answers[better].step > answers[worse].step for better, worse in guidance["above"])
@@ -189,18 +190,18 @@ def is_right(guidance: KnownAnswer, answers: Mapping[int, ScoredAnswer]) -> bool
 
 @dataclass(frozen=True)
 class Attention:
-    """A rater's attention checks: how many were answered, and how many of them right at the first try."""
+    """A rater's attention checks: how many were answered, and how many were right at the first try."""
 
     answered: int = 0
     passed: int = 0
 
     def suffices(self, share: float) -> bool:
-        """Return whether at least this share was passed; True if nothing was asked."""
+        """Return True if at least this share was passed, or if nothing was asked."""
         return self.passed >= round(share * self.answered, 9)  # 0.28 · 25 is 7.000000000000001
 
 
 def attention_of(session: Session, campaign_id: int, rater_id: int | None = None) -> dict[int, Attention]:
-    """Count the checks of raters who have answered one, or of one rater."""
+    """Count the attention checks of each rater who has answered one, or of one rater."""
     rows = session.execute(
         select(
             *(Assignment.id, Assignment.rater_id, Assignment.warned, Item.guidance),
@@ -218,12 +219,12 @@ def attention_of(session: Session, campaign_id: int, rater_id: int | None = None
     checks: dict[tuple[int, int], tuple[bool, KnownAnswer, dict[int, ScoredAnswer]]] = {}
     for assignment_id, rater_id, warned, guidance, system, step, payload in rows:
         if guidance is None:
-            continue  # ratings made elsewhere do not say what was expected
+            continue  # imported ratings do not say what was expected
         answers = checks.setdefault((rater_id, assignment_id), (warned > 0, guidance, {}))[2]
         answers[system] = ScoredAnswer(step, payload)
-    found: dict[int, Attention] = {}
+    counts: dict[int, Attention] = {}
     for (rater_id, _), (warned_before, expected, answers) in checks.items():
-        so_far = found.get(rater_id, Attention())
+        so_far = counts.get(rater_id, Attention())
         passed = not warned_before and is_right(expected, answers)
-        found[rater_id] = Attention(so_far.answered + 1, so_far.passed + passed)
-    return found
+        counts[rater_id] = Attention(so_far.answered + 1, so_far.passed + passed)
+    return counts

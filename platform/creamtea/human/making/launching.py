@@ -1,8 +1,8 @@
-"""The states of a campaign: draft → launched ⇄ closed, and what is registered on the way.
+"""The states of a campaign, draft → launched ⇄ closed, and the registration at its launch.
 
-At its launch a campaign's systems, items, settings and planned analysis are fixed: `Campaign.registered`
-holds them, or the SHA-256 of them, under a digest of its own. Nothing changes a campaign's items or
-settings afterwards; `changes` tells whether somebody did so behind the application's back.
+At its launch a campaign's systems, items, settings and planned analysis are fixed: `Campaign.registered` has
+them or their SHA-256, with a digest of the whole. The application never changes items or settings afterwards;
+`changes` detects whether somebody has changed them in the database.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from creamtea.wording import key_name
 def planned_analysis(in_blocks: bool, adaptive: bool) -> dict[str, Any]:
     """Return the analysis that is registered; docs and report explain each part.
 
-    `in_blocks`: whether pages show some of the systems; `adaptive`: whether those with open ranks come more
-    often.
+    `in_blocks`: whether pages show only some of the systems. `adaptive`: whether systems with open ranks come
+    more often.
     """
     beside = ["signed-rank test (Pratt)", "sign-flip permutation test"]
     looks = f"up to {LOOKS} looks from {BURN_IN} complete documents or segments on, by the power family of"
@@ -68,7 +68,7 @@ def planned_analysis(in_blocks: bool, adaptive: bool) -> dict[str, Any]:
 
 
 def launch(database: Database, name: str, actor: str = audit.COMMAND_LINE) -> dict[str, Any]:
-    """Open a draft to its raters, and return what is registered. InputError for one that is not a draft."""
+    """Open a draft to its raters and return its registration. InputError unless it is a draft."""
     with database.transaction() as session:
         rule = "only a draft can be launched; make one with `creamtea campaign create`"
         campaign = _step(session, name, "draft", "launched", rule)
@@ -84,7 +84,7 @@ def launch(database: Database, name: str, actor: str = audit.COMMAND_LINE) -> di
 
 
 def close(database: Database, name: str, actor: str = audit.COMMAND_LINE, reason: str = "") -> None:
-    """End the rating; what is stored stays. InputError for a campaign that is not launched."""
+    """End the rating and keep everything that is stored. InputError unless the campaign is launched."""
     with database.transaction() as session:
         rule = "only a launched campaign can be closed; launch it first"
         campaign = _step(session, name, "launched", "closed", rule)
@@ -93,9 +93,9 @@ def close(database: Database, name: str, actor: str = audit.COMMAND_LINE, reason
 
 
 def reopen(database: Database, name: str, actor: str, reason: str) -> None:
-    """Let raters go on in a closed campaign; its report says so.
+    """Let raters continue in a closed campaign; its report says so.
 
-    InputError without a reason, for a campaign that is not closed, and for ratings made elsewhere.
+    InputError without a reason, for a campaign that is not closed, and for an import.
     """
     if not reason.strip():
         raise InputError(f"give a reason to open campaign {name!r} again: the log keeps it", about="reason")
@@ -108,7 +108,7 @@ def reopen(database: Database, name: str, actor: str, reason: str) -> None:
 
 
 def _step(session: Session, name: str, old: str, new: str, rule: str) -> Campaign:
-    """Move a campaign from one state to the next; of two at the same moment one finds it moved."""
+    """Move a campaign from one state to the next. InputError if it is in another state."""
     moved: Campaign | None = session.scalar(
         update(Campaign)
         .where(Campaign.name == name, Campaign.state == old)
@@ -121,7 +121,7 @@ def _step(session: Session, name: str, old: str, new: str, rule: str) -> Campaig
 
 
 def in_state(campaign: Campaign) -> str:
-    """Begin a message about a campaign's state: "campaign 'first' is a draft"."""
+    """Return the beginning of a message about a campaign's state: "campaign 'first' is a draft"."""
     return f"campaign {campaign.name!r} is {'a draft' if campaign.state == 'draft' else campaign.state}"
 
 
@@ -142,7 +142,7 @@ def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
 
 
 def _stored_content(session: Session, campaign: Campaign) -> dict[str, Any]:
-    """Return the part of a registration that is read from the campaign's rows."""
+    """Return the part of a registration that can be read again from the campaign's rows."""
     settings, of_study = settings_of(campaign.settings), None
     if campaign.study_id is not None:
         study = session.get_one(StudyRow, campaign.study_id)
@@ -174,9 +174,9 @@ REGISTERED = (
 
 
 def items_digest(session: Session, campaign_id: int) -> str:
-    """Return the SHA-256 of everything that a campaign's items hold.
+    """Return the SHA-256 of a campaign's items.
 
-    Third ratings are left out, because they come later. An original is named by its position.
+    Third ratings are left out, because they come later. An original is identified by its position.
     """
     registered = select(Item).where(Item.campaign_id == campaign_id, Item.kind != ItemKind.THIRD)
     items = session.scalars(registered.order_by(Item.position)).all()
@@ -185,12 +185,12 @@ def items_digest(session: Session, campaign_id: int) -> str:
         [
             {
                 **{column: getattr(item, column) for column in REGISTERED},
-                # without one as before there were pages, so that what was registered then stays as it was
+                # no key for empty values, so that older registrations keep their digests
                 **({} if item.page is None else {"page": item.page}),
                 **({"references": item.references} if item.references else {}),
                 **({"media": item.media} if item.media else {}),
                 **({} if item.proposals is None else {"proposals": item.proposals}),
-                # an adaptive design draws it later
+                # an adaptive design spoils a text and draws blocks later
                 **({"outputs": [], "degraded": None} if "spoilt" in (item.guidance or {}) else {}),
                 **({} if item.block is None or item.output_drawn is not None else {"block": item.block}),
                 "segment": item.segment_index,
@@ -202,14 +202,14 @@ def items_digest(session: Session, campaign_id: int) -> str:
 
 
 def changes(session: Session, campaign: Campaign) -> list[str]:
-    """Return the registered parts that are no longer as they were at the launch.
+    """Return the registered parts that have changed since the launch.
 
-    A campaign without a registration (a draft, or ratings made elsewhere) has none to change. An import of an
-    export is compared with what was registered where it was launched.
+    A campaign without a registration (a draft or an import) has no such parts. An imported export is compared
+    with the registration of the original campaign.
     """
     registered = campaign.registered or {}
-    kept = {part: value for part, value in registered.items() if part != "digest"}
-    if registered and digest(kept) != registered["digest"]:
+    content = {part: value for part, value in registered.items() if part != "digest"}
+    if registered and digest(content) != registered["digest"]:
         return ["registration"]
     return list(changed_parts(session, campaign))
 
@@ -218,7 +218,7 @@ def changed_parts(session: Session, campaign: Campaign) -> dict[str, tuple[Any, 
     """Return the parts of a registration that differ from the campaign's rows: as registered, and now."""
     registered, now = campaign.registered or {}, _stored_content(session, campaign)
     if campaign.study_id is None:
-        del now["study"]  # of an import, whose study is in another database
+        del now["study"]  # an import's study is in another database
     return {
         part: (registered[part], value)
         for part, value in now.items()

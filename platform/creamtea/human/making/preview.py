@@ -1,4 +1,4 @@
-"""What a campaign will cost and what it can show, before anybody rates."""
+"""A campaign's cost and statistical power, before anybody rates."""
 
 from __future__ import annotations
 
@@ -35,50 +35,50 @@ from creamtea.wording import counted
 
 _SAME = 1e-9
 _NOTHING = Sample(0.0, 0.0, 0.0)
-MIN_UNITS = 10  # of an earlier campaign, for a standard deviation
+MIN_UNITS = 10  # rated units of an earlier campaign that a standard deviation needs
 
 
 @dataclass(frozen=True)
 class Preview:
-    """Scores and differences are in points of the protocol's scale."""
+    """A campaign's cost and power; scores and differences are in points of the protocol's scale."""
 
     campaign: str
     state: str
     protocol: str
     drawn: DrawnFrom | None  # segments
     kinds: dict[str, int]  # items
-    split: int | None  # documents longer than a page, where documents are rated
-    of_documents: int | None  # of how many
+    split: int | None  # documents longer than a page; None unless documents are rated
+    of_documents: int | None  # all documents; None likewise
     segments_per_page: int
-    document_score: bool  # asked for on the last page of each document
-    pages: int | None  # on which they are shown, tutorial left out; None where each item has its own
-    minutes_per_page: float | None  # in the mean; None likewise
+    document_score: bool  # whether the last page of each document asks for a score of the whole
+    pages: int | None  # pages of the items without practice; None if each item has its own page
+    minutes_per_page: float | None  # on average; None likewise
     media: Amount  # files beside sources
     ratings_per_item: int
-    ratings: int  # items times raters, controls included; tutorial items come on top, once a rater
+    ratings: int  # items times raters, with controls, without each rater's practice items
     minutes_per_item: float
-    rater_hours: float  # of all raters, the tutorial of as many as an item has included
-    raters: int  # the fewest who can do it
-    hours_per_rater: float  # if no more than those take part
+    rater_hours: float  # for all raters, with practice and attention checks for `raters` people
+    raters: int  # minimum of raters
+    hours_per_rater: float  # with this minimum
     delta: float
     comparisons: int  # systems against the baseline
-    pairs: int | None  # of systems, over all of which a comparison is corrected where pages show some of them
-    units: float  # what decides one comparison: segments (pairs), as many as their weights leave
-    documents: float | None  # effective ones, that the units come from; None: each unit stands alone
-    design_effect: float  # how many times as many segments documents make necessary; 1 without
+    pairs: int | None  # pairs of systems in the correction, if pages show some of the systems
+    units: float  # effective number of segments (pairs) in one comparison, by their weights
+    documents: float | None  # effective number of their documents; None if units are independent
+    design_effect: float  # by what factor documents raise the number of segments needed; 1 without documents
     intraclass: float | None  # of the differences, within documents
-    deviation: float  # of the differences of two systems
-    deviation_from: str  # an earlier campaign's name; "" for the usual one
+    deviation: float  # of the differences between two systems
+    deviation_from: str  # an earlier campaign's name; "" for the usual deviation
     # to find a difference of `delta` with the two-sided paired t-test at 5 %; None with less than two units
     power: float | None
-    # the chance to show that there is none larger than `delta` where there is none; None likewise
+    # to show that the difference is at most `delta`, if there is none; None likewise
     no_difference: float | None
     detectable: float | None  # the smallest difference found with a power of 80 %; None with one unit
     units_needed: int | None  # to find `delta` with a power of 80 %; None above a million
 
     @property
     def doubt(self) -> str:
-        """What to say before the launch of a campaign that will probably decide nothing; else empty."""
+        """A warning before the launch of a campaign that will probably decide nothing; else ""."""
         if self.power is None:
             return f"These ratings decide nothing: {self._no_test}. For {_percent(POWER)} {self._needed}."
         if self.power >= POWER:
@@ -102,7 +102,7 @@ class Preview:
         return find_protocol(self.protocol).points.difference(points)
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Yield what command and page show: in each pair what it is about, and what there is to say."""
+        """Yield the facts that the command and the page show: a label and a text each."""
         yield "items", ", ".join(ItemKind(kind).counted(count) for kind, count in self.kinds.items())
         if self.pages is not None:
             yield "pages", f"{self.pages:,}, {self.minutes_per_page:.1f} minutes each on average"
@@ -161,9 +161,9 @@ def _percent(share: float) -> str:
 
 
 def preview(database: Database, name: str) -> Preview:
-    """Return items, hours and power of a campaign. InputError for a name that is not known.
+    """Return items, hours and power of a campaign. InputError for an unknown name.
 
-    Power is that of one comparison, without a correction for several.
+    The power is for one comparison, without a correction for several.
     """
     with database.session() as session:
         campaign = find_campaign(session, name)
@@ -186,18 +186,18 @@ def preview(database: Database, name: str) -> Preview:
         pages = None if pages is None else round(pages * share)
     ratings = items * campaign.ratings_per_item
     minutes = settings.minutes_per_item or protocol.minutes(shown or systems)
-    # of raters who rate all items each; items are then followed by as many checks as `raters.workload` tells
+    # if each rater rates all items, with as many attention checks as in `raters.workload`
     checks = min(kinds.get(ItemKind.ATTENTION, 0), items // settings.attention_every)
     beside = (kinds.get(ItemKind.TUTORIAL, 0) + checks) * campaign.ratings_per_item
     hours = (ratings + beside) * minutes / 60
     delta = settings.delta or protocol.usual_delta
     in_documents = sample.documents < sample.units - _SAME
-    # the test is over documents: as many differences, each of a whole document
+    # if the test is over documents, each document has one difference
     tested = sample.documents if in_documents else sample.units
     whole = max(1, int(tested + _SAME))
     deviation = spread * math.sqrt(tested / sample.effective) if in_documents else spread
     segments_each = sample.units / sample.documents if in_documents else 1.0
-    if shown is not None:  # of which k/n show a system, each with the efficiency n(k − 1)/(k(n − 1))
+    if shown is not None:  # k/n of the segments show a system, each with the efficiency n(k − 1)/(k(n − 1))
         segments_each *= (systems - 1) / (shown - 1)
     needed = items_needed(delta, deviation)
     return Preview(
@@ -236,23 +236,23 @@ def preview(database: Database, name: str) -> Preview:
 
 
 def _parts(session: Session, campaign: int) -> list[int]:
-    """Count the pages of each document, those of one system's text."""
+    """Return the number of pages of each document for one system's text."""
     rows = session.execute(
         select(Item.document, Item.page, func.min(Item.segment_index))
         .where(Item.campaign_id == campaign, Item.page.is_not(None), Item.kind.in_(SYSTEM_KINDS))
         .group_by(Item.document, Item.page)
     )
-    starts: dict[str, set[int]] = defaultdict(set)  # of parts, by their first segment
+    starts: dict[str, set[int]] = defaultdict(set)  # first segments of each document's parts
     for document, _, first in rows:
         starts[document].add(first)
-    return [len(found) for found in starts.values()]
+    return [len(segments) for segments in starts.values()]
 
 
 def detectable(units: int, deviation: float) -> float | None:
     """Return the difference [points] that a two-sided paired t-test finds in 80 of 100 cases."""
     if units < 2:
         return None
-    from scipy.optimize import brentq  # here, because importing it takes as long as the command line does
+    from scipy.optimize import brentq  # slow to import
 
     highest = deviation
     while power_of(units, highest, deviation) < POWER:
@@ -267,15 +267,15 @@ def _sample(
     settings: CampaignSettings,
     intraclass: float,
 ) -> Sample:
-    """Return what the units of the comparison with the baseline that has the fewest are worth."""
+    """Return the effective sample of the comparison with the baseline that has the fewest units."""
     names = campaign.systems
     baseline = settings.position_of_baseline(names)
     planned = planned_units(session, campaign.id, protocol).values()
-    # in blocks of k of n, each system's units tell of the difference, through chains of pages: with the
-    # efficiency n(k − 1)/(k(n − 1)) of a balanced design
+    # in blocks of k of n systems, all units of a system count, through chains of pages, with the efficiency
+    # n(k − 1)/(k(n − 1)) of a balanced design
     n, k = len(names), settings.block_size(len(names))
     efficiency = 1.0 if k is None else n * (k - 1) / (k * (n - 1))
-    if k is not None and settings.design == "adaptive":  # units show all systems until their turn comes
+    if k is not None and settings.design == "adaptive":  # before blocks are drawn, units have all systems
         efficiency *= k * (k - 1) / (n * (n - 1)) if protocol.relative else k / n
     own = [
         [unit for unit in planned if {system, baseline if k is None else system} <= unit.systems]
@@ -293,11 +293,11 @@ def _sample(
 
 
 def _spread(session: Session, campaign: Campaign, protocol: Protocol) -> tuple[float, float, str]:
-    """Return how differences with the baseline vary, and where that is known from.
+    """Return the spread of differences with the baseline, and its source.
 
-    That is their standard deviation in points, their intraclass correlation within documents, and the name of
-    an earlier campaign ("": the usual values). The earlier campaign is the newest other one on a study of
-    this name with the same protocol and enough ratings.
+    The spread is the standard deviation in points and the intraclass correlation within documents. The source
+    is the newest other campaign on a study of this name with the same protocol and enough ratings; "" for the
+    usual values.
     """
     if campaign.study_id is not None:
         study = session.get_one(StudyRow, campaign.study_id)
@@ -323,8 +323,8 @@ def measured_spread(session: Session, campaign: Campaign) -> tuple[float, float]
     """Return the standard deviation and intraclass correlation of a campaign's differences.
 
     The sample standard deviation is pooled over the differences with the baseline. The correlation is within
-    documents; a campaign that has none gets the usual one. None if no comparison has enough rated units, or
-    nothing ever differed.
+    documents; without documents it is the usual one. None if no comparison has enough rated units, or if all
+    differences are equal.
     """
     ratings = load_ratings(session, campaign)
     matrix = ratings.matrix()
@@ -338,7 +338,7 @@ def measured_spread(session: Session, campaign: Campaign) -> tuple[float, float]
     squares = list(chain.from_iterable((values - values.mean()) ** 2 for values in rated))
     freedom = len(squares) - len(rated)
     size = max((float(np.abs(values).max()) for values in rated), default=0.0)
-    # one value throughout: of 3.4 − 3.2 rounding is left
+    # equal differences leave only rounding
     if max(squares, default=0.0) <= (ROUNDING * size) ** 2:
         return None
     within = intraclass_correlation(columns, ratings.document)

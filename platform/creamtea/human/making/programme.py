@@ -1,8 +1,8 @@
 """A programme: one file for the human evaluation of many translation directions.
 
-`programme.yaml` says what all directions share as a campaign file says it, and under `directions` what is
-each direction's own, which overrides the shared. Each direction becomes a campaign, PROGRAMME-DIRECTION, like
-any other; `Campaign.programme` is all that the database knows of it.
+`programme.yaml` has the keys of a campaign file that all directions share, and under `directions` each
+direction's own keys, which override the shared ones. Each direction becomes a campaign PROGRAMME-DIRECTION,
+like any other; the database only stores `Campaign.programme`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Programme:
 
 @contextmanager
 def naming(direction: str) -> Iterator[None]:
-    """Begin an InputError with the direction that it is about."""
+    """Begin an InputError's message with the direction that it is about."""
     try:
         yield
     except InputError as error:
@@ -94,7 +94,7 @@ def load_programme(path: Path, overrides: Sequence[str] = ()) -> Programme:
 
 
 def _direction(document: YamlDocument, direction: str) -> YamlDocument:
-    """Return a direction's campaign file: the shared keys with its own above them, each with its place."""
+    """Return a direction's campaign file: the shared keys, overridden by its own, each with its place."""
     own = document.data[DIRECTIONS][direction] or {}
     data = copy.deepcopy({key: value for key, value in document.data.items() if key != DIRECTIONS})
     places = {path: place for path, place in document.places.items() if path[:1] != (DIRECTIONS,)}
@@ -122,8 +122,8 @@ def campaigns_of(session: Session, programme: str) -> dict[str, Campaign]:
     ).all()
     if not rows:
         known = session.scalars(select(Campaign.programme).where(Campaign.programme.is_not(None)).distinct())
-        there = one_of(sorted(filter(None, known)), programme, "there are")
-        raise NotInDatabase(f"there is no programme {programme!r}; {there}")
+        choices = one_of(sorted(filter(None, known)), programme, "there are")
+        raise NotInDatabase(f"there is no programme {programme!r}; {choices}")
     return {direction_of(row): row for row in rows}
 
 
@@ -143,19 +143,19 @@ class DirectionProgress:
 
     @property
     def standings(self) -> str:
-        """How many raters are how far: "2 finished, 1 taking part"; empty without raters."""
-        found = Counter(person.standing for person in self.raters)
-        return ", ".join(f"{count:,} {standing}" for standing, count in found.items())
+        """The number of raters in each state: "2 finished, 1 taking part"; "" without raters."""
+        counts = Counter(person.standing for person in self.raters)
+        return ", ".join(f"{count:,} {standing}" for standing, count in counts.items())
 
 
 def progress_of(database: Database, programme: str) -> list[DirectionProgress]:
-    """Return how far every direction and each of its raters is."""
+    """Return the progress of every direction and of its raters."""
     with database.session() as session:
         names = {direction: row.name for direction, row in campaigns_of(session, programme).items()}
-    found = {direction: campaigns.summary(database, name) for direction, name in names.items()}
+    summaries = {direction: campaigns.summary(database, name) for direction, name in names.items()}
     return [
         DirectionProgress(direction, summary, raters.overview(database, summary.id))
-        for direction, summary in found.items()
+        for direction, summary in summaries.items()
     ]
 
 
@@ -163,18 +163,18 @@ def progress_of(database: Database, programme: str) -> list[DirectionProgress]:
 
 
 def directions_in(folder: Path) -> list[str]:
-    """Return the directions of a folder as mt-metrics-eval has it, at least one."""
+    """Return the directions of a folder in mt-metrics-eval's layout; InputError if there are none."""
     outputs = folder / OUTPUTS
-    found = sorted(path.name for path in outputs.iterdir() if path.is_dir()) if outputs.is_dir() else []
-    if not found:
+    directions = sorted(path.name for path in outputs.iterdir() if path.is_dir()) if outputs.is_dir() else []
+    if not directions:
         raise InputError(f"{outputs}: no directions: give a folder with {OUTPUTS}/PAIR/SYSTEM.txt")
-    return found
+    return directions
 
 
 def new_texts(folder: Path, file: Path, directions: Sequence[str]) -> dict[str, Any]:
-    """Return, by their keys, what a new `file` says of the folder.
+    """Return the keys and values of a new `file` for the folder.
 
-    There are no bad references if a direction has nothing to make them from.
+    Bad references are off if a direction has no references to make them from.
     """
     relative = os.path.relpath(folder.resolve(), file.parent.resolve())
     values = {"texts.folder": relative, "protocol.kind": "esa"}
@@ -183,7 +183,7 @@ def new_texts(folder: Path, file: Path, directions: Sequence[str]) -> dict[str, 
 
 
 def new_programme(folder: Path, file: Path) -> str:
-    """Return a programme on a folder as mt-metrics-eval has it, with what every shared key means."""
+    """Return a programme file for a folder in mt-metrics-eval's layout, with the meaning of every key."""
     directions = directions_in(folder)
     values = {"name": file.stem, "sample.items": 100} | new_texts(folder, file, directions)
     text = commented(values, "A programme of creamtea: `creamtea programme create FILE` makes its drafts.")

@@ -1,13 +1,13 @@
-"""Errors that are marked before a rater begins: ESA with AI (Zouhar et al. 2024, arXiv 2406.12419). The
-rater keeps, changes or deletes them and adds others.
+"""Proposals: errors marked before a rater begins, which the rater keeps, changes, deletes or adds to.
 
-They come from a metric of the study whose scorer finds errors (docs/scorers.md), or from a file in JSON Lines
-with one object for an output of the test set:
+The method is ESA with AI (Zouhar et al. 2024, arXiv 2406.12419). Proposals come from a metric of the study
+whose scorer finds errors (docs/scorers.md), or from a file in JSON Lines with one object per output of the
+test set:
 
     {"system": "a", "segment": 1, "spans": [{"start": 3, "end": 6, "severity": "minor"}]}
 
-Segments count from 1 and spans are as in answers (`protocols.spans`). What was proposed is kept with the
-item, and in an answer the number of the proposal with each error that came from one (`Span.proposed`).
+Segments count from 1, and spans are as in answers (`protocols.spans`). The item stores its proposals, and an
+answer stores, with each error that came from a proposal, the proposal's number (`Span.proposed`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ProposalLine(Strict):
 
 
 def read_proposals(path: Path) -> list[Proposal]:
-    """Read the lines of a file. InputError with file and line for what they must not be."""
+    """Read the proposals of a file. InputError with file and line for an invalid one."""
     proposals = []
     for place, line in read_lines(path, ProposalLine, "protocol.proposals"):
         if any(span.proposed is not None or span.in_source for span in line.spans):
@@ -79,7 +79,7 @@ def read_proposals(path: Path) -> list[Proposal]:
 
 
 def metrics_with_errors(session: Session, study: StudyRow) -> list[str]:
-    """Return the metrics whose scorer has found errors in outputs of some system of the study, sorted."""
+    """Return the metrics whose scorer has found errors in the study's outputs, sorted."""
     nodes = study_nodes(session, study.id, "score")
     has_errors = set(
         session.scalars(
@@ -101,7 +101,7 @@ def proposals_of_metric(
 ) -> tuple[list[Proposal], ProposedBy]:
     """Read the stored errors of each system's outputs, and the scorer that found them.
 
-    `read` gives the content of an artefact by its digest. InputError for a metric that the study does not
+    `read` returns the content of an artefact by its digest. InputError for a metric that the study does not
     have, or whose scorer finds no errors.
     """
     asked = f"{key_name(FIELD)}: {metric}"
@@ -158,11 +158,11 @@ def add_proposals(
     systems: Sequence[str],
     lines: Sequence[Line],
 ) -> list[list[ItemContent]]:
-    """Return the pages, their items with the `proposals` that there are: by system a list of spans.
+    """Return the pages with each item's proposals: by system, a list of spans.
 
-    Equal outputs of a segment have those of the first system with some; a spoilt output has none, since
-    nobody has looked at it. InputError with file and line for a system, a segment, a place or a category
-    that is not there.
+    Equal outputs of a segment get the proposals of the first system that has some. A spoilt output gets none,
+    because its errors are unknown. InputError with file and line for an unknown system or segment and an
+    invalid error.
     """
     if not isinstance(protocol, MarksErrors):
         raise wrong("protocol.proposals", f"is for marked errors, and {protocol.name} has none: leave it out")
@@ -202,25 +202,26 @@ def add_proposals(
 
 
 def outcomes(proposed: Sequence[StoredSpan], spans: Sequence[Span]) -> Counter[str]:
-    """Count, by OUTCOMES, what became of the proposals of an output in a rater's answer.
+    """Count the OUTCOMES of an output's proposals in a rater's answer.
 
-    A changed proposal has another severity or category; a moved one counts as deleted and added.
+    A changed proposal has another severity or category; a moved proposal counts as deleted and added.
     """
-    came_from = {span.proposed: span for span in spans if span.proposed is not None}
-    found: Counter[str] = Counter(added=sum(span.proposed is None for span in spans))
+    by_proposal = {span.proposed: span for span in spans if span.proposed is not None}
+    counts: Counter[str] = Counter(added=sum(span.proposed is None for span in spans))
     for number, proposal in enumerate(proposed):
-        span = came_from.get(number)
+        span = by_proposal.get(number)
         if span is None:
-            found["deleted"] += 1
+            counts["deleted"] += 1
         else:
-            found["kept" if span == Span.model_validate({**proposal, "proposed": number}) else "changed"] += 1
-    return found
+            same = span == Span.model_validate({**proposal, "proposed": number})
+            counts["kept" if same else "changed"] += 1
+    return counts
 
 
 def check_proposed(answer: Any, proposed: Sequence[StoredSpan]) -> None:
-    """Raise ValueError for an error from a proposal that its output does not have, or with a cost.
+    """Raise ValueError for an error that names an unknown proposal or has a cost, which no rater sets.
 
-    The protocol has checked the answer; no rater sets a cost.
+    The protocol has checked everything else in the answer.
     """
     spans = answer.get("spans") if isinstance(answer, dict) else None
     for span in spans if isinstance(spans, list) else ():

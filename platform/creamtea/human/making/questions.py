@@ -1,6 +1,6 @@
 """Questions about the rater, which a campaign asks before the first item.
 
-An organiser writes one per line, with the answers to choose from behind bars:
+An organiser writes one question per line, with the answers to choose from after bars:
 
     Which language did you grow up with? | German | English | another
     Years of translating | number
@@ -33,13 +33,13 @@ class Question(Strict):
     """A question about the rater."""
 
     ask: Words  # the question
-    options: list[Words] = Field(default_factory=list)  # to choose from; none: a text, or a number
+    options: list[Words] = Field(default_factory=list)  # answers to choose from; none: a text, or a number
     number: bool = False  # the answer is a number
     optional: bool = False  # it may be left blank
 
 
 class WrongAnswers(CreamteaError):
-    """Answers that are missing or do not fit: a message for each, by the question's number from 0."""
+    """Missing or invalid answers: a message for each, by the question's number from 0."""
 
     def __init__(self, messages: dict[int, str]) -> None:
         super().__init__("; ".join(messages.values()))
@@ -47,7 +47,7 @@ class WrongAnswers(CreamteaError):
 
 
 def read_questions(text: str) -> list[Question]:
-    """Read the questions of a text with one per line. InputError names the line."""
+    """Read questions from a text, one per line. InputError names the line."""
     questions: list[Question] = []
     for number, line in enumerate(lines_of(text), start=1):
         if not line.strip():
@@ -78,7 +78,7 @@ def read_questions(text: str) -> list[Question]:
 
 
 def write_questions(questions: Sequence[Question]) -> str:
-    """Write the text that `read_questions` reads as these questions."""
+    """Write questions as the text that `read_questions` reads."""
     return "\n".join(
         " | ".join(
             [question.ask, *question.options, *[NUMBER] * question.number, *[OPTIONAL] * question.optional]
@@ -88,10 +88,7 @@ def write_questions(questions: Sequence[Question]) -> str:
 
 
 def checked_answers(questions: Sequence[Question], given: Sequence[str]) -> Answers:
-    """Return the answers by question, without optional ones that were left blank.
-
-    WrongAnswers for answers that are missing or do not fit.
-    """
+    """Return the answers by question, without blank ones. WrongAnswers for missing or invalid answers."""
     answers: Answers = {}
     wrong: dict[int, str] = {}
     for number, question in enumerate(questions):
@@ -115,7 +112,7 @@ def _checked(question: Question, text: str) -> str | float:
     if len(text) > MAX_ANSWER:
         raise ValueError(f"Please use at most {MAX_ANSWER} characters.")
     if question.number:
-        if re.search(r"[1-9]\d*[.,]\d{3}$", text):  # 1,000 and 1.000: a thousand for some, one for others
+        if re.search(r"[1-9]\d*[.,]\d{3}$", text):  # 1,000 and 1.000 mean a thousand or one
             raise ValueError("Please write the number without thousands separators.")
         try:
             value = float(text.replace(",", "."))

@@ -1,9 +1,9 @@
-"""The settings of a campaign, each declared once: type, bounds and default, what it means, and its title.
+"""The settings of a campaign, each declared once: type, bounds, default, meaning and title.
 
-The comment of a field is its description (`creamtea.document.values`), its `Setting` says the rest.
+The comment of a field is its description (`creamtea.document.values`); its `Setting` has the rest.
 `CampaignDocument` is a campaign as an organiser writes it, in blocks; form, schema, reference and messages
-come from it. `CampaignSettings` is the same as it is stored, without blocks; `complete` fills in what was
-left to the protocol, so that a stored campaign holds every value that decided something.
+come from it. `CampaignSettings` has the same settings as they are stored, without blocks; `complete` fills in
+the protocol's defaults, so that a stored campaign holds every value that decided something.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Stratum = Literal["length", "document"]
 Pairs = Literal["all", "baseline"]
 Unit = Literal["segment", "document"]
 Design = Literal["balanced", "adaptive"]
-# of stats.wmt.RULES, which takes SciPy to import
+# names of stats.wmt.RULES, whose import takes as long as SciPy's
 WmtRuleName = Literal["usual", "crowd", "da-sqm", "esa", "2026"]
 
 
 def _amount(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
     try:
         return check(value)
-    except ValidationError:  # one of each kind of number
+    except ValidationError:  # it has an error for each kind of number
         raise PydanticCustomError("amount", "a number of items, or a share below 1") from None
 
 
@@ -72,53 +72,50 @@ USUAL_PROTOCOL = "contrastive-da"
 
 
 class TutorialOutput(Strict):
-    """A text with the values of the scale that are accepted for it, and the errors that must be marked in it.
-
-    Values are the lowest and the highest; an empty list of errors: none may be marked.
-    """
+    """A text with its accepted values of the scale, and the errors that must be marked in it."""
 
     text: Written  # the output
-    # the lowest and the highest value that are right
+    # the lowest and the highest accepted value
     accepted: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
-    # errors that must be marked; an empty list: none may be
+    # errors that must be marked; an empty list: none may be marked
     spans: Annotated[list[ExpectedSpan], Field(max_length=40)] | None = None
 
 
 class TutorialItem(Strict):
-    """An item with known answers, which every rater does before the campaign's own items."""
+    """An item with known answers, which every rater does before the campaign's items."""
 
     source: Written  # the source sentence
     context: list[Written] = Field(default_factory=list)  # source sentences before it
-    outputs: Annotated[list[TutorialOutput], Field(min_length=1)]  # what is rated
+    outputs: Annotated[list[TutorialOutput], Field(min_length=1)]  # the outputs to rate
     explanation: Written  # shown after the answer
 
 
 class AttentionOutput(TutorialOutput):
-    """The same, or a text whose score must be above other outputs' scores."""
+    """A text as in a practice item, or a text whose score must be above other outputs' scores."""
 
     # numbers of the item's outputs, from 1, that must have a lower value
     above: list[Positive] = Field(default_factory=list)
 
 
 class AttentionItem(Strict):
-    """An item with a known answer among a rater's own ones, which looks like any other."""
+    """An item with a known answer among a rater's items, which looks like any other."""
 
     source: Written  # the source sentence
     context: list[Written] = Field(default_factory=list)  # source sentences before it
-    outputs: Annotated[list[AttentionOutput], Field(min_length=1)]  # what is rated
-    # shown after a wrong answer, which may be given again; without one the check is silent
+    outputs: Annotated[list[AttentionOutput], Field(min_length=1)]  # the outputs to rate
+    # shown after a wrong answer, before another try; without a warning the check is silent
     warning: Written | None = None
 
 
 class DrawnFrom(Strict):
-    """What the items were drawn from, in segments of the test set."""
+    """Numbers of segments of the test set from which the items were drawn."""
 
     segments: int  # of the test set
-    differing: int  # on which at least two of the systems differ
-    population: int  # from which items could be drawn
-    between: list[str] = Field(default_factory=list)  # the two systems that differ on all of those, if any
-    chosen: int  # that became items
-    # where documents are rated: how many were drawn, of how many; None otherwise
+    differing: int  # segments on which at least two of the systems differ
+    population: int  # segments from which items could be drawn
+    between: list[str] = Field(default_factory=list)  # the two systems that must differ on them, if any
+    chosen: int  # segments that became items
+    # if documents are rated: how many were drawn, of how many; None otherwise
     documents: DocumentCount = None
     of_documents: DocumentCount = None
 
@@ -126,30 +123,30 @@ class DrawnFrom(Strict):
 class ProposedBy(Strict):
     """The metric whose errors are marked before a rater begins."""
 
-    metric: str  # as the study calls it
-    scorer: str  # as its machine calls it
+    metric: str  # its name in the study
+    scorer: str  # its name on the machine
     model: str | None = None
     version: str
-    digest: str  # of its arguments and files
+    digest: str  # of the scorer's arguments and files
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What pages, messages and the reference need to know of a setting, beside its type and its comment."""
+    """What pages, messages and the reference say about a setting, beside its type and its comment."""
 
     title: str  # of its field on a page
     needs: str = ""  # "sample.kind=stratified", or a key that must have a value: else it would do nothing
-    asks: str = ""  # the same of a property of the protocol: "marks_errors"
-    file: str = ""  # the kind of file that may be given in its place (`campaign_file.READERS`)
-    choices: str = ""  # which names of the study a page offers
+    asks: str = ""  # a property that the protocol must have: "marks_errors"
+    file: str = ""  # the kind of file whose name may be the value (`campaign_file.READERS`)
+    choices: str = ""  # the names in the study that a page offers
     rare: bool = False  # folded away on a page
     on_page: bool = True  # False: only campaign files have it
-    options: Mapping[str, str] = field(default_factory=dict, hash=False)  # what a page calls the values
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)  # a page's names of the values
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Allow the name of a file, too."""
+        """Allow the name of a file as well."""
         value = handler(schema)
         if not self.file or value.get("type") == "string":
             return value
@@ -172,13 +169,13 @@ UNIT_TITLES = {"segment": "a segment", "document": "a document"}
 
 
 class PlanSettings(Strict):
-    """Baseline, smallest difference, minutes per item and practice items, which stand in no block."""
+    """Baseline, smallest difference, minutes per item and practice items: the settings outside blocks."""
 
     # the system that others are compared with; none: the study's if it takes part, else the first
     baseline: Annotated[Written | None, Setting("Baseline", choices="systems")] = None
     # [points] the smallest difference that matters to you; none: the protocol's usual one
     delta: Annotated[Above0 | None, Setting("Smallest difference that matters")] = None
-    # [minutes] that an item takes, for the preview; none: by a rule of thumb
+    # [minutes] time per item, for the preview; none: by a rule of thumb
     minutes_per_item: Annotated[Above0 | None, Setting("Minutes per item", rare=True)] = None
     # items with accepted answers, which every rater does first
     tutorial: Annotated[
@@ -189,9 +186,9 @@ class PlanSettings(Strict):
 class ProtocolSettings(Strict):
     """How people rate."""
 
-    # severities and categories of marked errors, and what they cost; none: the protocol's usual ones
+    # severities and categories of marked errors, and their costs; none: the protocol's usual ones
     taxonomy: Annotated[Taxonomy | None, Setting("Taxonomy", asks="marks_errors", file="taxonomy")] = None
-    # [names] more scales with the values of the score, which raters answer beside it: Fluency, Style
+    # [names] further scales with the same values, which raters answer beside the score: Fluency, Style
     scales: Annotated[
         list[Annotated[Written, Field(max_length=40)]],
         Field(max_length=4, exclude_if=lambda names: not names),
@@ -200,14 +197,14 @@ class ProtocolSettings(Strict):
     ] = Field(default_factory=list)
     # every pair of systems, or each system with the baseline
     pairs: Annotated[Pairs, Setting("Pairs", asks="chooses_pairs", options=PAIR_TITLES)] = "all"
-    # [sentences] of the source that are shown before the segment
+    # [sentences] source sentences shown before the segment
     context: Annotated[int, Field(ge=0, le=20), Setting("Sentences of context", rare=True)] = 0
     # numbers of references that raters see: 1 is the test set's target, others are systems of the study
     # with `reference: 2` and so on
     show_reference: Annotated[
         list[Positive], Field(max_length=4), Setting("References that raters see", rare=True)
     ] = Field(default_factory=list)
-    # ask for a score of the whole document after its last segments, too
+    # also ask for a score of the whole document after its last segments
     document_score: Annotated[
         bool, Setting("Ask for a score of the whole, too", "sample.unit=document", "scores_documents")
     ] = False
@@ -216,39 +213,39 @@ class ProtocolSettings(Strict):
 class SampleSettings(Strict):
     """Which segments are rated. A choice with a limit is drawn from the seed.
 
-    `differing`: those on which the outputs differ; `stratified`: a sample in proportion to `strata`;
-    `disagreement`: those on which `metrics` disagree most, and a part drawn at random. Documents are drawn
+    `differing`: segments on which the outputs differ; `stratified`: a sample in proportion to `strata`;
+    `disagreement`: segments on which `metrics` disagree most, and a part drawn at random. Documents are drawn
     whole and shown as pages; `items` then counts documents, and controls are pages.
     """
 
-    # which segments are rated; none: as usual in the protocol
+    # which segments are rated; none: the protocol's usual choice
     select: Annotated[
         Selection | None, Setting("Segments", options=SELECTION_TITLES), Field(alias="kind")
     ] = None
-    # [segments or documents] at most how many; none: all that the kind lets through
+    # [segments or documents] the maximum number; none: all that the kind allows
     items: Annotated[Positive | None, Setting("Maximum number")] = None
-    # what is drawn, and rated on one page; `document` needs `documents`
+    # the unit that is drawn and rated together; `document` needs `documents`
     unit: Annotated[Unit, Setting("Rating unit", options=UNIT_TITLES)] = "segment"
-    # [segments] on a page at most; longer documents are cut
+    # [segments] the maximum per page; longer documents are cut
     segments_per_page: Annotated[
         int, Field(ge=1, le=MAX_PER_PAGE), Setting("Segments per page", "sample.unit=document")
     ] = 10
-    # [systems] that are rated of each segment or document at most; side by side they share its page. Balanced
-    # incomplete blocks are drawn, in which each pair of systems comes together equally often; none: all
+    # [systems] the maximum rated per segment or document; side by side they share a page. Balanced incomplete
+    # blocks are drawn, in which each pair of systems comes together equally often; none: all
     systems_per_page: Annotated[
         int | None,
         Field(ge=2, le=MAX_OUTPUTS, exclude_if=lambda number: number is None),
         Setting("Systems per page"),
     ] = None
-    # `balanced`: all pairs of systems come equally often; `adaptive`: a tenth of the pages at a time is drawn
-    # once those before are rated, and systems whose ranks are still open come more often. Results then come
-    # at four planned looks, which err in at most 5 % of campaigns together
+    # `balanced`: all pairs of systems come equally often; `adaptive`: each tenth of the pages is drawn once
+    # the pages before are rated, and systems whose ranks are still open come more often. Results then come
+    # at four planned looks, which together err in at most 5 % of campaigns
     design: Annotated[
         Design,
         Field(exclude_if=lambda design: design == "balanced"),
         Setting("Which systems share a page", "sample.systems_per_page", options=DESIGN_TITLES, rare=True),
     ] = "balanced"
-    # what the sample is in proportion to
+    # the strata that the sample is in proportion to
     strata: Annotated[list[Stratum], Setting("In proportion to", "sample.kind=stratified")] = Field(
         default_factory=lambda: _LENGTH.copy()
     )
@@ -280,7 +277,7 @@ class ControlSettings(Strict):
 
 
 class AttentionSettings(Strict):
-    """Attention checks: items with known answers among a rater's own ones."""
+    """Attention checks: items with known answers among a rater's items."""
 
     # items with known answers
     attention: Annotated[
@@ -298,14 +295,14 @@ class AttentionSettings(Strict):
         Field(gt=0.0, le=1.0, alias="share"),
         Setting("Share of checks to pass", "attention.failing_code"),
     ] = 0.7
-    # shown instead of the completion code to those who fail; none: everybody sees the completion code
+    # shown instead of the completion code to raters who fail; none: everybody sees the completion code
     failing_code: Annotated[Line, Setting("Code for those who fail", "attention.items")] = ""
 
 
 class RaterSettings(Strict):
     """What raters read and are asked."""
 
-    # by domain of `documents`: Markdown that raters see above its items (news: "Formal language, please.")
+    # by domain of `documents`: Markdown above the items of the domain (news: "Formal language, please.")
     domain_instructions: Annotated[
         dict[Text, Text],
         Setting("Instructions by domain", on_page=False),
@@ -313,21 +310,21 @@ class RaterSettings(Strict):
     ] = Field(default_factory=dict)
     # Markdown that raters agree to before they begin
     consent: Annotated[Text, Setting("What raters agree to (Markdown)", file="text")] = ""
-    # about the rater, before the first item, one per line: QUESTION | ANSWER | ANSWER; `number` asks for a
-    # number, and `optional` is what may be left blank
+    # about the rater, before the first item, one per line: QUESTION | ANSWER | ANSWER; `number` in place of
+    # answers asks for a number, and `optional` allows a blank answer
     questions: Annotated[list[Question], Setting("Questions about the rater", file="questions")] = Field(
         default_factory=list
     )
-    # [points] ratings of one output that lie so far apart are listed, and a third rating can be asked for;
-    # none: half of the scale; with `mqm`, half of what the errors of an output can cost (usually 12.5)
+    # [points] outputs whose ratings lie this far apart are listed, and a third rating can be asked for; none:
+    # half of the scale; with `mqm`, half of the maximum cost of an output's errors (usually 12.5)
     disputed_from: Annotated[
         Above0 | None,
         Field(exclude_if=lambda points: points is None),
         Setting("Points apart that are a dispute", rare=True),
     ] = None
-    # whom raters ask: name and e-mail address
+    # whom raters can ask: name and e-mail address
     contact: Annotated[Line, Setting("Contact")] = ""
-    # shown after the last item, as recruiting platforms ask for
+    # shown after the last item, for recruiting platforms
     completion_code: Annotated[Line, Setting("Completion code")] = ""
     # where raters go back to after the last item; {code} stands for the code
     completion_url: Annotated[Line, AfterValidator(check_address), Setting("Return address")] = ""
@@ -336,25 +333,25 @@ class RaterSettings(Strict):
 class CampaignSettings(
     PlanSettings, ProtocolSettings, SampleSettings, ControlSettings, AttentionSettings, RaterSettings
 ):
-    """A campaign's settings as they are stored: those of its document, and what making or importing it adds.
+    """A campaign's settings as they are stored: its document's, and those that making or importing adds.
 
-    None: as the protocol asks (`complete`).
+    None: the protocol's default (`complete`).
     """
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=False)
 
-    # of campaigns launched before `sample.design`: an adaptive design of another kind, whose registration has
-    # the key; what was drawn is stored as blocks, and what is left is rated in full
+    # an older adaptive design, of campaigns launched before `sample.design`, whose registration has this key:
+    # drawn items are stored as blocks, and the other items are rated in full
     aim: Annotated[bool, Field(exclude_if=lambda aims: not aims)] = False
-    # of scores of MQM in an import whose errors cost hundredths, say; None: one
+    # of MQM scores in an import whose errors cost hundredths, say; None: one
     decimals: Decimals = None
-    # of an import: the number that its file gives a first segment; reports name segments as the file does
+    # for an import, its file's number of the first segment, which reports use to name segments
     first_segment: Annotated[int, Field(ge=0, le=1, exclude_if=lambda number: number == 1)] = 1
-    # of an import: whether proposals are only those that raters left, so that nobody knows what they deleted
+    # for an import, whether its file lacks the proposals that raters deleted
     proposals_left: Annotated[bool, Field(exclude_if=lambda left: not left)] = False
-    proposed_by: ProposedBy | None = None  # None: no errors are marked beforehand, or those of a file
+    proposed_by: ProposedBy | None = None  # None: no errors are marked beforehand, or a file has them
     wmt: WmtRuleName | None = None  # of an import
-    # document → domain, of `documents` or an import; for WMT mode
+    # document → domain, from `documents` or an import; for WMT mode
     domains: Annotated[dict[Text, Text], Field(exclude_if=lambda found: not found)] = Field(
         default_factory=dict
     )
@@ -362,11 +359,11 @@ class CampaignSettings(
     drawn: DrawnFrom | None = None  # filled in when the items are drawn
 
     def segment_name(self, index: int) -> str:
-        """Return what reports call a segment: its number in the test set, or in the file of an import."""
+        """Return a segment's name in reports: its number in the test set, or in the imported file."""
         return f"segment {index + self.first_segment}"
 
     def disputed_bound(self, protocol: Protocol) -> float:
-        """Return how many points apart ratings of one output are disputed."""
+        """Return the distance [points] from which ratings of one output are disputed."""
         return self.disputed_from or protocol.far_apart()
 
     @property
@@ -374,18 +371,18 @@ class CampaignSettings(
         return self.unit == "document"
 
     def block_size(self, systems: int) -> int | None:
-        """Return how many of a campaign's systems are rated of each segment or document; None: all."""
-        few = self.systems_per_page
-        return few if few is not None and few < systems else None
+        """Return how many of a campaign's systems are rated per segment or document; None if all are."""
+        size = self.systems_per_page
+        return size if size is not None and size < systems else None
 
     def position_of_baseline(self, systems: Sequence[str]) -> int:
-        """Return the first system's where none is named, or one that does not take part."""
-        return next((at for at, system in enumerate(systems) if system == self.baseline), 0)
+        """Return the baseline's position; 0 if it is not named or does not take part."""
+        return next((position for position, system in enumerate(systems) if system == self.baseline), 0)
 
     def complete(
         self, protocol: Protocol, systems: Sequence[str], study_baseline: str | None
     ) -> CampaignSettings:
-        """Return the same with nothing left open. InputError where settings do not fit the protocol."""
+        """Return the settings with all defaults filled in. InputError if they do not fit the protocol."""
         for key, message in self.conflicts(protocol, systems):
             raise wrong(key, message)
         baseline = self.baseline or next((name for name in systems if name == study_baseline), systems[0])
@@ -402,14 +399,14 @@ class CampaignSettings(
         )
 
     def beyond_scale(self, protocol: Protocol) -> Iterator[tuple[str, str]]:
-        """Yield the differences that no two scores of the campaign's protocol can have."""
+        """Yield the settings with differences that are larger than the protocol's scale, and a message."""
         widest = float(protocol.scale.highest - protocol.scale.lowest)
         for key, points in (("delta", self.delta), ("raters.disputed_from", self.disputed_from)):
             if points is not None and points > widest:
                 yield key, f"scores lie at most {widest:g} points apart, and this is {points:g}: use less"
 
     def conflicts(self, protocol: Protocol, systems: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Yield the settings that do not fit the protocol, the systems or one another, with the reason."""
+        """Yield the settings that do not fit the protocol, the systems or each other, with the reason."""
         names, size, pair = ", ".join(systems), self.block_size(len(systems)), self.differ_between
         select = self.select or protocol.usual_selection
         if self.baseline is not None and self.baseline not in systems:
@@ -447,7 +444,7 @@ class CampaignSettings(
             yield "protocol.pairs", f"{some}: use all, or leave {few} out"
 
     def misfits(self, protocol: Protocol) -> Iterator[tuple[str, str]]:
-        """Yield the settings that would do nothing, each with what it lacks."""
+        """Yield the settings that would do nothing, each with the reason and the remedy."""
         for name, declared in declarations().items():
             if declared.name not in CampaignSettings.model_fields:
                 continue
@@ -468,7 +465,7 @@ class CampaignSettings(
             own = key_name("raters.completion_code")
             yield "raters.completion_url", f"{code} stands for {own}, which is missing: add it"
         if {*"{}"} & {*address.replace(code, "")}:
-            yield "raters.completion_url", f"{address}: of what stands in braces only {code} is replaced"
+            yield "raters.completion_url", f"{address}: {code} is the only text in braces that is replaced"
 
 
 PROTOCOLS_LACK = {
@@ -497,7 +494,7 @@ class ProtocolBlock(ProtocolSettings, ProtocolHead):
     ] = None
 
 
-class RaterHead(Strict):  # the same
+class RaterHead(Strict):  # likewise
     # how many raters rate each item
     ratings_per_item: Annotated[int, Field(ge=1, le=1000), Setting("Raters for each item")] = 1
     # Markdown that raters read first
@@ -511,28 +508,28 @@ class RaterBlock(RaterSettings, RaterHead):
 class CampaignHead(Strict):
     """What is rated."""
 
-    # what the campaign is called
+    # the campaign's name
     name: Annotated[Written, Setting("Name")]
-    # the study whose outputs are rated; none where `texts` names files
+    # the study whose outputs are rated; none if `texts` names files
     study: Annotated[Written, Setting("Study", choices="studies")] = ""
-    # one of its test sets; of `texts` what reports call theirs, by default `test`
+    # one of its test sets; with `texts`, the name of the texts in reports, by default `test`
     test_set: Annotated[Written, Setting("Test set", choices="test_sets")] = ""
-    # two to 60 of its systems; of `texts` by default all. Raters never see their names
+    # two to 60 of its systems; with `texts`, by default all. Raters never see their names
     systems: Annotated[list[Written], Setting("Systems", choices="systems")] = Field(default_factory=list)
     # draws items, controls and the orders on pages
     seed: Annotated[int, Field(ge=0, lt=2**63), Setting("Seed", rare=True)] = 1
-    # the document of each segment, one per line, or DOMAIN TAB DOCUMENT, which WMT mode knows
+    # the document of each segment, one per line, or DOMAIN TAB DOCUMENT, which WMT mode uses
     documents: Annotated[FileName | None, Setting("Documents", file="documents", rare=True)] = None
-    # JSON Lines: image, audio and video files that raters get beside sources
+    # JSON Lines: image, audio and video files beside sources
     media: Annotated[FileName | None, Setting("Files beside sources", file="media", rare=True)] = None
 
 
 class TextsBlock(Strict):
     """Texts from files: sources, outputs and references of one direction."""
 
-    # source and target, `en-de`; of JSON Lines the direction that is read
+    # source and target, as `en-de`; in JSON Lines, the direction to read
     languages: Annotated[Written | None, Setting("Languages", "study=")] = None
-    # a folder as mt-metrics-eval has it, which has what the other keys do not name: sources/PAIR.txt,
+    # a folder in mt-metrics-eval's layout, with the files that the other keys do not name: sources/PAIR.txt,
     # system-outputs/PAIR/SYSTEM.txt, references/PAIR.NAME.txt, documents/PAIR.docs
     folder: Annotated[FileName | None, Setting("Folder", on_page=False)] = None
     # sources, one segment per line, or a test set of WMT as JSON Lines (.jsonl)
@@ -548,7 +545,7 @@ class TextsBlock(Strict):
 class CampaignDocument(PlanSettings, CampaignHead):
     """A human evaluation of systems: a campaign file (campaign.yaml)."""
 
-    texts: TextsBlock = Field(TextsBlock(), title="Texts")  # what is rated, instead of a study's outputs
+    texts: TextsBlock = Field(TextsBlock(), title="Texts")  # texts from files, instead of a study's outputs
     protocol: ProtocolBlock = Field(ProtocolBlock(), title="Rating")  # how people rate
     sample: SampleSettings = Field(SampleSettings(), title="Items")  # which segments are rated
     controls: ControlSettings = Field(ControlSettings(), title="Controls")  # items that check raters
@@ -570,11 +567,11 @@ class CampaignDocument(PlanSettings, CampaignHead):
 
 
 class Declaration(NamedTuple):
-    """A setting where a campaign's document has it."""
+    """A setting and its place in a campaign's document."""
 
     block: str  # "sample"; "" at the top
     key: str  # in its block: "kind"
-    model: type[Strict]  # of the block
+    model: type[Strict]  # the block's model
     name: str  # in the model, and among stored settings: "select"
     setting: Setting
 
@@ -590,7 +587,7 @@ class Declaration(NamedTuple):
 @cache
 def declarations() -> dict[str, Declaration]:
     """Return every setting of a campaign's document by its key ("sample.kind"), in the document's order."""
-    found: dict[str, Declaration] = {}
+    declared: dict[str, Declaration] = {}
     blocks: list[tuple[str, type[Strict]]] = [("", CampaignDocument)]
     for block, model in blocks:
         for name, info in model.model_fields.items():
@@ -599,24 +596,21 @@ def declarations() -> dict[str, Declaration]:
                 blocks.append((name, cast(type[Strict], info.annotation)))
             else:
                 last = info.alias or name
-                found[f"{block}.{last}".lstrip(".")] = Declaration(block, last, model, name, setting)
-    return found
+                declared[f"{block}.{last}".lstrip(".")] = Declaration(block, last, model, name, setting)
+    return declared
 
 
 def is_met(needs: str, value_of: Callable[[str], Any]) -> bool:
-    """Return whether a key has the value that a setting needs: "sample.kind=stratified", or any value.
+    """Return True if a key has the value that a setting needs: "sample.kind=stratified", or any value.
 
-    "study=" asks that there is no value at all.
+    "study=" means that the key must have no value.
     """
     wanted, equals, words = needs.partition("=")
     return not needs or (value_of(wanted) == words if equals else bool(value_of(wanted)))
 
 
 def settings_of(stored: dict[str, Any]) -> CampaignSettings:
-    """Read settings as `model_dump` gave them (Campaign.settings), or as an import gives them.
-
-    InputError names each value that cannot be.
-    """
+    """Read stored settings (Campaign.settings) or an import's. InputError names each invalid value."""
     try:
         return CampaignSettings.model_validate(stored)
     except ValidationError as error:
@@ -628,5 +622,5 @@ def settings_of(stored: dict[str, Any]) -> CampaignSettings:
 
 
 def number_of(amount: int | float, items: int) -> int:
-    """Return how many items an `Amount` is: itself, or its share of `items`, rounded to the nearest."""
+    """Return the number of items that an `Amount` means: itself, or its rounded share of `items`."""
     return amount if isinstance(amount, int) else int(amount * items + 0.5)

@@ -1,14 +1,14 @@
-"""Read the texts and documents that a campaign is made from, out of a study or out of files.
+"""Read the texts and documents of a campaign from a study or from files.
 
-A study's settings are not read, only its rows and their labels. If several training seeds have outputs of a
-system, those of the first seed in the order of the plan are taken.
+Of a study, only database rows and their labels are read, not the settings. If a system has outputs of several
+training seeds, the first seed in the order of the plan is used.
 
 Files hold the sources, outputs, references and documents of one direction. Two layouts are read:
 - text files with one line per segment, as mt-metrics-eval names them: `sources/PAIR.txt`,
   `system-outputs/PAIR/SYSTEM.txt`, `references/PAIR.NAME.txt`, `documents/PAIR.docs`;
-- WMT's JSON Lines with one document per line, of all directions: a test set (`doc_id`, `src_text`, `refs`)
+- WMT's JSON Lines with one document per line, for all directions: a test set (`doc_id`, `src_text`, `refs`)
   with the outputs beside the sources (`tgt_text`: 2024, 2025) or in a file per system (`doc_id`,
-  `hypothesis`: 2025, 2026). Documents are cut into paragraphs, as WMT's own scripts cut them.
+  `hypothesis`: 2025, 2026). Documents are cut into paragraphs, as in WMT's own scripts.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from creamtea.store.tables import Campaign, Hypothesis, ItemKind, Segment, Segme
 from creamtea.wording import counted, file_name, key_name
 from creamtea.words import look_alikes
 
-ABSENT = "-"  # the line of a segment that a campaign made elsewhere does not have
+ABSENT = "-"  # the line of a segment that an imported campaign does not have
 WITH_DOMAIN = "DOMAIN TAB DOCUMENT"
 SHOWN = "protocol.show_reference"
 MAX_BYTES = 200_000_000  # of a text file
 JSON_ENDINGS = (".jsonl", ".json")
-# between paragraphs: a blank line, or the line end between two of WMT 2026's <p>
+# between paragraphs: a blank line, or the line end between two <p> (WMT 2026)
 PARAGRAPHS = re.compile(r"\n\n|(?<=</p>)\n(?=<p>)")
 REFERENCE = re.compile(r"ref[A-Z]\w*")  # among WMT's outputs
 
@@ -55,12 +55,12 @@ class Line:
     outputs: tuple[str, ...]
     document: str = ""
     context: tuple[str, ...] = ()  # the sources before it, in its document
-    # of one that was drawn: rated or random, and how much of the population it stands for
+    # if drawn: rated or random, and the part of the population that it represents
     kind: ItemKind = ItemKind.RATED
     weight: float = 1.0
 
     def differs(self, between: Sequence[int] = ()) -> bool:
-        """Return whether the outputs of these systems (positions; by default of all) are not all the same."""
+        """Return True if the outputs of these systems (positions; by default all) are not all the same."""
         return len({self.outputs[system] for system in between or range(len(self.outputs))}) > 1
 
 
@@ -68,7 +68,7 @@ def check_names(session: Session, study: StudyRow, test_set: str, systems: Seque
     """Raise InputError for a test set or a system that the study does not have."""
     nodes = study_nodes(session, study.id, *OUTPUTS)
     for label, wanted in (("test_set", [test_set]), ("system", systems)):
-        # what an analysis decodes may belong to no test set and no system
+        # outputs that an analysis decodes may have no test set and no system
         known = sorted({str(node.labels[label]) for node in nodes if label in node.labels})
         for name in wanted:
             if name not in known:
@@ -78,16 +78,16 @@ def check_names(session: Session, study: StudyRow, test_set: str, systems: Seque
 
 @dataclass
 class Texts:
-    """A test set with outputs, of a study or one direction of files; every list has one entry per segment."""
+    """A test set with outputs, from a study or one direction of files; lists have one entry per segment."""
 
     languages: tuple[str, str]  # codes: source, target
     sources: list[str] = field(default_factory=list)
-    outputs: dict[str, list[str]] = field(default_factory=dict)  # by system; may name references
+    outputs: dict[str, list[str]] = field(default_factory=dict)  # by system, which may be a reference
     references: dict[str, list[str]] = field(default_factory=dict)  # by name; the first is the test set's
     documents: Documents | None = None
-    notices: list[str] = field(default_factory=list)  # for the organiser: what was omitted or not cut
-    systems: list[str] = field(default_factory=list)  # all, also those whose outputs were not read
-    # of a study: its name, its systems that are references, and references by their numbers
+    notices: list[str] = field(default_factory=list)  # for the organiser: texts that were omitted or not cut
+    systems: list[str] = field(default_factory=list)  # all systems, even if their outputs were not read
+    # for a study: its name, its systems that are references, and references by their numbers
     study: str = ""
     human: list[str] = field(default_factory=list)
     numbered: dict[int, str] = field(default_factory=dict)
@@ -95,33 +95,33 @@ class Texts:
     def lines(self, test_set: str, documents: Sequence[str] | None = None, context: int = 0) -> list[Line]:
         """Return every segment with its outputs and the first reference.
 
-        `documents` names the document of each segment; `context` sources before a segment go with it, from
-        its own document only. InputError where there is not one document per segment.
+        `documents` names the document of each segment. A segment gets up to `context` sources before it from
+        its own document. InputError unless there is one document per segment.
         """
         names = _documents(documents, len(self.sources), test_set)
         reference = next(iter(self.references.values()), [""] * len(self.sources))
         return [
             Line(
-                at,
+                index,
                 source,
-                reference[at],
-                tuple(texts[at] for texts in self.outputs.values()),
-                names[at],
+                reference[index],
+                tuple(texts[index] for texts in self.outputs.values()),
+                names[index],
                 tuple(
                     self.sources[before]
-                    for before in range(max(0, at - context), at)
-                    if names[before] == names[at]
+                    for before in range(max(0, index - context), index)
+                    if names[before] == names[index]
                 ),
             )
-            for at, source in enumerate(self.sources)
+            for index, source in enumerate(self.sources)
         ]
 
     def shown_references(self, numbers: Sequence[int], test_set: str) -> list[list[str]]:
-        """Return of each segment the references with these numbers, from 1; empty ones are left out.
+        """Return the references with these numbers (from 1) for each segment, without empty ones.
 
-        InputError for one that is missing, named twice or rated.
+        InputError for a reference that is missing, named twice or rated.
         """
-        found: list[list[str]] = [[] for _ in self.sources]
+        of_segments: list[list[str]] = [[] for _ in self.sources]
         numbered = self.numbered or dict(enumerate(self.references, start=1))
         for number in numbers:
             name, mistake = numbered.get(number), ""
@@ -139,9 +139,9 @@ class Texts:
                 mistake = f"test set {test_set!r} has no reference to show: leave it out"
             if name is None or mistake:
                 raise InputError(f"{key_name(SHOWN)}: {number}: {mistake}", about=SHOWN)
-            for texts, text in zip(found, self.references[name], strict=True):
+            for texts, text in zip(of_segments, self.references[name], strict=True):
                 texts += [text] if text else []
-        return found
+        return of_segments
 
 
 def study_texts(
@@ -149,8 +149,8 @@ def study_texts(
 ) -> Texts:
     """Read the outputs of a study's systems, and its references.
 
-    Reference 1 is the test set's `target`, which is always read. A further reference is a system of the study
-    (`reference: 2`), which is read if it is `shown`. InputError if outputs are missing.
+    Reference 1 is the test set's `target` and always read. A further reference is a system of the study
+    (`reference: 2`), read only if its number is in `shown`. InputError if outputs are missing.
     """
     nodes = study_nodes(session, study.id, *OUTPUTS)
     keys: list[str] = []
@@ -205,7 +205,7 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
 
 
 def metric_names(session: Session, study: StudyRow) -> list[str]:
-    """Return the names under which the study's scores are stored, as "chrf++", sorted."""
+    """Return the names of the metrics whose scores the study stores ("chrf++"), sorted."""
     return sorted({str(node.labels.get("metric")) for node in study_nodes(session, study.id, "score")})
 
 
@@ -214,7 +214,7 @@ def read_metric(
 ) -> dict[int, tuple[float, ...]]:
     """Read a metric's values: segment → value of each system, higher is better.
 
-    The values of an error metric change their sign. InputError if the study has no such values.
+    Values of an error metric get the opposite sign. InputError if the study has no such values.
     """
     known = metric_names(session, study)
     if metric not in known:
@@ -247,12 +247,12 @@ def segment_values(session: Session, key: str) -> dict[int, float]:
 
 
 def first_node(nodes: Sequence[Node], **labels: str) -> Node | None:
-    """Return the first node in the plan's order with these labels: that of a system's first training seed."""
+    """Return the first node in the plan's order with these labels: the system's first training seed."""
     return next((node for node in nodes if labels.items() <= node.labels.items()), None)
 
 
 def succeeded_node(nodes: Sequence[Node], study: StudyRow, what: str, **labels: str) -> Node:
-    """Return the first node with these labels; InputError unless its step has succeeded."""
+    """Return the first node with these labels; InputError unless its step succeeded. `what`: its outputs."""
     node = first_node(nodes, **labels)
     if node is None:
         raise InputError(f"study {study.name!r} never makes {what} with system {labels['system']!r}")
@@ -270,34 +270,34 @@ def succeeded_node(nodes: Sequence[Node], study: StudyRow, what: str, **labels: 
 
 @dataclass(frozen=True)
 class Documents:
-    """Which document each segment of a test set belongs to, and the domains of the documents."""
+    """The document of each segment of a test set, and the domains of the documents."""
 
-    names: tuple[str, ...]  # of each segment's document; "" where the line is `ABSENT`
+    names: tuple[str, ...]  # each segment's document; "" if the line is `ABSENT`
     domains: Mapping[str, str] = field(default_factory=dict)  # document → domain; empty without domains
 
     @property
     def lines(self) -> dict[str, list[int]]:
-        """Document → the numbers of its lines, 0 for the first."""
-        found: dict[str, list[int]] = defaultdict(list)
+        """Document → the numbers of its lines, from 0."""
+        lines: dict[str, list[int]] = defaultdict(list)
         for number, name in enumerate(self.names):
             if name:
-                found[name].append(number)
-        return dict(found)
+                lines[name].append(number)
+        return dict(lines)
 
 
 def read_documents(text: str, place: str, *, with_domains: bool = False) -> Documents:
     """Read the documents of a file's text; `place` is what messages call the file.
 
-    The file is as WMT and mt-metrics-eval have it: `DOMAIN TAB DOCUMENT` a line, or `DOCUMENT` alone. Instead
-    of the tab there may be blanks, as mt-metrics-eval allows, where each line has two words: of other lines,
-    blanks are part of the name.
+    The file has the format of WMT and mt-metrics-eval: each line is `DOMAIN TAB DOCUMENT`, or `DOCUMENT`
+    alone. If every line has two words, blanks may replace the tab, as in mt-metrics-eval; otherwise blanks
+    are part of the name.
 
-    InputError with the line for one that names no document, that gives a document a second domain, or that
-    has a domain where other lines have none. `with_domains`: all must have one.
+    InputError with the line for a line without a document, for a document with two domains, and if only some
+    lines have a domain. `with_domains`: all lines must have one.
     """
     names: list[str] = []
     domains: dict[str, str] = {}
-    alone = False  # whether documents stand without a domain
+    alone = False  # whether a document has no domain
     lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
     by_blanks = all(len(line.split()) == 2 or line.strip() == ABSENT for line in lines)
     for number, line in enumerate(lines, start=1):
@@ -322,7 +322,7 @@ def read_documents(text: str, place: str, *, with_domains: bool = False) -> Docu
 
 
 def domain_settings(domains: Mapping[str, str], test_set: str) -> dict[str, dict[str, str]]:
-    """Return a campaign's settings with each document's domain; none if all are the test set's name."""
+    """Return a campaign's setting of domains; empty if all domains are the test set's name."""
     return {"domains": dict(domains)} if set(domains.values()) - {test_set} else {}
 
 
@@ -339,14 +339,14 @@ def _checked_words(words: list[str], line: str, place: str, *, with_domains: boo
 
 # ---------------------------------------------------------------- campaigns on a study's outputs
 #
-# A study may be submitted again and again: with another metric its outputs are the same, and with another
-# text in the same file they are not. What decides is which steps made the outputs that raters saw.
+# A study may be submitted several times: another metric leaves its outputs as they are, another text in the
+# same file does not. The steps that made the outputs decide whether a campaign is about a submission.
 
 
 def campaigns_of(session: Session, study: StudyRow) -> tuple[list[Campaign], list[Campaign]]:
-    """Return the launched campaigns of all submissions of a study's name, oldest first.
+    """Return the launched campaigns on all submissions of a study's name, oldest first.
 
-    The first list has those that rate outputs of this submission, the second the others.
+    The first list has the campaigns that rate outputs of this submission, the second the others.
     """
     launched = session.scalars(
         select(Campaign)
@@ -362,11 +362,11 @@ def campaigns_of(session: Session, study: StudyRow) -> tuple[list[Campaign], lis
 def is_about(
     session: Session, campaign: Campaign, study: StudyRow, known: dict[int, list[Node]] | None = None
 ) -> bool:
-    """Return whether steps of this submission made the outputs that raters see.
+    """Return True if steps of this submission made the outputs that raters see.
 
     `known`: the nodes of submissions, so that each submission is read once.
     """
-    assert campaign.study_id is not None  # of ratings made elsewhere, which are of no study
+    assert campaign.study_id is not None  # only imported campaigns have no study
     if campaign.study_id == study.id:
         return True
     read: dict[int, list[Node]] = {} if known is None else known
@@ -377,9 +377,9 @@ def is_about(
 
 
 def rated_steps(campaign: Campaign, nodes: Sequence[Node]) -> dict[str, str | None]:
-    """Return, by system, the key of the step whose outputs a campaign of this submission would rate.
+    """Return, by system, the key of the step whose outputs the campaign would rate in this submission.
 
-    The key follows from the test set and everything that the outputs depend on.
+    The key depends on the test set and everything that the outputs depend on.
     """
     first = {
         system: first_node(nodes, system=system, test_set=campaign.test_set) for system in campaign.systems
@@ -391,9 +391,9 @@ def rated_steps(campaign: Campaign, nodes: Sequence[Node]) -> dict[str, str | No
 
 
 def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], documents: Documents | None) -> Texts:
-    """Read the files that a campaign's `texts` names; only the outputs of `systems` if any are given.
+    """Read the files that a campaign's `texts` names, with the outputs of `systems` (empty: of all).
 
-    `documents` are those that the campaign names itself. InputError names the file and the remedy if a file
+    `documents`: from the campaign's own `documents` file. InputError names the file and the remedy if a file
     is missing, line or document counts differ, or a system has no outputs.
     """
     pair = asked.languages or ""
@@ -435,8 +435,8 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
         outputs = path(asked.outputs, "outputs", "system-outputs", pair)
         references = [folder / name for name in asked.reference_files or ()]
         if asked.reference_files is None and base is not None:
-            there = base / "references"
-            references = _files(there, f"{pair}.", (".txt",)) if there.is_dir() else []
+            reference_folder = base / "references"
+            references = _files(reference_folder, f"{pair}.", (".txt",)) if reference_folder.is_dir() else []
         docs = base / "documents" / f"{pair}.docs" if base is not None else None
         _read_text_files(read, sources, outputs, references, systems)
         if documents is None and docs is not None and docs.is_file():
@@ -467,7 +467,7 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
 
 
 def _odd_texts(read: Texts) -> Iterator[str]:
-    """Yield what is unusual in texts, and rated nevertheless."""
+    """Yield notices about unusual texts, which are rated nevertheless."""
     if blank := [number for number, source in enumerate(read.sources, start=1) if not source.strip()]:
         which = ", ".join(map(str, blank[:3])) + (", …" if len(blank) > 3 else "")
         yield f"{counted(len(blank), 'segment')} without a source text ({which})"
@@ -481,16 +481,16 @@ def _odd_texts(read: Texts) -> Iterator[str]:
 
 def _output_files(folder: Path, endings: Sequence[str], read: Texts) -> list[Path]:
     """Return the files of a folder of outputs; name the others in a notice."""
-    found = _files(folder, "", endings)
-    left = sorted(
-        path.name for path in folder.iterdir() if path not in found and not path.name.startswith(".")
+    files = _files(folder, "", endings)
+    others = sorted(
+        path.name for path in folder.iterdir() if path not in files and not path.name.startswith(".")
     )
-    if left:
+    if others:
         read.notices.append(
-            f"{file_name(folder)}: {', '.join(left[:3])}{', …' if len(left) > 3 else ''} ({len(left):,}) "
-            f"left out: outputs are SYSTEM{' or SYSTEM'.join(endings)}"
+            f"{file_name(folder)}: {', '.join(others[:3])}{', …' if len(others) > 3 else ''} "
+            f"({len(others):,}) left out: outputs are SYSTEM{' or SYSTEM'.join(endings)}"
         )
-    return found
+    return files
 
 
 def _files(folder: Path, start: str, endings: Sequence[str]) -> list[Path]:
@@ -538,7 +538,7 @@ def _segments(path: Path) -> list[str]:
 
 
 def _check_as_long(files: Iterable[tuple[Path, Sequence[str]]], sources: Sequence[str], beside: Path) -> None:
-    """Raise InputError with all files that have not one line per segment of the file `beside`."""
+    """Raise InputError naming all files without exactly one line per segment of the file `beside`."""
     misfits = [
         f"{file_name(path)}: {counted(len(lines), 'line')}"
         for path, lines in files
@@ -563,10 +563,10 @@ class _Line(BaseModel):
     doc_id: NonEmpty
 
     def direction(self) -> tuple[str, str, str]:
-        """Return the pair ("en-ja_JP"), domain and document in `doc_id`; "" for what it does not name.
+        """Return the pair ("en-ja_JP"), domain and document in `doc_id`; "" for a missing part.
 
         Forms: SET_###_DOMAIN_###_SRC_###_TGT_###_DOC, PAIR_#_DOMAIN_#_DOC and DOC. The id of a single segment
-        ends in _#_NUMBER, which is no part of its document.
+        ends in _#_NUMBER, which is not part of the document's name.
         """
         if "_###_" in self.doc_id:
             _, domain, source, target, *_ = [*self.doc_id.split("_###_"), *[""] * 4]
@@ -579,7 +579,7 @@ class _Line(BaseModel):
         return pair, domain, "_#_".join(parts)
 
     def number(self) -> int:
-        """Return that of a single segment in its document; -1 for what has none."""
+        """Return the number of a single segment in its document; -1 for a whole document."""
         return int(self.doc_id.removeprefix(self.direction()[2]).rpartition("_")[2] or -1)
 
 
@@ -609,7 +609,7 @@ L = TypeVar("L", bound=_Line)
 
 
 def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, systems: Sequence[str]) -> None:
-    """Read one direction of WMT's JSON Lines; a file without directions has one."""
+    """Read one direction of WMT's JSON Lines. A file that names no direction has only one."""
     with about("texts.sources"):
         lines = [line for _, line in read_lines(sources, _Source, "texts.sources")]
     pairs = {line.pair() for line in lines}
@@ -676,7 +676,7 @@ def _cut(
     references: Mapping[str, Mapping[str, Pieces]],
     result: Texts,
 ) -> None:
-    """Cut texts into paragraphs; keep one whole if an output or reference has more or fewer of them."""
+    """Cut texts into paragraphs; keep a text whole if an output or reference has another number of them."""
     columns = [(result.outputs, name, found) for name, found in texts.items()]
     columns += [(result.references, name, found) for name, found in references.items()]
     names: list[str] = []

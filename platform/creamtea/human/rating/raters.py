@@ -246,7 +246,7 @@ def insert(
     taken = set(session.scalars(select(Rater.pseudonym).where(Rater.campaign_id == campaign.id)))
     if pseudonym is None:
         numbers = itertools.count(len(taken) + 1)
-        pseudonym = next(name for number in numbers if (name := f"rater-{number:02}") not in taken)
+        pseudonym = next(free for number in numbers if (free := f"rater-{number:02}") not in taken)
     pseudonym = _checked(pseudonym, "pseudonym", f"{option('rater')} NAME")
     own = look(pseudonym).casefold()
     if alike := next((known for known in sorted(taken) if look(known).casefold() == own), None):
