@@ -1,7 +1,7 @@
 """A campaign with its answers as plain values, which an export writes and an import stores.
 
-Systems are identified by names, items by positions and raters by pseudonyms, because row numbers of one
-database mean nothing in another. Raters' identities (name, subject) are left out.
+Names identify systems, positions items and pseudonyms raters, because row numbers of one database mean
+nothing in another. Raters' identities (name, subject) are left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MAX_INTEGER = 2**31 - 1  # of an INTEGER column
 
 
 # ---------------------------------------------------------------- types of fields
-# Each type is annotated for pydantic, and with a text that says what is allowed: `formats.columns` makes file
+# Each type has a validator for pydantic and a text that says what is allowed: `formats.columns` makes file
 # columns of these types.
 
 
@@ -64,7 +64,7 @@ def checked_value(value: Any) -> str:
 
 
 def checked_whole(cell: str) -> int:
-    """Parse a whole number as other tools write it: digits."""
+    """Parse a whole number written by other tools, in digits."""
     if not re.fullmatch(r"[0-9]{1,10}", cell) or int(cell) > MAX_INTEGER:
         raise ValueError
     return int(cell)
@@ -80,7 +80,7 @@ def allowed_values(values: Callable[[], Sequence[str]]) -> PlainValidator:
 
 
 def _protocol(value: Any) -> str:
-    # creamtea's names first: finding plug-ins reads every distribution's metadata, too slow for each row
+    # creamtea's names first: finding plug-ins reads the metadata of all distributions, too slow for each row
     if not (isinstance(value, str) and (value in OWN or value in protocol_names())):
         raise ValueError
     return value
@@ -177,13 +177,13 @@ class RaterContent:
     forgotten_at: Moment | None = None
 
 
-NOT_PLACED = -1  # position of a new item that has no place in its campaign's order yet
+NOT_PLACED = -1  # position of a new item before it has a place in its campaign's order
 
 
 def output_names(systems: Sequence[str]) -> tuple[str, ...]:
     """Return the names of outputs by their numbers in the database: systems, then "output 3" and so on.
 
-    Practice items and checks number their outputs like those of systems, but may have more of them.
+    Practice items and checks number their outputs as if they were systems', but may have more of them.
     """
     return (*systems, *(f"output {number}" for number in range(len(systems) + 1, MAX_SYSTEMS + 1)))
 
@@ -197,7 +197,7 @@ def output_numbers(systems: Sequence[str]) -> dict[str, int]:
 class ItemContent:
     """An item of the campaign, in the form that is made, stored, exported and imported.
 
-    It has names of systems, and the position of `original`; the table `item` has numbers for both.
+    Systems are names, and `original` is a position; the table `item` has numbers for both.
     """
 
     position: Integer = NOT_PLACED
@@ -207,18 +207,18 @@ class ItemContent:
     document: Text = ""
     source: Text = ""
     context: Texts = ()
-    references: Texts = ()  # that raters saw
+    references: Texts = ()  # shown to raters
     media: MediaEntries = ()  # files beside the source
     systems: Names
     outputs: Texts  # one for each of `systems`
     weight: Weight = 1.0
     drawn: Flag | None = None  # in an adaptive design: whether the item is rated
     output_drawn: Flags | None = None  # the same for each output
-    block: BlockObject | None = None  # systems that were drawn for the segment or document
+    block: BlockObject | None = None  # the systems drawn for the segment or document
     original: Integer | None = None  # position of the item that a control was made from
     degraded: Name | None = None  # the system whose text was spoilt
-    guidance: KnownAnswerObject | None = None  # of practice items and checks
-    proposals: ProposalsObject | None = None  # errors that are marked for raters beforehand
+    guidance: KnownAnswerObject | None = None  # the known answer of a practice item or check
+    proposals: ProposalsObject | None = None  # errors that are marked before a rater begins
 
     @property
     def shown(self) -> list[str]:
@@ -226,23 +226,23 @@ class ItemContent:
         return shown_of(self.systems, self.output_drawn)
 
 
-def of_systems(item: Item | ItemContent, called: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the fields of an item that refer to systems, translated by `called`.
+def of_systems(item: Item | ItemContent, names: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the fields of an item that refer to systems, translated by `names`.
 
-    `called` maps numbers (also as text, as in JSON) to names for a row, and names to numbers for a record.
+    For a row `names` maps numbers (also as text, as in JSON) to names, for a record names to numbers.
     """
     return {
-        "systems": tuple(called[system] for system in item.systems),
+        "systems": tuple(names[system] for system in item.systems),
         "block": item.block
-        and {**item.block, "systems": [called[system] for system in item.block["systems"]]},
-        "degraded": None if item.degraded is None else called[item.degraded],
+        and {**item.block, "systems": [names[system] for system in item.block["systems"]]},
+        "degraded": None if item.degraded is None else names[item.degraded],
         "proposals": item.proposals
-        and {str(called[system]): spans for system, spans in item.proposals.items()},
+        and {str(names[system]): spans for system, spans in item.proposals.items()},
     }
 
 
 def fields_without(content: Any, *names: str) -> dict[str, Any]:
-    """Return the fields of a dataclass except these."""
+    """Return the fields of a dataclass except the named ones."""
     every = (field.name for field in fields(content))
     return {name: getattr(content, name) for name in every if name not in names}
 
@@ -283,7 +283,7 @@ class AnswerContent:
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """The campaign. Defaults are for ratings made elsewhere."""
+    """The campaign. Defaults are for imported ratings."""
 
     name: Name
     study: Name | None = None  # for information only: an import belongs to no study
@@ -305,7 +305,7 @@ class Content:
     items: tuple[ItemContent, ...] = ()
     answers: tuple[AnswerContent, ...] = ()
     whole: WholeTestSet | None = field(default=None, compare=False)  # for formats that write it
-    # of an import: files beside sources that are not named by their SHA-256
+    # for an import: the files beside sources whose names are not their SHA-256
     files: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
     def segment_name(self, index: int) -> str:
@@ -349,7 +349,7 @@ class CountedScore:
 
     @property
     def judged(self) -> tuple[str, int, str]:
-        """Return rater, segment and system; a second score of the same is a second opinion."""
+        """Return rater, segment and system; a second score with the same three is a second opinion."""
         return self.answer.rater, self.item.segment, self.score.system
 
 
@@ -439,8 +439,8 @@ def rating_items(content: Content) -> list[ItemContent]:
 def document_names(content: Content, indices: Sequence[int]) -> list[str]:
     """Return the document of each segment, rated or not.
 
-    Rated items name theirs. Segments between two of one document belong to it too, and every other stretch of
-    segments becomes a document with a new name.
+    Rated items name their documents. Segments between two segments of one document belong to it, too; every
+    other stretch of segments becomes a document with a new name.
     """
     known = {item.segment: item.document for item in rating_items(content) if item.document}
     names = [known.get(index, "") for index in indices]

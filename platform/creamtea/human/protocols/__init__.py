@@ -1,6 +1,6 @@
-"""Rating protocols by their names: creamtea's own and those of plug-ins (entry points of creamtea.protocols).
+"""Rating protocols by name: creamtea's own and plug-ins' (entry points of creamtea.protocols).
 
-Each is one object; `base` says what it knows.
+Each protocol is one object; `base` has its interface.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ PROTOCOLS = Registry("creamtea.protocols", Protocol, OWN, _check_board)
 
 
 def protocol_names(rated_here: bool = False) -> tuple[str, ...]:
-    """Return all names; `rated_here`: without those of our own whose ratings are only imported."""
+    """Return all names; with `rated_here`, without creamtea's protocols that are only imported."""
     return tuple(
         name for name in PROTOCOLS.names() if not rated_here or name not in OWN or OWN[name].rated_here
     )
 
 
 def find_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Protocol:
-    """Return the protocol of this name; with the `settings` of a campaign as it is in that campaign.
+    """Return the protocol of this name, bound to a campaign's `settings` if they are given.
 
-    InputError for one that nobody knows, that two distributions have, or that cannot be loaded, and for
-    settings that cannot be.
+    InputError for a name that is unknown or that two distributions have, for a protocol that cannot be
+    loaded, and for invalid settings.
     """
     found = PROTOCOLS.find(name, f"protocol {name!r}")
     return found if settings is None else found.with_settings(settings)
 
 
 def usable_protocols() -> list[Protocol]:
-    """Return all but those of plug-ins that are broken."""
+    """Return all protocols except those of broken plug-ins."""
     return list(PROTOCOLS.usable().values())
 
 
 def protocol_title(name: str) -> str:
-    """Return the protocol's title, or its name where it is unavailable."""
+    """Return the protocol's title, or its name if it is unavailable."""
     try:
         return find_protocol(name).title
     except InputError:
@@ -68,6 +68,6 @@ def protocol_title(name: str) -> str:
 
 
 def origin_of(name: str) -> Plugin:
-    """Return where the protocol comes from. InputError as of `find_protocol`."""
+    """Return the distribution that has the protocol. InputError as in `find_protocol`."""
     find_protocol(name)
     return Plugin("creamtea", creamtea.__version__) if name in OWN else PROTOCOLS.added().plugins[name]

@@ -1,7 +1,7 @@
-"""What a rating protocol is: everything that depends on how people rate, in one object; and its scale.
+"""The interface of a rating protocol, one object with everything that depends on how people rate; and scales.
 
-A protocol of a plug-in is a subclass (or an instance of one) under an entry point of the group
-`creamtea.protocols`, whose name is the protocol's. Nothing else of creamtea has to know it.
+A plug-in's protocol is a subclass (or an instance of one) under an entry point of the group
+`creamtea.protocols` with the protocol's name. Nothing else in creamtea has to know it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ SELECTIONS: tuple[Selection, ...] = ("all", "differing", "stratified", "disagree
 MIN_SYSTEMS, MAX_SYSTEMS = 2, 60
 MAX_OUTPUTS = 8  # side by side
 
-MINUTES_PER_SOURCE = 0.25  # to read it: a rule of thumb for the preview
+MINUTES_PER_SOURCE = 0.25  # to read a source: a rule of thumb for the preview
 
 # ---------------------------------------------------------------- scales
 #
-# A score is kept as the whole number of steps above the scale's lowest value. 1 + 0.2·i is not exact in
-# binary, so everything here is integer or `Fraction` arithmetic.
+# A score is stored as the number of steps above the scale's lowest value. 1 + 0.2·i is not exact in binary,
+# so all arithmetic here is with integers or `Fraction`.
 
-MAX_DIGITS = 60  # of a number, and of its exponent: Fraction("1e999999999") takes all memory
+MAX_DIGITS = 60  # of a number; also the maximum exponent: Fraction("1e999999999") takes all memory
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Values from `lowest` in `steps` − 1 equal steps of `size`; `decimals` is how labels are written."""
+    """`steps` equally spaced values from `lowest`, `size` apart; labels have `decimals` decimals."""
 
     steps: int
     lowest: Fraction
@@ -45,21 +45,21 @@ class Scale:
         return self.lowest + (self.steps - 1) * self.size
 
     def check(self, step: object) -> int:
-        """Return the step itself if it is one of the scale's; ValueError otherwise (True and 3.0, too)."""
+        """Return the step if it is a step of the scale; ValueError otherwise (also for True and 3.0)."""
         if type(step) is not int or not 0 <= step < self.steps:
             raise ValueError(f"a score is a whole number of steps from 0 to {self.steps - 1}, not {step!r}")
         return step
 
     def value(self, step: int) -> Fraction:
-        """Return a stored score, exactly. The statistics use the step's value, which is next to it."""
+        """Return the exact value of a step."""
         return self.lowest + self.check(step) * self.size
 
     def label(self, step: int) -> str:
-        """Return what people read: "1.0", "1.2", …, "6.0"; "0", …, "100"."""
+        """Return the label that people read: "1.0", "1.2", …, "6.0"; "0", …, "100"."""
         return f"{float(self.value(step)):.{self.decimals}f}"
 
     def step_of(self, text: str) -> int:
-        """Return the step of a written value; ValueError where the text is not a value of the scale."""
+        """Return the step of a written value; ValueError if the text is not a value of the scale."""
         steps = (exact(text) - self.lowest) / self.size
         step = round(steps)
         # tools that compute 1 + 12 · 0.2 write 3.4000000000000004
@@ -70,7 +70,7 @@ class Scale:
 
 
 def exact(text: str) -> Fraction:
-    """Read a decimal number (-0.1, 3, 1e-05) as a fraction. ValueError for others, infinity too."""
+    """Parse a decimal number (-0.1, 3, 1e-05) as a fraction. ValueError for other text and infinity."""
     try:
         if len(text) > MAX_DIGITS or "/" in text or "_" in text:
             raise ValueError
@@ -89,8 +89,8 @@ def exact(text: str) -> Fraction:
 class ScoredAnswer:
     """A rater's answer about one output as it is stored.
 
-    `step` is its score, the number of steps above the scale's lowest value; the statistics use nothing else.
-    `payload` holds an answer that is more than that one number, as JSON; None where the score is the answer.
+    `step` is its score, the number of steps above the scale's lowest value; statistics use only the score.
+    `payload` has the rest of an answer that is more than this number, as JSON; None for a score alone.
     """
 
     step: int
@@ -98,7 +98,7 @@ class ScoredAnswer:
 
     @property
     def answer(self) -> Any:
-        """What the rater gave, as the board and `Protocol.read` know it."""
+        """The rater's answer in the form that the board and `Protocol.read` use."""
         return self.step if self.payload is None else self.payload
 
 
@@ -119,10 +119,10 @@ class PointsFormat:
 
 
 class Protocol:
-    """A way to rate. Subclasses say what has no default here, and override what differs."""
+    """A way to rate. Subclasses define the attributes without a default and override the others."""
 
     # ------------------------------------------------------------ names and texts
-    name: ClassVar[str]  # as campaigns, files and options call it
+    name: ClassVar[str]  # in campaigns, files and options
     title: ClassVar[str]  # in reports: "contrastive direct assessment"
     summary: ClassVar[str]  # for organisers, in a line
     welcome: ClassVar[str]  # for raters, before they begin
@@ -131,15 +131,15 @@ class Protocol:
     # ------------------------------------------------------------ scores
     scale: ClassVar[Scale]
     usual_delta: ClassVar[float]  # the smallest difference that matters, points of the scale
-    bin_width: ClassVar[float] = 5.0  # points, of histograms of scores
-    # True: a score says which of the outputs of an item is better, not how good it is. Each item is then a
-    # unit of its own, reports count wins and losses and have neither a ratio to the baseline, nor a rater's
-    # severity, nor WMT's ranking.
+    bin_width: ClassVar[float] = 5.0  # points, for histograms of scores
+    # True: a score says which output of an item is better, not how good it is. Each item is then a unit of
+    # its own. Reports count wins and losses, without ratios to the baseline, raters' severities or WMT's
+    # ranking.
     relative: ClassVar[bool] = False
     scores_documents: ClassVar[bool] = False  # whether a whole document can be given a score on the scale
-    takes_scales: ClassVar[bool] = False  # whether the setting `scales` adds further ones beside the score
-    mean_title: ClassVar[str] = "mean"  # of a system, in reports
-    ratio_note: ClassVar[str]  # what to know of a ratio to the baseline, or why there is none
+    takes_scales: ClassVar[bool] = False  # whether the setting `scales` adds further scales
+    mean_title: ClassVar[str] = "mean"  # the title of a system's mean in reports
+    ratio_note: ClassVar[str]  # how to read a ratio to the baseline, or why there is none
 
     # ------------------------------------------------------------ items
     min_systems: ClassVar[int] = MIN_SYSTEMS
@@ -148,20 +148,20 @@ class Protocol:
     max_outputs: ClassVar[int] = 1
     selections: ClassVar[tuple[Selection, ...]] = SELECTIONS
     usual_selection: ClassVar[Selection] = "differing"
-    minutes_per_output: ClassVar[float] = 0.25  # to read and score it, by rule of thumb
-    chooses_pairs: ClassVar[bool] = False  # whether the setting `pairs` says what is shown together
-    reads_appraise: ClassVar[bool] = False  # whether scores exported by Appraise can be of this protocol
+    minutes_per_output: ClassVar[float] = 0.25  # to read and score an output, by rule of thumb
+    chooses_pairs: ClassVar[bool] = False  # whether the setting `pairs` chooses what is shown together
+    reads_appraise: ClassVar[bool] = False  # whether Appraise can export scores of this protocol
     marks_errors: ClassVar[bool] = False  # whether an answer's payload holds marked errors (`spans`)
     edits_text: ClassVar[bool] = False  # whether an answer's payload holds the corrected output (`post_edit`)
     rated_here: ClassVar[bool] = True  # False: there is no board for it; campaigns of it are imported
-    usual_taxonomy: ClassVar[Taxonomy | None] = None  # of marked errors, where the organiser gives none
+    usual_taxonomy: ClassVar[Taxonomy | None] = None  # of marked errors, unless the organiser gives one
 
     # ------------------------------------------------------------ the board
     widget: ClassVar[str] = "slider"  # registered by one of the board's scripts
     scripts: ClassVar[tuple[Path, ...]] = ()  # JavaScript of the protocol's own widget
-    styles: ClassVar[tuple[Path, ...]] = ()  # CSS of it
-    page_steps: ClassVar[int] = 10  # Page up moves by so many, and every so many have a mark
-    labelled_points: ClassVar[tuple[tuple[int, str], ...]] = ()  # steps and what they mean
+    styles: ClassVar[tuple[Path, ...]] = ()  # CSS of that widget
+    page_steps: ClassVar[int] = 10  # steps that Page up moves by, and from one mark to the next
+    labelled_points: ClassVar[tuple[tuple[int, str], ...]] = ()  # steps and their meanings
     typing_help: ClassVar[str] = "the score: 7, 75, 100"
     page_help: ClassVar[str] = "ten points down or up"
 
@@ -170,8 +170,8 @@ class Protocol:
     def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:
         """Return the groups of systems (positions) that share an item of a segment with these outputs.
 
-        By default all of them where outputs are shown side by side, else an item for each distinct text,
-        which equal systems share.
+        By default all systems share an item if outputs are shown side by side; otherwise systems share an
+        item if their texts are equal.
         """
         if self.max_outputs > 1:
             return [tuple(range(len(outputs)))]
@@ -181,23 +181,23 @@ class Protocol:
         return [tuple(systems) for systems in equal.values()]
 
     def minutes(self, systems: int) -> float:
-        """Return the minutes per item of a campaign of so many systems, by rule of thumb."""
+        """Return the minutes per item of a campaign with this number of systems, by rule of thumb."""
         return MINUTES_PER_SOURCE + min(systems, self.max_outputs) * self.minutes_per_output
 
     def usual_deviation(self) -> float:
-        """Return the standard deviation [points] of differences of two systems, before there are ratings."""
+        """Return the standard deviation [points] of differences between two systems to plan with."""
         from creamtea.stats.power import default_deviation  # scipy.stats takes a second to import
 
         return default_deviation(float(self.scale.lowest), float(self.scale.highest))
 
     def far_apart(self) -> float:
-        """Return how many points apart ratings of one output are a dispute, by default."""
+        """Return the default distance [points] from which ratings of one output are disputed."""
         return float(self.scale.highest - self.scale.lowest) / 2
 
     # ------------------------------------------------------------ answers
 
     def with_settings(self, settings: Mapping[str, Any]) -> Protocol:
-        """Return the protocol as it is in a campaign with these settings (`Campaign.settings`).
+        """Return the protocol bound to a campaign's settings (`Campaign.settings`).
 
         Code that reads or shows answers calls `find_protocol(name, settings)`. InputError for settings that
         do not fit.
@@ -212,7 +212,7 @@ class Protocol:
 
     @property
     def has_ratio(self) -> bool:
-        """Whether a mean can be a percentage of the baseline's, which has to be above 0."""
+        """Whether a mean can be a percentage of the baseline's mean, which must be above 0."""
         return not self.relative and self.scale.highest > 0
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
@@ -223,31 +223,31 @@ class Protocol:
         return ScoredAnswer(self.scale.check(answer))
 
     def read_value(self, value: str) -> ScoredAnswer:
-        """Read the answer that a file of ratings writes as a value of the scale; ValueError for others."""
+        """Read an answer that a file of ratings writes as a value of the scale; ValueError for others."""
         return ScoredAnswer(self.scale.step_of(value))
 
     def value(self, step: int, payload: Payload | None) -> Fraction:
-        """Return a stored score, exactly. The statistics use the step's value, which is next to it."""
+        """Return the exact score of a stored answer; statistics use the step's value, which is close."""
         return self.scale.value(step)
 
     def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
-        """Return what a rater gave the outputs of an item, in the order in which they were shown."""
+        """Return a rater's answers to the outputs of an item in words, in the order shown."""
         return " · ".join(self.scale.label(answer.step) for answer in answers)
 
     def check_draft(self, answer: Any, output: str) -> None:
-        """Raise ValueError for an answer that no rater can have begun; by default for incomplete ones."""
+        """Raise ValueError for an impossible draft of an answer; by default, for an incomplete answer."""
         self.read_answer(answer, output)
 
     def check_together(self, steps: Sequence[int]) -> None:
-        """Raise ValueError for scores of one item that do not go together."""
+        """Raise ValueError if scores of one item contradict each other."""
 
     def check_accepted(self, accepted: Sequence[Sequence[int]]) -> None:
-        """Raise ValueError for accepted steps (lowest and highest of each output) that do not go together."""
+        """Raise ValueError if accepted steps (lowest and highest per output) contradict each other."""
 
     # ------------------------------------------------------------ pages and reports
 
     def page_data(self) -> dict[str, Any]:
-        """Return what the board's widget gets beside the item."""
+        """Return the data that the board's widget gets beside the item."""
         return {
             "widget": self.widget,
             "task": self.task,
@@ -257,7 +257,7 @@ class Protocol:
         }
 
     def scale_data(self) -> dict[str, Any] | None:
-        """Return the scale as the board draws it; None where nobody sets a value on it."""
+        """Return the scale as the board draws it; None if raters set no value on it."""
         scale = self.scale
         return {
             "labels": [scale.label(step) for step in range(scale.steps)],
@@ -268,12 +268,12 @@ class Protocol:
 
     @property
     def scores_each(self) -> int:
-        """The number of scores of one judgement: of a pair, what one output gains the other loses."""
+        """The number of scores per judgement: a pair has two, which add up to a constant."""
         return 2 if self.relative else 1
 
     @property
     def judged(self) -> str:
-        """What a judgement is about, in the plural."""
+        """The plural noun for the objects of judgements."""
         return "pairs" if self.relative else "outputs"
 
     @property
@@ -282,6 +282,6 @@ class Protocol:
 
     @property
     def scale_range(self) -> str:
-        """As "1.0 to 6.0 in steps of 0.2"."""
+        """The scale in words: "1.0 to 6.0 in steps of 0.2"."""
         scale = self.scale
         return f"{scale.label(0)} to {scale.label(scale.steps - 1)} in steps of {float(scale.size):g}"

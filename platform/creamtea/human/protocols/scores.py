@@ -23,7 +23,7 @@ from creamtea.store.tables import Payload
 from creamtea.words import split_words
 
 MAX_TEXT = 10_000  # characters of a corrected output
-MINUTES_PER_SCALE = 0.1  # for each output, by rule of thumb
+MINUTES_PER_SCALE = 0.1  # per output and further scale, by rule of thumb
 WORSE, SAME, BETTER = range(3)  # steps of a preference
 
 
@@ -64,7 +64,7 @@ class OnScale(Protocol):
             super().check_draft(answer, output)
 
     def _parts(self, answer: Any) -> tuple[int | None, dict[str, int]]:
-        """Read what is there of an answer: the score, and values of further scales by their names."""
+        """Read the parts of an answer, complete or not: the score, and values of further scales by name."""
         if not isinstance(answer, dict) or not {*answer} <= {"score", "scales"}:
             raise ValueError(f"an answer is an object with score and scales, not {str(answer)[:80]!r}")
         further = answer.get("scales", {})
@@ -148,9 +148,9 @@ class ContrastiveDa(OnScale):
 
 
 class Preference(Protocol):
-    """Of two outputs one is better, or both are the same.
+    """One of two outputs is better, or both are the same.
 
-    The worse output gets 0, the better one 2, and each of two that are the same 1.
+    The worse output gets 0 and the better one 2; if they are the same, both get 1.
     """
 
     name = "preference"
@@ -171,7 +171,7 @@ class Preference(Protocol):
     page_steps = 1
 
     def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:
-        """Return each pair whose texts differ; with `pairs` "baseline" only those with the baseline."""
+        """Return each pair whose texts differ; with `pairs` "baseline", only pairs with the baseline."""
         return [
             pair
             for pair in combinations(range(len(outputs)), 2)
@@ -207,10 +207,10 @@ class Preference(Protocol):
 class PostEdit(Protocol):
     """The rater corrects the output, and the score says how much of it could stay.
 
-    The score is 100 less the edit rate in percent: word edits (insertions, deletions, replacements) per word
-    of the corrected text, at most 100. That is the human-targeted edit rate (HTER, Snover et al. 2006)
-    without its shifts of whole phrases: a moved word costs two edits. In Chinese and Japanese characters
-    count as words.
+    The score is 100 less the edit rate in per cent: word edits (insertions, deletions, replacements) per word
+    of the corrected text, at most 100. This is the human-targeted edit rate (HTER, Snover et al. 2006)
+    without shifts of whole phrases: a moved word costs two edits. In Chinese and Japanese, characters count
+    as words.
     """
 
     name = "post-edit"
@@ -248,7 +248,7 @@ class PostEdit(Protocol):
 
 
 def _text_of(answer: Any, output: str) -> str:
-    """Read a text no longer than a text may be, or than the output, which may be right as it is."""
+    """Return the text of a post-edit; ValueError if it is longer than MAX_TEXT and than the output."""
     text = answer.get("text") if isinstance(answer, dict) and set(answer) == {"text"} else None
     if not isinstance(text, str):
         raise ValueError(f"a post-edit is an object with a text, not {str(answer)[:80]!r}")
@@ -259,10 +259,10 @@ def _text_of(answer: Any, output: str) -> str:
 
 
 class SegmentScores(Protocol):
-    """Scores made elsewhere, on whatever scale: z-scores, means over raters, penalties.
+    """Imported scores on any scale: z-scores, means over raters, penalties.
 
-    The payload has the number as it was written: `{"score": "-1.6666666666666667"}`. Its step is the
-    nearest millionth, which is what the statistics use.
+    The payload has the number as it was written: `{"score": "-1.6666666666666667"}`. Its step is the nearest
+    millionth, which statistics use.
     """
 
     name = "scores"
@@ -271,7 +271,7 @@ class SegmentScores(Protocol):
     welcome = "You will see one sentence and one translation of it at a time."
     task = "How good is the translation?"
     scale = Scale(2 * 10**9 + 1, Fraction(-1000), Fraction(1, 10**6), decimals=6)
-    usual_delta = 1.0  # by convention; `delta` says what matters on the scale that the scores have
+    usual_delta = 1.0  # by convention; the right `delta` depends on the scale of the scores
     ratio_note = "Where the scale has its zero is not known here: read the points."
     usual_selection = "all"
     rated_here = False
@@ -281,7 +281,7 @@ class SegmentScores(Protocol):
         return self.read_answer({"score": value}, "")
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
-        """`{"score": "a decimal number"}`, or a step; ValueError for others, and for those beyond 1000."""
+        """`{"score": "a decimal number"}`, or a step; ValueError for others, and beyond ±1000."""
         if type(answer) is int:
             return ScoredAnswer(self.scale.check(answer))
         if not isinstance(answer, dict) or set(answer) != {"score"} or not isinstance(answer["score"], str):

@@ -1,8 +1,7 @@
 """Protocols in which raters mark the errors of an output: ESA, contrastive ESA and MQM.
 
-The marked errors are an answer's payload. How errors are called, and what they cost, is in the campaign's
-taxonomy. Items with known answers say which errors they expect: where they begin and end, in ranges, and
-what they are.
+The marked errors are an answer's payload. The campaign's taxonomy has their names and costs. Items with known
+answers have expected errors: ranges for their start and end, their severity and category.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Taxonomy, usu
 from creamtea.store.tables import Payload, StoredSpan
 from creamtea.wording import counted
 
-MAX_DECIMALS = 6  # of a score of MQM; beyond these it is rounded
+MAX_DECIMALS = 6  # of an MQM score; further ones are rounded
 
 
 class Span(ErrorSpan):
     """An error that a rater marked."""
 
     in_source: bool = False  # the place is in the source: an omission, say
-    proposed: Position | None = None  # which of the item's proposals it came from
-    cost: Annotated[float, Field(ge=0)] | None = None  # points, where the file that it came from says them
+    proposed: Position | None = None  # number of the item's proposal that it came from
+    cost: Annotated[float, Field(ge=0)] | None = None  # points, if an imported file has them
 
 
 class MarkedErrors(Strict):
-    """The payload. `score`: of ESA, 0 to 100; MQM's follows from the errors.
+    """The payload. `score`: in ESA, 0 to 100; in MQM it follows from the errors.
 
-    `begun`, of drafts: the rater has taken all marks away and not yet said that there are no errors.
+    `begun`: in a draft, the rater has removed all marks but has not yet said that there are no errors.
     """
 
     score: Annotated[int, Field(ge=0, le=100)] | None = None
@@ -55,14 +54,14 @@ class MarkedErrors(Strict):
         return self
 
     def payload(self) -> Payload:
-        """Return them in one way of writing."""
+        """Return the errors in their stored form, without default values."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
 def read_marked(answer: Any, output: str) -> MarkedErrors:
-    """Read marked errors; ValueError for errors that no rater can have marked on this output.
+    """Read marked errors; ValueError for errors that cannot be marked in this output.
 
-    An empty output stands for any text, because nobody knows it.
+    An empty output means that the text is unknown: any place is then possible.
     """
     if not isinstance(answer, dict):
         raise ValueError(f"marked errors are an object with spans, not {answer!r}")
@@ -79,7 +78,7 @@ def read_marked(answer: Any, output: str) -> MarkedErrors:
 
 
 def _in_words(mistake: Mistake) -> str:
-    """Name an error by its number, from 1, as no file but creamtea's own calls it `spans`."""
+    """Say which error is wrong by its number, from 1: only creamtea's own files have the key `spans`."""
     match mistake.path:
         case ("spans", int(number), *rest):
             return f"error {number + 1}: {replace(mistake, path=tuple(rest)).line()}"
@@ -87,10 +86,9 @@ def _in_words(mistake: Mistake) -> str:
 
 
 class MarksErrors(Protocol):
-    """What the protocols with marked errors share.
+    """The common base of protocols with marked errors.
 
-    `taxonomy` is the campaign's; None for ratings made elsewhere, whose errors keep the names that they have
-    there.
+    `taxonomy` is the campaign's; None for imported ratings, whose errors keep their names.
     """
 
     marks_errors = True
@@ -114,7 +112,7 @@ class MarksErrors(Protocol):
         return bound
 
     def read_errors(self, answer: Any, output: str) -> MarkedErrors:
-        """Read the errors of a complete answer. ValueError for what taxonomy and protocol do not allow."""
+        """Read the errors of a complete answer. ValueError if taxonomy or protocol do not allow them."""
         marked = read_marked(answer, output)
         if marked.begun:
             raise ValueError("say that there are no errors, or mark them")
@@ -126,7 +124,7 @@ class MarksErrors(Protocol):
         return marked
 
     def check_spans(self, spans: Sequence[Span]) -> None:
-        """Raise ValueError for errors that are not of the taxonomy, or overlap where they must not."""
+        """Raise ValueError for errors outside the taxonomy, or errors that overlap but must not."""
         taxonomy = self.taxonomy or self.usual_taxonomy
         for span in spans:
             taxonomy.check(span.severity, span.category, span.special_mark)
@@ -137,7 +135,7 @@ class MarksErrors(Protocol):
                     raise ValueError(f"two errors share character {start}: here errors do not overlap")
 
     def written_cost(self, span: Span) -> float | None:
-        """Return the points that an error costs, where an import could not know them without the file."""
+        """Return an error's cost [points] if an export must write it; None if an import computes the same."""
         return span.cost
 
     def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
@@ -148,7 +146,7 @@ class MarksErrors(Protocol):
         )
 
     def check_draft(self, answer: Any, output: str) -> None:
-        """Let severities, categories and the score be missing."""
+        """Allow that severities, categories and the score are missing."""
         read_marked(answer, output)
 
     def page_data(self) -> dict[str, Any]:
@@ -185,7 +183,7 @@ class Esa(MarksErrors, Da):
     scored = True
 
     def usual_deviation(self) -> float:
-        return 27.0  # pooled over the 78 pairs of WMT 2023's ESA campaign (en-de, one rating a segment)
+        return 27.0  # pooled over the 78 pairs of WMT 2023's ESA campaign (en-de, one rating per segment)
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
         """`{"score": 0 to 100, "spans": […]}`."""
@@ -228,7 +226,7 @@ class Mqm(MarksErrors, Protocol):
     welcome = "You will see one sentence and one translation of it at a time, and mark its errors."
     task = "Mark every error of the translation, with its category and severity."
     scale = Scale(1000 * TENTHS + 1, Fraction(-1000), Fraction(1, TENTHS), decimals=1)
-    usual_delta = 0.5  # by convention: half a minor error a segment
+    usual_delta = 0.5  # by convention: half a minor error per segment
     bin_width = 1.0
     ratio_note = "Penalties have no % of the baseline: no score is above 0."
     usual_selection = "all"
@@ -238,12 +236,12 @@ class Mqm(MarksErrors, Protocol):
     reads_appraise = True
 
     def usual_deviation(self) -> float:
-        return 5.5  # 4.6 over the pairs of the TED talks (zh-en), 6.5 over those of WMT 2023 (en-de)
+        return 5.5  # 4.6 over the pairs of the TED talks (zh-en), 6.5 over the pairs of WMT 2023 (en-de)
 
     def far_apart(self) -> float:
-        """Return half of the highest cost of as many errors as a rater may mark (five if there is no limit).
+        """Return half of the maximum cost of an output's errors (of five errors if there is no limit).
 
-        The scale would be no measure: it has 1,000 points, so that it holds every sum of costs.
+        The scale does not help: it has 1,000 points, so that every sum of costs fits.
         """
         taxonomy = self.taxonomy or GOOGLE
         return (taxonomy.at_most or 5) * max(level.weight for level in taxonomy.severities) / 2
@@ -252,17 +250,17 @@ class Mqm(MarksErrors, Protocol):
         bound = super().with_settings(settings)
         if decimals := settings.get("decimals"):
             bound = copy.copy(bound)
-            # an instance's own: errors of this campaign cost hundredths, say
+            # a scale for this campaign only, whose errors cost hundredths, say
             bound.scale = Scale(1000 * 10**decimals + 1, Fraction(-1000), Fraction(1, 10**decimals), decimals)  # type: ignore[misc]
         return bound
 
     def penalty(self, span: Span) -> Fraction:
-        """Return the points that an error costs by the campaign's taxonomy, or else by the usual weights."""
+        """Return an error's cost [points] by the campaign's taxonomy, or else by the usual weights."""
         tenths = usual_tenths if self.taxonomy is None else self.taxonomy.penalty
         return Fraction(tenths(span.severity, span.category), TENTHS)
 
     def cost(self, span: Span) -> Fraction:
-        """Return the points that an error costs: what its file says, or its penalty."""
+        """Return an error's cost [points]: the cost in its file, or else its penalty."""
         return self.penalty(span) if span.cost is None else exact(repr(span.cost))
 
     def written_cost(self, span: Span) -> float | None:
@@ -270,7 +268,7 @@ class Mqm(MarksErrors, Protocol):
         return None if cost == Mqm().penalty(span) else float(cost)
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
-        """`{"spans": […]}`. A `cost` stays in the payload where it is not what the weights say."""
+        """`{"spans": […]}`. A `cost` stays in the payload if it differs from the weights."""
         marked = self.read_errors(answer, output)
         if marked.score is not None:
             raise ValueError("the score of MQM follows from the errors")
@@ -294,7 +292,7 @@ class Mqm(MarksErrors, Protocol):
 
 
 def spans_of(payload: Payload | None) -> Sequence[Span]:
-    """Return the errors of a stored answer; none of an answer without them."""
+    """Return the errors of a stored answer; empty for an answer without a payload."""
     return [] if payload is None else MarkedErrors.model_validate(payload).spans
 
 
@@ -305,17 +303,17 @@ Range = Annotated[list[Position], Field(min_length=2, max_length=2)]  # the lowe
 
 
 class ExpectedSpan(Strict):
-    """A marked error whose ends lie in these ranges; without ranges an omission or a special mark."""
+    """A marked error whose start and end lie in ranges; without ranges, an omission or a special mark."""
 
-    start: Range | None = None  # [characters] from 0: the lowest and the highest place of the first one
-    end: Range | None = None  # [characters] the same of the last one
+    start: Range | None = None  # [characters] from 0: the lowest and the highest place of the first character
+    end: Range | None = None  # [characters] the same for the last character
     severity: Severity | None = None  # none: any
-    # a first name alone stands for all its kinds
+    # a first name alone means all its kinds
     category: Annotated[list[str], Field(max_length=2)] = Field(default_factory=list)
-    special_mark: str | None = None  # its name, of the taxonomy
+    special_mark: str | None = None  # a name in the taxonomy
 
     def check(self, text: str, taxonomy: Taxonomy) -> None:
-        """Raise ValueError for what nobody can mark in this text with this taxonomy."""
+        """Raise ValueError if no rater can mark this error in this text with this taxonomy."""
         if (self.start is None) != (self.end is None):
             raise ValueError("an expected error has a start without an end, or the other way")
         if self.start is not None and self.end is not None:
@@ -351,25 +349,25 @@ class ExpectedSpan(Strict):
 
 
 def as_expected(expected: Sequence[StoredSpan], spans: Sequence[Span]) -> bool:
-    """Return whether all expected errors are marked; if none is expected, whether nothing is."""
+    """Return True if all expected errors are marked or, if none is expected, nothing is marked."""
     wanted = [ExpectedSpan.model_validate(span) for span in expected]
     return all(which_are_marked(wanted, spans)) if wanted else not spans
 
 
 def which_are_marked(expected: Sequence[ExpectedSpan], spans: Sequence[Span]) -> list[bool]:
-    """Say which of the expected errors are marked, each by a mark of its own: as many as can be at once."""
-    taken: dict[int, int] = {}  # mark → expected
+    """Return which expected errors are marked, each by its own mark, matching as many as possible."""
+    matched: dict[int, int] = {}  # mark → expected error
 
-    def place(at: int, tried: set[int]) -> bool:
+    def match(error: int, tried: set[int]) -> bool:
         for mark, span in enumerate(spans):
-            if mark in tried or not expected[at].fits(span):
+            if mark in tried or not expected[error].fits(span):
                 continue
             tried.add(mark)
-            if mark not in taken or place(taken[mark], tried):
-                taken[mark] = at
+            if mark not in matched or match(matched[mark], tried):
+                matched[mark] = error
                 return True
         return False
 
-    for at in range(len(expected)):
-        place(at, set())
-    return [at in taken.values() for at in range(len(expected))]
+    for error in range(len(expected)):
+        match(error, set())
+    return [error in matched.values() for error in range(len(expected))]

@@ -1,4 +1,4 @@
-"""What raters can call an error: its severity and category, and what each costs.
+"""Taxonomies: the severities and categories of errors that raters choose from, and their costs.
 
 A campaign's own taxonomy comes from a YAML file:
 
@@ -27,12 +27,12 @@ from creamtea.document.values import Strict
 from creamtea.error_spans import Severity, name_key
 from creamtea.store.rows import check_text
 
-MISSING = "missing"  # the mark behind every output, for an omission
-TENTHS = 10  # of a point: weights, and scores of MQM, are whole numbers of them
+MISSING = "missing"  # the mark after every output, for an omission
+TENTHS = 10  # per point: weights and scores of MQM are whole numbers of tenths
 
 
 def path_key(category: Sequence[str]) -> tuple[str, ...]:
-    """Return what categories are compared by: the keys of their names, without blank ones ("Other/-")."""
+    """Return the key for comparing categories: the keys of their names, without blank ones ("Other/-")."""
     names = (name.strip(" _-") for name in category)
     return tuple(name_key(name) or name for name in names if name)
 
@@ -50,42 +50,42 @@ Words = Annotated[str, Field(min_length=1, max_length=80), AfterValidator(check_
 class SeverityLevel(Strict):
     """A severity that raters can choose."""
 
-    name: Literal["neutral", "minor", "major", "critical"]  # what it is called
-    weight: Weight  # [points] that an error costs
+    name: Literal["neutral", "minor", "major", "critical"]  # the severity's name
+    weight: Weight  # [points] the cost of an error
 
 
 class Category(Strict):
     """A category that raters can choose."""
 
-    name: Words  # what it is called
+    name: Words  # the category's name
     kinds: Annotated[list[Words], Field(max_length=40)] = Field(default_factory=list)  # the second level
 
     @property
     def paths(self) -> list[list[str]]:
-        """What an error of the category is called: from wide to narrow."""
+        """The names of each error of the category, from wide to narrow."""
         return [[self.name, kind] for kind in self.kinds] or [[self.name]]
 
 
 class WeightException(Strict):
-    """Errors of a category (all of its kinds, or one) that cost something else than their severity says."""
+    """A cost that replaces the severity's for errors of a category (all of its kinds, or one)."""
 
-    category: Annotated[list[Words], Field(min_length=1, max_length=2)]  # its name, or also that of a kind
+    category: Annotated[list[Words], Field(min_length=1, max_length=2)]  # its name, or also a kind's name
     severity: Literal["neutral", "minor", "major", "critical"] | None = None  # none: any
-    weight: Weight  # [points] that an error costs
+    weight: Weight  # [points] the cost of an error
 
 
 class Taxonomy(Strict):
-    """What raters choose from. Without categories an error has a severity only."""
+    """The severities and categories that raters choose from."""
 
     # in the order of the keys 1, 2, … of the board
     severities: Annotated[list[SeverityLevel], Field(min_length=1, max_length=4)]
     # none: raters choose a severity only
     categories: Annotated[list[Category], Field(max_length=40)] = Field(default_factory=list)
-    # what costs something other than its severity says; the first that fits counts
+    # errors whose cost differs from their severity's; the first exception that fits counts
     exceptions: Annotated[list[WeightException], Field(max_length=200)] = Field(default_factory=list)
-    # what raters can mark behind an output, beside [missing]: errors that have no place in it
+    # errors without a place in the output, which raters can mark after it, beside [missing]
     special_marks: Annotated[list[Words], Field(max_length=8)] = Field(default_factory=list)
-    at_most: Annotated[int, Field(ge=1, le=1000)] | None = None  # [errors] of an output
+    at_most: Annotated[int, Field(ge=1, le=1000)] | None = None  # [errors] the maximum per output
 
     @model_validator(mode="after")
     def _check(self) -> Taxonomy:
@@ -104,7 +104,7 @@ class Taxonomy(Strict):
         return self
 
     def has(self, category: list[str]) -> bool:
-        """Return whether there is such a category; a first name alone stands for all its kinds."""
+        """Return True if there is such a category; a first name alone means all its kinds."""
         return any(path[: len(category)] == category for known in self.categories for path in known.paths)
 
     def check_severity(self, severity: Severity) -> None:
@@ -118,7 +118,7 @@ class Taxonomy(Strict):
             raise ValueError(f"the taxonomy has no special mark {name}, {known}")
 
     def check(self, severity: Severity, category: Sequence[str], special_mark: str | None = None) -> None:
-        """Raise ValueError for an error that nobody can have marked with this taxonomy."""
+        """Raise ValueError for an error that cannot be marked with this taxonomy."""
         if special_mark is not None:
             self.check_special_mark(special_mark)
         self.check_severity(severity)
@@ -129,7 +129,7 @@ class Taxonomy(Strict):
             raise ValueError(f"the category of an error is {allowed}, not {found}")
 
     def penalty(self, severity: Severity, category: Sequence[str]) -> int:
-        """Return the tenths of a point that an error costs, by the first exception that fits or severity."""
+        """Return an error's cost in tenths of a point, by the first exception that fits or its severity."""
         names = path_key(category)
         for exception in self.exceptions:
             named = path_key(exception.category)
@@ -139,13 +139,13 @@ class Taxonomy(Strict):
 
 
 def usual_tenths(severity: Severity, category: Sequence[str]) -> int:
-    """Return the tenths of a point that an error of ratings made elsewhere costs, as in published scores.
+    """Return the cost of an imported error in tenths of a point, as in published scores.
 
-    Non-translation costs 25 and minor punctuation 0.1 (Freitag et al. 2021, Table 2). Punctuation of
-    Appraise's "Linguistic conventions" costs 0.1 whatever its severity, as in the segment scores of
+    Non-translation costs 25 points and minor punctuation 0.1 (Freitag et al. 2021, Table 2). Punctuation in
+    Appraise's "Linguistic conventions" costs 0.1 with any severity, as in the segment scores of
     github.com/wmt-conference/ErrorSpanAnnotation. Source issues and creative reinterpretations cost nothing,
-    as in the scores of WMT 2023 in mt-metrics-eval; source errors of 2021 cost what their severity says, as
-    in Google's averages.
+    as in the scores of WMT 2023 in mt-metrics-eval. Source errors of 2021 cost the same as other errors of
+    their severity, as in Google's averages.
     """
     names = path_key(category)
     if any(name.startswith("nontranslation") for name in names):
@@ -160,20 +160,20 @@ def usual_tenths(severity: Severity, category: Sequence[str]) -> int:
 
 
 def _check_different(what: str, names: Sequence[str]) -> None:
-    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    twice = [name for index, name in enumerate(names) if name in names[:index]]
     if twice:
         raise ValueError(f"has the {what} {twice[0]!r} twice")
 
 
 def read_taxonomy(path: Path) -> Taxonomy:
-    """Read the taxonomy in a file of YAML or JSON; every mistake in it is one InputError with lines."""
+    """Read the taxonomy in a file of YAML or JSON; one InputError has a line for every mistake."""
     return read_checked(path, Taxonomy, "severities, categories, …", "a taxonomy (YAML or JSON)")
 
 
-# Kocmi et al. 2024; the weights are those of a score by the spans alone
+# Kocmi et al. 2024; the weights are for a score from the spans alone
 ESA = Taxonomy(severities=[SeverityLevel(name="minor", weight=1.0), SeverityLevel(name="major", weight=5.0)])
 
-# Freitag et al. 2021, Tables 1 and 2, and their limit of five errors a segment
+# Freitag et al. 2021, Tables 1 and 2, and their limit of five errors per segment
 GOOGLE = Taxonomy(
     severities=[
         SeverityLevel(name="minor", weight=1.0),
@@ -217,7 +217,7 @@ GOOGLE = Taxonomy(
     at_most=5,
 )
 
-# what else published ratings call errors, by first name: Google's files of 2021 to 2024, and Appraise
+# other categories of published ratings, by first name: Google's files of 2021 to 2024, and Appraise
 _PUBLISHED = {
     "Accuracy": "Creative reinterpretation, Gender mismatch, Source language fragment, "
     "Omission (Translation), Omission (Translation 2), Overtranslation, Undertranslation, "
@@ -247,8 +247,8 @@ _KNOWN = frozenset(
 
 
 def is_published(category: Sequence[str]) -> bool:
-    """Return True for a category that published ratings have, so that its usual weight is known.
+    """Return True for a category of published ratings, whose usual weight is known.
 
-    A slash within a name ("Link/cross-reference") may have parted it.
+    A name with a slash ("Link/cross-reference") may be split into two.
     """
     return "".join(path_key(category)) in _KNOWN
