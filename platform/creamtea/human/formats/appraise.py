@@ -1,34 +1,34 @@
-"""Ratings that Appraise exported, in the layouts of the WMT releases: one line per score, no header.
+"""Ratings exported by Appraise, in the layouts of the WMT releases: one line per score, no header.
 
-| fields | what they are | where |
+| fields | names | where |
 |---|---|---|
 | 9 | user, system, segment, type, source language, target language, score, start, end | segment by segment |
-| 11 | the same, with document and "is it a document's score" (True, False) before start | by document |
+| 11 | the same, with document and "is a document's score" (True, False) before start | by document |
 | 12 | the same, with the marked errors (JSON) before start | ESA and MQM campaigns |
 | 12 | the same, with DOCUMENT_#_SEGMENT as segment | WMT 2025 (its humeval/05-collect_humeval.py) |
 | 12 | HIT, worker, source, target, "ad", HIT number, system, rating, type, segment, score, seconds | MTurk, |
 |    | a header, fields parted by tabs and blanks | crowd DA |
 
-`--batch-info` adds two fields at the end, the numbers of batch and item, and where pairs were rated a third,
-the output's place in its pair. Of a width with two meanings, the one is meant that has numbers as start and
-end.
+`--batch-info` adds two fields at the end, the numbers of batch and item, and for pairs a third, the output's
+place in its pair. If two layouts have the same number of fields, the layout with numbers as start and end is
+used.
 
 Sources: https://github.com/wmt-conference/wmt22-news-systems/tree/main/humaneval (header.SegLvl.csv,
 header.DocLvl.csv; ad-*.csv of the MTurk layout),
 https://github.com/wmt-conference/wmt23-news-systems/blob/main/humaneval/DA+SQM/CSV-format.md and
 `ExportSystemScoresToCSV` of https://github.com/AppraiseDev/Appraise.
 
-Types: TGT (SYSTEM) is a rated output; BAD (BAD_REF) a bad reference and CHK, REP (REPEAT) a repeat, each of
-the same system's output of that segment; REF is the human translation shown in place of the system that its
-line names: it counts as a system "reference". Scores of whole documents and of practice
-(documents with "tutorial" in their names) are left out, and counted. So are lines that repeat an earlier one
-but for their end: one page, sent twice. A rater who opens an output again and rates it gives a second opinion
-(WMT's scripts average them), which becomes another item.
+Types: TGT (SYSTEM) is a rated output; BAD (BAD_REF) is a bad reference and CHK, REP (REPEAT) a repeat of the
+same system's output of that segment; REF is the human translation shown instead of the system that the line
+names: it counts as a system "reference". Scores of whole documents and of practice (documents with "tutorial"
+in their names) are left out and counted. So are lines that repeat an earlier one except for their end: one
+page, sent twice. A rater who opens an output again and rates it gives a second opinion (WMT's scripts average
+them), which becomes another item.
 
-Places of errors are those of Appraise's page: indices of a JavaScript string, from 0, the last one included,
-in the text without white space at its ends (`CodeUnits`). Errors that were marked beforehand (ESA with AI)
-have no `error_type` while the rater leaves them where they are, and their `end_i` is one past the last
-character; those behind the text are omissions. What the rater deleted is not in the file.
+Places of errors are indices of a JavaScript string, as on Appraise's page: from 0, the last one included, in
+the text without white space at its ends (`CodeUnits`). Errors that were marked beforehand (ESA with AI) have
+no `error_type` unless the rater moves them, and their `end_i` is one past the last character; after the end
+of the text they are omissions. Errors that the rater deleted are not in the file.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ MTURK_TYPES = {"SYSTEM": "TGT", "BAD_REF": "BAD", "REPEAT": "REP", "REF": "REF"}
 MTURK_HEADER = "HITId"
 APPRAISE_FIELDS = ("user", "system", "segment", "type", "source language", "target language", "score")
 TIMES = ("start", "end")
-BATCH = ("batch", "number of the item", "place in the pair")  # --batch-info; the third only of pairs
+BATCH = ("batch", "number of the item", "place in the pair")  # --batch-info; the third only for pairs
 LAYOUTS = [
     (*APPRAISE_FIELDS, *before, *TIMES, *BATCH[:more])
     for before in ((), ("document", "is document"), ("document", "is document", "errors"))
@@ -119,25 +119,25 @@ MTURK = (
     *("rating", "type", "segment", "score", "seconds"),
 )
 
-# PAIR-HIT-DOCUMENT-ITEM.N_N of the documents of 2021, whose item is of one HIT and system
+# PAIR-HIT-DOCUMENT-ITEM.N_N in the documents of 2021, whose item belongs to one HIT and system
 MTURK_PLACE = re.compile(r"[^-]+-[^-]+-\d+-(?P<document>\d+)-\d+\.\d+_(?P<segment>\d+)")
 TRUTH = {"true": True, "false": False}  # True in Appraise, TRUE in a spreadsheet
 DAY = 24 * 3600
 PART = "#"  # DOCUMENT#SYSTEM
-INSIDE = "_#_"  # DOCUMENT_#_SEGMENT, of which the document may have others: PAIR_#_DOMAIN_#_NAME
+INSIDE = "_#_"  # DOCUMENT_#_SEGMENT; the document's name may contain it: PAIR_#_DOMAIN_#_NAME
 PRACTICE = "tutorial"  # in the name of a document
-FILLING = ("incomplete", "dup")  # DOCUMENT#dup: documents that fill a task up, which WMT 2024 leaves out
-NO_NAMES = ("bad", *FILLING)  # what may follow a document's name beside a system's
+FILLING = ("incomplete", "dup")  # DOCUMENT#dup: documents that fill a task, which WMT 2024 leaves out
+NO_NAMES = ("bad", *FILLING)  # beginnings of parts after a document's name that are not systems
 ERROR_KEYS = ("start_i", "end_i", "severity", "error_type")
-MISSING = "missing"  # where an omission is marked
-WHOLE = 1e-3  # how far from a whole number a score turned back may be: statistics have five digits
-HEADERS = ("username", "userid")  # first words of the releases' headers, in small letters
+MISSING = "missing"  # the place of an omission
+WHOLE = 1e-3  # maximum distance of a raw score from a whole number: statistics have five digits
+HEADERS = ("username", "userid")  # first words of the releases' headers, in lower case
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Rated:
-    """One score as the file has it."""
+    """One score of the file."""
 
     line: int
     rater: str
@@ -147,10 +147,10 @@ class Rated:
     document: str
     score: int  # from 0 to 100
     errors: Sequence[Mapping[str, Any]]  # marked
-    pair: tuple[str, str]  # of languages
+    pair: tuple[str, str]  # languages
     start: datetime | None
     end: datetime | None
-    batch: bool = False  # with numbers of batch and item
+    batch: bool = False  # whether it has numbers of batch and item
 
     @property
     def active_ms(self) -> int | None:
@@ -158,7 +158,7 @@ class Rated:
 
     @property
     def has_impossible_time(self) -> bool:
-        """Not if it is 0, which stands for none."""
+        """Whether the time is negative or too long; 0 means that there is none."""
         if self.start is None or self.end is None or self.active_ms is not None:
             return False
         return abs(self.end - self.start) >= timedelta(milliseconds=1)
@@ -167,18 +167,18 @@ class Rated:
 @dataclass(frozen=True)
 class AppraiseFile:
     name: str
-    ratings: tuple[Rated, ...]  # by their segments within documents
+    ratings: tuple[Rated, ...]  # with segments within documents
     per_document: bool  # whether the campaign calls documents DOCUMENT#SYSTEM
     guessed: int  # ratings of parts that may be a document's beginning or its end
-    sent_twice: tuple[int, ...]  # lines that differ from an earlier one at most in their end, left out
-    lines: Counter[tuple[str, str]]  # by language pair, without those that were sent twice
-    left_out: Mapping[tuple[str, str], Counter[str]]  # by language pair: what else
-    crowd: bool  # of Mechanical Turk
+    sent_twice: tuple[int, ...]  # lines left out, which differ from an earlier one at most in their end
+    lines: Counter[tuple[str, str]]  # by language pair, without lines that were sent twice
+    left_out: Mapping[tuple[str, str], Counter[str]]  # other losses, by language pair
+    crowd: bool  # whether it is Mechanical Turk's
     has_errors: bool  # whether the lines have a field for marked errors
 
 
 def milliseconds(start: datetime, end: datetime) -> int | None:
-    """Return the milliseconds in between; None for a time that no rater can have spent."""
+    """Return the milliseconds from start to end; None for an impossible working time."""
     passed = round((end - start).total_seconds() * 1000)
     return passed if 0 < passed <= DAY * 1000 else None
 
@@ -186,9 +186,9 @@ def milliseconds(start: datetime, end: datetime) -> int | None:
 def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) -> AppraiseFile:
     """Read the scores in the file.
 
-    InputError with file, line, field, what was found and what is allowed. Where documents are called
-    DOCUMENT#SYSTEM (ESA and MQM campaigns), segments are counted within them from 1. `statistics`: of the
-    raters, by whose means and deviations the file's scores were standardised (z).
+    If documents are called DOCUMENT#SYSTEM (ESA and MQM campaigns), segments are counted within them from 1.
+    `statistics`: the raters' means and deviations, if the file's scores are standardised (z). InputError with
+    file, line, field, what was found and what is allowed.
     """
     ratings: list[Rated] = []
     sent_twice: list[int] = []
@@ -236,7 +236,7 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
                 yield line, MTURK, cells
         return
     if first[1][0].lower() in HEADERS:
-        first = next(records, None)  # releases keep the header in another file; users may have put it on top
+        first = next(records, None)  # releases have the header in another file; users may have put it on top
     while first is not None:
         line, cells = first
         yield line, _layout(path.name, line, cells), cells
@@ -265,14 +265,14 @@ def _is_number(cell: str) -> bool:
 
 
 def _fields(names: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
-    """Return a line's fields; those of the crowd and of WMT 2025 may have the document in the segment."""
+    """Return a line's fields by name; in crowd and WMT 2025 files the segment may contain the document."""
     fields = dict(zip(names, cells, strict=True))
     if "HIT" in fields:
         place = MTURK_PLACE.fullmatch(fields["segment"])
         return fields if place is None else {**fields, **place.groupdict()}
     document, inside, number = fields["segment"].rpartition(INSIDE)
     if inside and "document" in fields:
-        # its campaigns call each segment a complete document, so that Appraise shows one at a time
+        # these campaigns declare each segment a complete document, so that Appraise shows one at a time
         return {**fields, "document": document, "segment": number, "is document": "False"}
     return fields
 
@@ -289,7 +289,7 @@ class _Reading:
         return self.cells["source language"], self.cells["target language"]
 
     def left_out(self) -> str | None:
-        """Say what the line is if no campaign keeps it; None for a score of an output."""
+        """Return why the line is left out; None for a score of an output."""
         document = self.cells.get("document", "")
         if "is document" in self.cells and self.field(
             "is document", lambda cell: TRUTH[cell.lower()], "True or False"
@@ -309,7 +309,7 @@ class _Reading:
             raise InputError(f"{self.place}, field {name}: found {cell[:60]!r}; allowed: {allowed}") from None
 
     def with_raw_score(self, statistics: Mapping[str, RaterStatistics]) -> _Reading:
-        """Return the reading with the score that was given, z · s + μ, instead of z."""
+        """Return the reading with the raw score, z · s + μ, instead of z."""
         rater = self.cells["user"]
         if rater not in statistics:
             rater = meant(rater, statistics)
@@ -357,10 +357,9 @@ class _Reading:
         )
 
     def _errors(self, left: Counter[str]) -> list[dict[str, Any]]:
-        """Return the marked errors as spans, with places as Appraise counts.
+        """Return the marked errors as spans, with Appraise's places.
 
-        `prefilled` says that an error was marked beforehand. `left` counts what is not kept of
-        errors.
+        An error that was marked beforehand has `prefilled`. `left` counts losses.
         """
         written = self.cells.get("errors", "").strip()
         try:
@@ -379,7 +378,7 @@ _NO_TYPE: Any = object()
 
 
 def _span(start_i: int | str, end_i: int | str, severity: str, error_type: Any = _NO_TYPE) -> dict[str, Any]:
-    """Return an error as a span; ValueError for places that no error has."""
+    """Return an error as a span; ValueError for invalid places."""
     place = {}
     if not start_i == end_i == MISSING:
         if not (type(start_i) is int and type(end_i) is int and 0 <= start_i <= end_i):
@@ -494,15 +493,15 @@ def _name(rating: Rated) -> str:
     return PART.join(parts[:at])
 
 
-# the mean of all of a rater's scores, in points, and their deviation with n − 1: NaN of one score, R's NA
+# the mean of all of a rater's scores, in points, and their deviation with n − 1: NaN for one score, R's NA
 RaterStatistics = tuple[float, float]
 
 
 def read_statistics(path: Path) -> dict[str, RaterStatistics]:
     """Read the statistics of raters.
 
-    Each rater has three values, as R prints them ([1] "name", [1] mean, [1] deviation, a line each) or
-    side by side (name, mean, deviation). InputError with the file and what was found.
+    Each rater has three values, printed by R ([1] "name", [1] mean, [1] deviation, a line each) or side by
+    side (name, mean, deviation). InputError with the file and what was found.
     """
     text = re.sub(r"^\[1\] ", "", read_text(path), flags=re.MULTILINE)
     words = [word.strip('"') for word in re.split(r"[\s,]+", text) if word]
@@ -515,7 +514,7 @@ def read_statistics(path: Path) -> dict[str, RaterStatistics]:
             raise InputError(
                 f"{path.name}: found {' '.join(values)[:60]!r}; allowed: a rater, the mean and the deviation"
             ) from None
-        if repr(found.get(name, known)) != repr(known):  # of which NaN is one
+        if repr(found.get(name, known)) != repr(known):  # NaN equals NaN as text
             raise InputError(f"{path.name}: found two means and deviations of {name!r}; allowed: one")
         found[name] = known
     return found
@@ -546,7 +545,7 @@ def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, .
 
 
 def _keyed(ratings: Sequence[Rated]) -> Iterator[tuple[Rated, Key]]:
-    """Yield each score with the key of its item; a rater's second score is of another item."""
+    """Yield each score with the key of its item; a rater's second score belongs to another item."""
     seen: Counter[tuple[Any, ...]] = Counter()
     for rating in ratings:
         output = (rating.kind, rating.document, rating.segment, rating.system)
@@ -576,10 +575,10 @@ def _item(key: Key, positions: dict[Key, int], texts: _Texts) -> ItemContent:
 
 
 class _Errors:
-    """Marked errors whose places are characters of the output.
+    """Converts places of marked errors to characters of the output.
 
-    Errors of a text that nobody has keep Appraise's places. Errors that were marked beforehand become
-    proposals of their items.
+    Errors in an unknown text keep Appraise's places. Errors that were marked beforehand become proposals of
+    their items.
     """
 
     def __init__(self) -> None:
@@ -595,7 +594,7 @@ class _Errors:
             span = dict(error)
             if prefilled := span.pop("prefilled", False):
                 self.notes["errors that were marked beforehand, read as proposals"] += 1
-                if "end" in span:  # one past the last
+                if "end" in span:  # one past the last character
                     span["end"] = max(span["start"], span["end"] - 1)
             if units is not None and "start" in span:
                 self._place(span, units)
@@ -615,7 +614,7 @@ class _Errors:
         span["end"] = units.character(min(span["end"], len(units) - 1))
 
     def _proposal(self, item: ItemContent, span: dict[str, Any], taken: set[int]) -> int:
-        """Return the number of the item's proposal at the place of an error, new or not."""
+        """Return the number of the item's proposal at an error's place; add one if there is none."""
         known = self.proposals.setdefault(item.position, {}).setdefault(item.systems[0], [])
         place = (span.get("start"), span.get("end"))
         for number, proposal in enumerate(known):
@@ -629,7 +628,7 @@ class _Errors:
 
 
 class _Texts:
-    """Sources and outputs of the test set by their lines, and where the file's segments stand in it."""
+    """Sources and outputs of the test set by line, and the lines of the file's segments."""
 
     def __init__(
         self, facts: ImportFacts, systems: Sequence[str], file: AppraiseFile, ratings: Sequence[Rated]
@@ -645,7 +644,7 @@ class _Texts:
         self.domains: Mapping[str, str] = {}
         self.published = 0  # scores of --segment-scores
         self._lines: dict[str, list[int]] | None = None  # of each document
-        self._size: tuple[str, int] | None = None  # of the test set, and which file says so
+        self._size: tuple[str, int] | None = None  # of the test set: the file that determines it, and lines
         if facts.documents is not None:
             self._read_documents(facts.documents)
         elif facts.segment_scores is not None:
@@ -678,7 +677,7 @@ class _Texts:
             self._lines = {name: lines for name, lines in kept.items() if lines}
 
     def _rated_lines(self, path: Path, size: int) -> set[int]:
-        """Return the lines of the test set that have a score of any system."""
+        """Return the lines of the test set that have a score for any system."""
         rated: set[int] = set()
         seen: Counter[str] = Counter()
         for number, line in enumerate(text_lines(path), start=1):
@@ -725,7 +724,7 @@ class _Texts:
             return by_number if unique and not self._file.per_document else self._anew()
         if self._file.per_document:
             return self._by_document(1)
-        # numbers of the test set's lines tell by which number they begin
+        # try both first numbers: the right one puts each segment into the lines of its document
         other = Numbering.of_numbers({key: key[1] for key in self._segments}, APPRAISE, 1 - by_number.first)
         inside = {name: frozenset(lines) for name, lines in self._lines.items()}
         for numbering in (by_number, other) if told is None else (by_number,):
@@ -734,9 +733,9 @@ class _Texts:
         return self._by_document(by_number.first)
 
     def _anew(self) -> Numbering[Segment]:
-        """Number segments document after document, in their order of appearance.
+        """Number segments document after document, in the order in which documents appear.
 
-        That is for files that count segments within documents, without a file of documents.
+        Used if a file counts segments within documents and there is no file of documents.
         """
         documents = first_places(rating.document for rating in self._file.ratings)
         ordered = sorted(self._segments, key=lambda key: (documents[key[0]], key[1]))
@@ -750,7 +749,7 @@ class _Texts:
         return Numbering({key: at for at, key in enumerate(ordered)}, renumbered=len(ordered) if many else 0)
 
     def _by_document(self, first: int) -> Numbering[Segment]:
-        """Take each document's lines as its segments, in their order.
+        """Map each document's segments to its lines, in their order.
 
         InputError unless a document has as many segments as lines.
         """
@@ -808,7 +807,7 @@ def _row(content: Content, counted: CountedScore) -> list[Any]:
         TYPES.get(ItemKind(item.kind), "TGT"),
         content.source_language,
         content.target_language,
-        score.step if isinstance(protocol, Da) else 0,  # of MQM, the errors are the rating
+        score.step if isinstance(protocol, Da) else 0,  # in MQM, the errors are the rating
         item.document,
         False,
         json.dumps(errors, ensure_ascii=False),
@@ -817,9 +816,9 @@ def _row(content: Content, counted: CountedScore) -> list[Any]:
 
 
 def _error(span: Span, output: str) -> dict[str, Any]:
-    """Return an error as Appraise writes it.
+    """Return an error in Appraise's form, with its page's places.
 
-    Places count as Appraise's page does; those in a text that nobody has do so already.
+    Places in an unknown text were never converted.
     """
     places: tuple[int | str, int | str] = MISSING, MISSING
     if span.start is not None and span.end is not None and not span.in_source:
@@ -838,8 +837,8 @@ def _error(span: Span, output: str) -> dict[str, Any]:
 def _times(answer: AnswerContent) -> tuple[str, str]:
     """Return the start and the end of a rating.
 
-    The start is when the item was given if that tells how long the rater was on it, else that long before
-    the end.
+    The start is the moment when the item was given if that gives the working time, else it is the end minus
+    the working time.
     """
     start, end = answer.assigned_at, answer.submitted_at or answer.assigned_at
     if milliseconds(start, end) != answer.active_ms:
@@ -858,7 +857,7 @@ class Appraise(Format):
         first = first_line(text)
         if re.split(r'[\s,"]+', first.lstrip('"'))[0] == MTURK_HEADER:
             return True
-        for separator in ",;\t":  # the reader says so if it is no comma
+        for separator in ",;\t":  # if it is not a comma, the reader says so
             try:
                 cells = next(csv.reader([first], delimiter=separator), None) or [""]
             except csv.Error:  # a carriage return within the line, or a cell that is too long
@@ -869,11 +868,11 @@ class Appraise(Format):
         return False
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
-        """Read the campaign that the scores of one language pair make.
+        """Make a campaign from the scores of one language pair.
 
-        Moments that the file lacks are `now`. `facts.protocol` is one that `reads_appraise`: the
-        files do not tell them apart. Segments keep their numbers; where these are counted within
-        documents (one number in two documents), the segments are numbered anew, document after
+        Moments that the file lacks become `now`. `facts.protocol` chooses among the protocols with
+        `reads_appraise`, which the files do not tell apart. Segments keep their numbers; if these are counted
+        within documents (two documents share a number), the segments are numbered anew, document after
         document. InputError for facts that do not fit.
         """
         protocol = facts.protocol or USUAL_PROTOCOL
@@ -893,7 +892,7 @@ class Appraise(Format):
         systems = tuple(sorted({rating.system for rating in ratings}))
         texts = _Texts(facts.for_systems(systems), systems, file, ratings)
         keyed = list(_keyed(ratings))
-        # the original of a control is an item, whether it is rated in the file or not
+        # the original of a control is an item even if the file has no rating of it
         positions = first_places(
             each for _, key in keyed for each in ((_original(key), key) if key[0].is_control else (key,))
         )
@@ -923,7 +922,7 @@ class Appraise(Format):
         listed = [replace(item, proposals=reading.proposals.get(item.position)) for item in items.values()]
         settings: dict[str, Any] = {"references": [system for system in systems if system == REFERENCE]}
         if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
-            settings["wmt"] = rule  # of stats.wmt.RULES; those of marked errors follow from the protocol
+            settings["wmt"] = rule  # from stats.wmt.RULES; with marked errors, the protocol determines it
         settings |= domain_settings(texts.domains, facts.test_set or facts.name) | texts.numbering.settings
         if reading.proposals:
             settings["proposals_left"] = True
@@ -951,11 +950,11 @@ class Appraise(Format):
         return content, (*repeats(file.sent_twice, SENT_TWICE), *not_kept, *notices)
 
     def write(self, content: Content, path: Path) -> Written:
-        """Write a line per rating: TGT of systems, BAD of bad references, CHK of repeats.
+        """Write a line per rating: TGT for systems, BAD for bad references, CHK for repeats.
 
-        Documents go by their own names and segments by their numbers of the test set, not DOCUMENT#SYSTEM
-        with a rater's numbers: so they come back. InputError for a protocol or a document that the format
-        does not have.
+        Documents keep their names and segments their numbers in the test set, instead of DOCUMENT#SYSTEM with
+        a rater's numbers, so that an import returns them. InputError for a protocol or a document name that
+        the format cannot hold.
         """
         if not find_protocol(content.protocol).reads_appraise:
             known = ", ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
@@ -974,6 +973,6 @@ class Appraise(Format):
         writer = csv.writer(out, lineterminator="\r\n")
         first = str(rows[0][0])
         if first.lower() in HEADERS or first.split()[0] == MTURK_HEADER or first.startswith("\ufeff"):
-            writer.writerow([HEADERS[0], *[""] * (len(rows[0]) - 1)])  # else this rater is taken for a header
+            writer.writerow([HEADERS[0], *[""] * (len(rows[0]) - 1)])  # else this row looks like a header
         writer.writerows(rows)
         return write_texts(path, {FILE: out.getvalue()}), not_held(content, APPRAISE)

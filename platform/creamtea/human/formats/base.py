@@ -1,7 +1,7 @@
-"""What formats have in common: what an import is told, what is not kept, and the class of a format.
+"""The common parts of formats: the facts that an import is given, losses, and the base class of a format.
 
-A format is a file of this folder, or of a plug-in: a class with its name, what its files look like, and how
-it reads and writes them (docs/extending.md has an example).
+A format is a file in this folder or in a plug-in: a class with its name, the look of its files, and how it
+reads and writes them (docs/extending.md has an example).
 """
 
 # ruff: noqa: RUF009 (each `_asked` makes a field of its own)
@@ -26,9 +26,9 @@ from creamtea.words import meant
 
 @dataclass(frozen=True)
 class NotKept:
-    """Something that an import or an export leaves behind, and how often.
+    """A kind of data that an import or an export loses, and its count.
 
-    `once`: a campaign has it only once. `note`: it is there, but not as its reader may expect.
+    `once`: a campaign has it only once. `note`: it is kept, but not as a reader may expect.
     """
 
     count: int
@@ -44,9 +44,9 @@ class NotKept:
         return self.what if self.once else f"{self.what} ({self.number})"
 
 
-def counts(found: Mapping[str, int], note: bool = False) -> tuple[NotKept, ...]:
+def counts(numbers: Mapping[str, int], note: bool = False) -> tuple[NotKept, ...]:
     """Return an entry for each count above 0."""
-    return tuple(NotKept(count, what, note=note) for what, count in found.items() if count)
+    return tuple(NotKept(count, what, note=note) for what, count in numbers.items() if count)
 
 
 def known_keys(
@@ -66,7 +66,7 @@ def first_places(names: Iterable[Named]) -> dict[Named, int]:
 
 
 def repeats(lines: Sequence[int], said: str = "all that an earlier line says") -> tuple[NotKept, ...]:
-    """Count lines that repeat an earlier one by accident; `said`: what they repeat."""
+    """Count lines that repeat an earlier line by accident; `said`: what they repeat."""
     if not lines:
         return ()
     where = "line " if len(lines) == 1 else "lines "
@@ -83,10 +83,10 @@ class ImportOption:
     """How the command line and the organiser's page ask for one of the `ImportFacts`."""
 
     title: str  # of the field on the page
-    value: str  # what is given, as `--help` shows it
+    value: str  # the placeholder of the value in `--help`
     help: str
-    endings: tuple[str, ...] = ()  # of the file that the page takes
-    lowest: float | None = None  # of a number
+    endings: tuple[str, ...] = ()  # of the file that the page accepts
+    lowest: float | None = None  # for a number
     highest: float | None = None
 
 
@@ -96,7 +96,7 @@ def _asked(title: str, value: str, help: str, empty: Callable[[], Any] = lambda:
 
 @dataclass(frozen=True)
 class ImportFacts:
-    """What a file of ratings does not say of its campaign. Each field but the name is an option."""
+    """Facts about a campaign that its file of ratings lacks. Each field except the name is an option."""
 
     name: str
     protocol: str | None = _asked("Protocol", "NAME", "The protocol, if the file does not say it.")
@@ -190,9 +190,9 @@ class ImportFacts:
         return None
 
     def for_systems(self, systems: Sequence[str]) -> Self:
-        """Return a copy with the systems' names as in the file, where a keyboard writes them otherwise.
+        """Return a copy with the systems' names as the file writes them (in other Unicode forms, say).
 
-        InputError for a baseline that is none of the systems.
+        InputError for a baseline that is not one of the systems.
         """
         baseline = None if self.baseline is None else meant(self.baseline, systems)
         if baseline is not None and baseline not in systems:
@@ -205,9 +205,9 @@ class ImportFacts:
         return replace(self, baseline=baseline, output_of=outputs, leave_out=leave_out)
 
     def find_protocol(self, name: str) -> Protocol:
-        """Find the protocol of this name, with the taxonomy.
+        """Find the protocol of this name, bound to the taxonomy.
 
-        InputError if there is a taxonomy and the protocol's raters mark no errors.
+        InputError if there is a taxonomy but raters of the protocol mark no errors.
         """
         found = find_protocol(name)
         if self.taxonomy is None:
@@ -231,8 +231,8 @@ def import_options() -> dict[str, tuple[Any, ImportOption]]:
     }
 
 
-Read = tuple[Content, tuple[NotKept, ...]]  # the campaign, and what of the files it does not hold
-Written = tuple[list[Path], tuple[NotKept, ...]]  # the files, and what of the campaign they do not hold
+Read = tuple[Content, tuple[NotKept, ...]]  # the campaign, and the losses
+Written = tuple[list[Path], tuple[NotKept, ...]]  # the files, and the losses
 
 
 def first_line(text: str) -> str:
@@ -241,39 +241,39 @@ def first_line(text: str) -> str:
 
 
 class NothingToExport(InputError):
-    """A campaign has nothing that the format holds: no ratings that count, say."""
+    """A campaign has nothing that the format can hold: no ratings that count, say."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{why}: nothing to export")
 
 
 def cannot_hold(why: str, about: str = "") -> InputError:
-    """Return the error about something that a format cannot hold."""
+    """Return an InputError about something that a format cannot hold."""
     return InputError(f"{why}; export as csv or jsonl", about=about)
 
 
 class Format:
-    """Files of ratings: `read` makes a campaign of them, `write` makes them of a campaign."""
+    """Files of ratings: `read` makes a campaign from them, `write` makes them from a campaign."""
 
-    name: str  # as `--format` has it
+    name: str  # the value of `--format`
     title: str  # on pages
-    expected: str  # what such files begin with, for the message that a file is none of the known formats
+    expected: str  # how such files begin, for the message that no format recognises a file
     options: ClassVar[Collection[str]] = ()  # fields of ImportFacts that other formats do not read
     has_media: ClassVar[bool] = False  # whether exports have the files beside sources, in a folder
     of_test_set: ClassVar[bool] = False  # whether `write` needs `Content.whole`, the whole test set
     only_file: ClassVar[str] = ""  # the name of an export's only file; its folder can be imported, too
 
     def located(self, path: Path) -> Path:
-        """Return what is to be read at `path`: of a folder with an export's only file this file."""
+        """Return the path to read: an export's only file if `path` is its folder, else `path`."""
         inside = path / self.only_file
         return inside if self.only_file and inside.is_file() else path
 
     def recognises(self, path: Path, text: str) -> bool:
-        """Return True if the folder or file at `path` is of this format; `text` is the file's."""
+        """Return True if the folder or file at `path` has this format; `text` is the file's content."""
         return False
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
-        """Return the campaign and what is not kept. Moments that the files do not give are `now`.
+        """Return the campaign and the losses. Moments that the files lack become `now`.
 
         InputError with file, line, what was found and what is allowed.
         """
@@ -284,8 +284,8 @@ class Format:
         raise InputError(f"{option('format')} {self.name}: it can only be read", about="format")
 
 
-# The number that a format gives a first segment. The database counts segments from 0, and reports name them
-# as the file does (`CampaignSettings.first_segment`).
+# The number of the first segment in each format. The database counts segments from 0, and reports use the
+# file's numbers (`CampaignSettings.first_segment`).
 FIRST_SEGMENT = {"csv": 0, "jsonl": 0, APPRAISE: 1, MQM: 1}
 BEGINS_BEHIND = "errors marked after the end of the text: read as omissions"
 ENDS_BEHIND = "errors that end after the end of the text: they end with it here"

@@ -1,14 +1,14 @@
-"""The columns of an export: what each holds, and how it is written in a CSV cell and in JSON.
+"""The columns of an export: the values of each, and their form in a CSV cell and in JSON.
 
-The dataclasses of `human.record` and `rating_rows` have types that say what is allowed, and `columns_of`
-makes columns of their fields.
+The dataclasses of `human.record` and `rating_rows` have types with the allowed values, and `columns_of` makes
+columns of their fields.
 
-Text in a CSV cell is no formula of a spreadsheet (`creamtea.printable`). JSON has no such trouble, and no
-apostrophes are added there.
+Text in a CSV cell never becomes a spreadsheet's formula (`creamtea.printable`). JSON does not need the added
+apostrophes.
 
-Files are UTF-8 (a byte order mark before a CSV is taken, none is written). A record of a CSV ends with CR LF
-(RFC 4180) and may hold line ends inside quotes; a record of JSON Lines is one line. Columns may come in any
-order; unknown, missing and repeated ones are refused, not guessed.
+Files are UTF-8 (a byte order mark before a CSV is read, but not written). A record of a CSV ends with CR LF
+(RFC 4180) and may have line ends inside quotes; a record of JSON Lines is one line. Columns may come in any
+order; unknown, missing and repeated columns are refused, not guessed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SHOWN = 60  # characters of a wrong value in a message
 
 # ---------------------------------------------------------------- columns
 class Column:
-    """Reads and writes the values of a type; where the type allows None, that is null or an empty cell."""
+    """Reads and writes the values of a type; None, if the type allows it, is null or an empty cell."""
 
     def __init__(self, annotation: Any) -> None:
         self._optional = type(None) in get_args(annotation)
@@ -75,7 +75,7 @@ class Column:
             case int() | float() as written:
                 return repr(written)
             case str() as written:
-                # a number, -5.0 say, is no formula: it stays one for whoever reads the file
+                # a number, such as -5.0, is not a formula: it stays a number for every reader
                 return written if _NUMBER.fullmatch(written) else text_to_cell(written)
             case written:
                 return text_to_cell(json.dumps(written, ensure_ascii=False, allow_nan=False))
@@ -116,7 +116,7 @@ def _from_cell(python: type, cell: str) -> Any:
 
 
 def moment_of(seconds: str | float) -> datetime:
-    """Return the moment so many seconds after the beginning of 1970. ValueError for what is none."""
+    """Return the moment this many seconds after the beginning of 1970. ValueError if there is none."""
     try:
         return datetime.fromtimestamp(float(seconds), UTC)
     except (OverflowError, OSError):
@@ -129,7 +129,7 @@ MAX_CELL = 2**27  # characters; the csv module's own limit is 2**17, less than a
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands (of several lines the first), for messages."""
+    """A line of a file (the first of several), for messages."""
 
     file: str
     line: int
@@ -141,7 +141,7 @@ class Place:
         return f"{self}, column {name}"
 
     def refuse(self, column: str, found: Any, allowed: str) -> InputError:
-        """Say what is wrong with the value of a column."""
+        """Return an InputError about the value of a column."""
         shown = "nothing" if found is None else repr(found)
         return InputError(f"{self.column(column)}: found {shown}; allowed: {allowed}")
 
@@ -166,7 +166,7 @@ class CheckedLine:
 
 # ---------------------------------------------------------------- writing
 def csv_text(columns: Mapping[str, Column], rows: Iterable[object], file: str) -> str:
-    """Return rows, objects with an attribute for each column, as CSV."""
+    """Return rows as CSV; a row is an object with an attribute for each column."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(columns)
@@ -186,7 +186,7 @@ def jsonl_text(columns: Mapping[str, Column], rows: Iterable[object], file: str)
 
 
 def encoded(columns: Mapping[str, Column], row: object, place: str) -> dict[str, Any]:
-    """Return the JSON values of these columns; InputError for what no file can hold."""
+    """Return the JSON values of these columns; InputError for a value that no file can hold."""
     return {
         name: column.encode(getattr(row, name), f"{place}, column {name}") for name, column in columns.items()
     }
@@ -194,7 +194,7 @@ def encoded(columns: Mapping[str, Column], row: object, place: str) -> dict[str,
 
 # ---------------------------------------------------------------- reading
 def read_text(path: Path) -> str:
-    """Read a file's text as `creamtea.files.decode` does. InputError: no such file, not text, not UTF-8."""
+    """Read a file's text (`creamtea.files.decode`). InputError: no such file, not text, not UTF-8."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -205,7 +205,7 @@ def read_text(path: Path) -> str:
 
 
 def text_lines(path: Path) -> list[str]:
-    """Return the lines of a text file without their ends; InputError as `read_text`."""
+    """Return the lines of a text file without their ends; InputError as in `read_text`."""
     return lines_of(read_text(path))
 
 
@@ -214,7 +214,7 @@ def read_records(
 ) -> list[CheckedLine]:
     """Read every record of a file; `kind` is csv or jsonl.
 
-    `required` names the columns that must be there. InputError with file, line, column, what was found and
+    `required` names the columns that must be present. InputError with file, line, column, what was found and
     what is allowed.
     """
     return (_read_csv if kind == "csv" else _read_jsonl)(path, columns, required)
@@ -247,17 +247,17 @@ def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[st
 
 
 def column_name(cell: str) -> str:
-    """Return the name of a column as this module writes it, without blanks and in small letters."""
+    """Return the name of a column in this module's form, without blanks and in lower case."""
     return cell.strip(' "').lower()
 
 
 def other_separator(cells: list[str], allowed: Collection[object]) -> str | None:
-    """Say which character separates a line's cells if it is not a comma; None otherwise.
+    """Return a message if another character than a comma separates a line's cells; None otherwise.
 
     `allowed`: names of columns, or numbers of cells.
     """
     for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-        parts = separator.join(cells).split(separator)  # a comma may be the decimal one
+        parts = separator.join(cells).split(separator)  # a comma may be a decimal comma
         known = (
             len(cells) == 1 or len(parts) in allowed or any(column_name(part) in allowed for part in parts)
         )
@@ -272,18 +272,18 @@ def other_separator(cells: list[str], allowed: Collection[object]) -> str | None
 def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield (line, cells) of a CSV without checking its columns.
 
-    What spreadsheets add is skipped: a first line that names the separator (sep=,), and lines and last
-    columns without any text.
+    Additions of spreadsheets are skipped: a first line that names the separator (sep=,), and empty lines and
+    empty last columns.
     """
     csv.field_size_limit(MAX_CELL)
     text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
-    records, begin = [], 1
+    records, first_line = [], 1
     try:
         for cells in reader:
             if any(cells):
-                records.append((begin, cells))
-            begin = reader.line_num + 1
+                records.append((first_line, cells))
+            first_line = reader.line_num + 1
     except csv.Error as error:
         why = f"not CSV: {error}; put the cell into quotes, and double those in it"
         if "\r" in text.replace("\r\n", ""):
@@ -291,7 +291,7 @@ def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
                 "a carriage return (CR) that ends a line, or stands in a cell without quotes: lines of a CSV "
                 "end with LF or CR LF; save the file anew, as CSV with Unix or Windows line ends"
             )
-        raise InputError(f"{path.name}, line {begin}: {why}") from None
+        raise InputError(f"{path.name}, line {first_line}: {why}") from None
     if records and is_separator_line(",".join(records[0][1])):
         del records[0]
     width = max((at for _, cells in records for at, cell in enumerate(cells, start=1) if cell), default=0)
@@ -299,28 +299,31 @@ def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def is_separator_line(line: str) -> bool:
-    """Return True for a line by which a spreadsheet knows the separator of the others: sep=;"""
+    """Return True for a line that tells spreadsheets the separator of the other lines: sep=;"""
     return re.fullmatch(r'"?sep=.?"?', line.strip()) is not None
 
 
 def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[str]) -> list[CheckedLine]:
     lines = ((Place(path.name, number), line) for number, line in enumerate(text_lines(path), start=1))
     objects = [(place, parse_json(line, str(place))) for place, line in lines if line.strip()]
-    if len(objects) == 1 and isinstance(objects[0][1], list):  # as pandas writes records, by default
+    if len(objects) == 1 and isinstance(objects[0][1], list):  # pandas writes records so, by default
         entries = enumerate(objects[0][1], start=1)
         objects = [(Place(f"{path.name}, entry {number}", 1), value) for number, value in entries]
     return [CheckedLine(place, decoded(str(place), value, columns, required)) for place, value in objects]
 
 
 def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:
-    """Read a file that is one JSON object with these keys; InputError as `read_records`."""
+    """Read a file that is one JSON object with these keys; InputError as in `read_records`."""
     return decoded(path.name, parse_json(read_text(path), path.name), columns)
 
 
 def decoded(
     place: str, values: Any, columns: Mapping[str, Column], required: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return the values of a JSON object with these columns, all by default; InputError as `read_records`."""
+    """Return the values of a JSON object with these columns; InputError as in `read_records`.
+
+    By default all columns are required.
+    """
     if not isinstance(values, dict):
         raise InputError(
             f"{place}: found no JSON object; allowed: an object with the keys {', '.join(columns)}"

@@ -1,11 +1,11 @@
 """An export as a folder: campaign.json, items.jsonl, and ratings.csv or ratings.jsonl (docs/exchange.md).
 
-campaign.json carries what was registered at launch with its digest, and the sha256 of the other two files:
-an import refuses files that were changed or mixed up.
+campaign.json has the launch's registration with its digest, and the sha256 of the other two files: an import
+refuses files that were changed or mixed up.
 
-A file of ratings alone needs `rater`, `segment`, `system` and one of `value`, `step` and `payload`. What
-other columns would say follows from these: a side-by-side campaign has an item for each segment, a DA
-campaign one for each segment and system. Segments are counted over the whole test set, not within documents.
+A file of ratings alone needs `rater`, `segment`, `system` and one of `value`, `step` and `payload`. Values of
+the other columns follow from these: a side-by-side campaign has an item per segment, a DA campaign an item
+per segment and system. Segments are counted over the whole test set, not within documents.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.record import Content, ItemContent, JsonObject, RaterContent, allowed_values
 from creamtea.wording import file_name, option
 
-RATERS_FILE = "raters.csv"  # what raters said of themselves
+RATERS_FILE = "raters.csv"  # raters' answers about themselves
 VERSION = "creamtea campaign 4"  # raised with every change of a column
 
-VERSION_0_1 = "creamtea campaign 1"  # as creamtea 0.1.0 wrote it, without these columns of either file
+VERSION_0_1 = "creamtea campaign 1"  # written by creamtea 0.1.0, without these columns
 NOT_IN_0_1 = (
     *("payload", "warned", "page", "references", "media", "drawn"),
     *("output_drawn", "block", "document_step", "proposals"),
@@ -83,14 +83,14 @@ class Sidecar:
     format: ReadableFormat
     campaign: JsonObject
     raters: Annotated[list[JsonObject], "a list of objects"]
-    sha256: JsonObject  # by the file's name
+    sha256: JsonObject  # by file name
 
 
 SIDECAR = columns_of(Sidecar)
 
 
 def read_folder(path: Path, kind: str) -> Content:
-    """Read the campaign in an export's folder. InputError as `read_records`."""
+    """Read the campaign in an export's folder. InputError as in `read_records`."""
     sidecar = Sidecar(**read_json(path / "campaign.json", SIDECAR))
     content = Content(**decoded("campaign.json, campaign", sidecar.campaign, HEADER))
     ratings = path / f"ratings.{kind}"
@@ -146,7 +146,7 @@ REQUIRED = ("rater", "segment", "system")
 def read_ratings(
     path: Path, kind: str, facts: ImportFacts, now: datetime
 ) -> tuple[Content, tuple[NotKept, ...]]:
-    """Read the campaign that a file's ratings make. InputError as `read_records`."""
+    """Make a campaign from a file of ratings. InputError as in `read_records`."""
     rows = read_records(path, kind, COLUMNS, REQUIRED)
     different: dict[str, CheckedLine] = {}
     again = [row.place.line for row in rows if different.setdefault(repr(row.values), row) is not row]
@@ -172,7 +172,7 @@ def read_ratings(
 
 
 def _item_numbers(records: Sequence[CheckedLine], protocol: Protocol) -> Iterator[int]:
-    """Yield each row's item; without a column, items are numbered as they appear."""
+    """Yield each row's item; without a column `item`, items are numbered as they appear."""
     numbers: dict[tuple[Any, ...], int] = {}
     documents: dict[int, str] = {}
     for record in records:
@@ -191,9 +191,9 @@ def _item_numbers(records: Sequence[CheckedLine], protocol: Protocol) -> Iterato
 
 
 def _rating(record: CheckedLine, item: int, now: datetime) -> GivenRating:
-    """Return a row as a rating, with what follows from its columns.
+    """Return a row as a rating, with defaults for missing columns.
 
-    A score without a revision is the first; a missing moment is the nearest one given.
+    A score without a revision has the first one; a missing moment is the nearest moment in the row.
     """
     values = record.values
     submitted, rated = values.get("submitted_at"), values.get("rated_at")
@@ -208,7 +208,7 @@ def _rating(record: CheckedLine, item: int, now: datetime) -> GivenRating:
 
 
 def _items_of_ratings(ratings: Sequence[GivenRating], systems: Sequence[str]) -> tuple[ItemContent, ...]:
-    """Return items as their first rows describe them, with the systems of all rows."""
+    """Return the items, described by their first rows, with the systems of all their rows."""
     firsts: dict[int, GivenRating] = {}
     outputs: dict[int, dict[str, str]] = defaultdict(dict)
     for rating in ratings:
@@ -229,7 +229,7 @@ def _items_of_ratings(ratings: Sequence[GivenRating], systems: Sequence[str]) ->
 
 
 class CampaignExport(Format):
-    """Everything of a campaign: a folder, or one file of ratings in its columns."""
+    """A whole campaign in a folder, or one file of ratings with the same columns."""
 
     has_media = True
 

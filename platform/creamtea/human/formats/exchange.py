@@ -1,4 +1,4 @@
-"""Exports and imports by the name of a format, as the command line and the organiser's page ask for them."""
+"""Exports and imports by the name of a format, for the command line and the organiser's page."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def recognise(path: Path) -> str:
     if not path.is_dir() and not first_line(text):
         raise InputError(f"{path.name}: an empty file; give a file with ratings")
     formats = FORMATS.usable()
-    # tables with the columns of an export are asked last: they recognise any file with some of the columns
+    # tables with an export's columns come last: they recognise any file with some of the columns
     for name, found in reversed(formats.items()):
         located = found.located(path)
         if found.recognises(located, text if located == path else read_text(located)):
@@ -95,18 +95,17 @@ def recognise(path: Path) -> str:
 class Exported:
     files: tuple[Path, ...]
     ratings: int  # scores in every revision
-    not_kept: tuple[NotKept, ...] = ()  # what the format cannot hold of the campaign
+    not_kept: tuple[NotKept, ...] = ()  # losses: the format cannot hold them
     left_out: tuple[str, ...] = ()  # metrics that not every system has
 
 
 def export_campaign(
     database: Database, name: str, kind: str, path: Path, actor: str, store: FileStore | None = None
 ) -> Exported:
-    """Write a campaign into the folder `path`, new or empty, in the format `kind`, and log it.
+    """Write a campaign into the new or empty folder `path` in the format `kind`, and log it.
 
-    `store` has the files beside the campaign's sources, if it has any. No rater's name or sign-in is in any
-    file. InputError for what the format cannot hold and for a folder that cannot be written; the folder is
-    then as it was.
+    `store` has the campaign's files beside sources, if any. No file has a rater's name or sign-in. InputError
+    if the format cannot hold the campaign or the folder cannot be written; the folder is then unchanged.
     """
     found = find_format(kind)
     content = collect(database, name)
@@ -128,7 +127,7 @@ def export_campaign(
 
 
 def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
-    """Write what raters said of themselves, one per row; no file where nothing was asked."""
+    """Write raters' answers about themselves, a row per rater; no file if the campaign asks nothing."""
     with database.session() as session:
         campaign = find_campaign(session, name)
         questions = [question.ask for question in settings_of(campaign.settings).questions]
@@ -151,7 +150,7 @@ def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Imported:
-    """Counts of an import, or of a dry run: what is stored, and each kind of loss."""
+    """Counts of an import or a dry run: stored data, and each kind of loss."""
 
     campaign: str
     systems: int
@@ -159,7 +158,7 @@ class Imported:
     raters: int
     ratings: int  # scores in every revision
     not_kept: tuple[NotKept, ...]
-    notices: tuple[NotKept, ...]  # what was read otherwise than its reader may expect
+    notices: tuple[NotKept, ...]  # data that was not read as a reader may expect
 
 
 def import_campaign(
@@ -171,11 +170,10 @@ def import_campaign(
     dry_run: bool = False,
     store: FileStore | None = None,
 ) -> Imported:
-    """Store what is at `path` in the format `kind`, all of it or nothing.
+    """Store the campaign at `path` in the format `kind`, all of it or nothing.
 
-    `dry_run`: only say what would be stored. `store` gets the files beside sources, if there are any.
-    InputError if `facts` repeat what the folder or file says itself, or contradict it, and for settings that
-    no campaign has.
+    `dry_run`: only count what would be stored. `store` gets the files beside sources, if there are any.
+    InputError if `facts` repeat or contradict the folder or file, and for invalid settings.
     """
     found = find_format(kind)
     _check_options(found, facts)
@@ -185,7 +183,7 @@ def import_campaign(
         now = database.now(session)
         check_free(session, facts.name)
     content, not_kept = found.read(found.located(path), facts, now)
-    settings_of(content.settings)  # InputError for settings that no campaign has
+    settings_of(content.settings)  # InputError for invalid settings
     if facts.leave_out:
         content, left = without_systems(content, facts.for_systems(content.systems).leave_out)
         not_kept += left
@@ -224,10 +222,7 @@ def _check_lengths(content: Content) -> None:
 
 
 def _check_names(facts: ImportFacts) -> None:
-    """Raise InputError for a name that no campaign can have.
-
-    An export of such a campaign could not be read.
-    """
+    """Raise InputError for an invalid name: an export of such a campaign could not be read."""
     for name in ("name", "test_set", "source_language", "target_language"):
         value, about = getattr(facts, name), name.replace("_", "-")
         try:
@@ -251,12 +246,12 @@ def _check_options(chosen: Format, facts: ImportFacts) -> None:
 
 
 def without_systems(content: Content, names: Collection[str]) -> tuple[Content, tuple[NotKept, ...]]:
-    """Return the campaign without these systems, and what goes with them.
+    """Return the campaign without these systems, and the losses.
 
-    Their ratings go, items that showed nothing else, raters who rated nothing else, and practice and
-    checks, whose answers name systems by number. If scores are relative, every item that showed one goes:
-    a preference over a system that is gone says nothing. Positions and page orders of the rest stay.
-    InputError for a system that the campaign does not have, and if none would be left.
+    Their ratings go, items that show only them, raters who rated only them, and practice items and checks,
+    whose answers name systems by number. If scores are relative, every item that shows one of them goes: a
+    preference over a removed system says nothing. Positions and orders on pages of the rest do not change.
+    InputError for a system that the campaign does not have, and if no system would be left.
     """
     known = ", ".join(content.systems)
     for name in names:
@@ -280,7 +275,7 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
         if item.kind not in WRITTEN_KINDS
         and (gone.isdisjoint(item.systems) if relative else not gone.issuperset(item.systems))
     }
-    # a control without its original, or without the system whose text was spoilt, controls nothing
+    # a control without its original, or without the system whose text was spoilt, checks nothing
     items = tuple(
         _item(item, gone)
         for item in kept.values()
@@ -292,7 +287,7 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
             "would be left",
             about="leave-out",
         )
-    pages = {item.page: item.position for item in reversed(items)}  # its first item names a page
+    pages = {item.page: item.position for item in reversed(items)}  # a page's first item names it
     items = tuple(item if item.page is None else replace(item, page=pages[item.page]) for item in items)
     positions = {item.position for item in items}
     answers = tuple(
@@ -331,12 +326,12 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
 
 
 def _item(item: ItemContent, gone: Collection[str]) -> ItemContent:
-    stays = [at for at, system in enumerate(item.systems) if system not in gone]
+    stays = [place for place, system in enumerate(item.systems) if system not in gone]
     return replace(
         item,
-        systems=tuple(item.systems[at] for at in stays),
-        outputs=tuple(item.outputs[at] for at in stays),
-        output_drawn=item.output_drawn and tuple(item.output_drawn[at] for at in stays),
+        systems=tuple(item.systems[place] for place in stays),
+        outputs=tuple(item.outputs[place] for place in stays),
+        output_drawn=item.output_drawn and tuple(item.output_drawn[place] for place in stays),
         block=item.block and _block(item.block, gone),
         proposals=item.proposals
         and {system: errors for system, errors in item.proposals.items() if system not in gone},
@@ -345,10 +340,10 @@ def _item(item: ItemContent, gone: Collection[str]) -> ItemContent:
 
 def _block(block: Block[str], gone: Collection[str]) -> Block[str]:
     """Return the same draw for the systems that stay."""
-    stays = [at for at, system in enumerate(block["systems"]) if system not in gone]
+    stays = [place for place, system in enumerate(block["systems"]) if system not in gone]
     return {
-        "systems": [block["systems"][at] for at in stays],
-        "chances": [[block["chances"][row][at] for at in stays] for row in stays],
+        "systems": [block["systems"][place] for place in stays],
+        "chances": [[block["chances"][row][place] for place in stays] for row in stays],
     }
 
 

@@ -1,5 +1,5 @@
-"""What the formats of other tools cannot hold, in one table: exports print what a campaign has of it, and
-docs/exchange.md shows the whole.
+"""The losses of other tools' formats, in one table: exports print the losses of a campaign, and
+docs/exchange.md shows the whole table.
 
 `csv` and `jsonl` hold everything.
 """
@@ -37,7 +37,7 @@ from creamtea.store.tables import CONTROL_KINDS, PLANNED_KINDS, SYSTEM_KINDS, WR
 
 
 def repeats_kept(content: Content) -> tuple[NotKept, ...]:
-    """Count what a campaign has twice and keeps, as it may be meant so."""
+    """Count repeated ratings and errors, which are kept because they may be intended."""
     relative = find_protocol(content.protocol, content.settings).relative
     equal = (Counter(map(repr, spans)).values() for _, spans in _marked(content))
     return counts(
@@ -53,7 +53,7 @@ def repeats_kept(content: Content) -> tuple[NotKept, ...]:
 
 
 def look_alikes(content: Content) -> tuple[NotKept, ...]:
-    """Count names of systems, raters and documents that people can hardly tell apart."""
+    """Count names of systems, raters and documents that look alike."""
     why = "that look alike or differ in case, and count as different: write them alike if they are one"
     kinds = {
         "systems": content.systems,
@@ -73,28 +73,28 @@ Counting = Callable[[Content], int]
 
 @dataclass(frozen=True)
 class Part:
-    """Something of a campaign that a format may not hold. `count`: how much a campaign has of it."""
+    """A part of a campaign that a format may not hold."""
 
     what: str
-    count: Counting
-    without: tuple[str, ...]  # the formats that do not hold it
-    once: bool = False  # `count` is 1 or 0
+    count: Counting  # returns how much of the part a campaign has
+    without: tuple[str, ...]  # formats that do not hold the part
+    once: bool = False  # the count is 1 or 0
 
 
 def not_held(content: Content, kind: str) -> tuple[NotKept, ...]:
-    """Count what of this campaign an export of the format does not hold."""
+    """Count the parts of this campaign that an export of the format does not hold."""
     found = ((part.count(content), part) for part in PARTS if kind in part.without)
     return tuple(NotKept(count, part.what, part.once) for count, part in found if count)
 
 
-# ---------------------------------------------------------------- how much there is
+# ---------------------------------------------------------------- counts of parts
 def _rule_lost(kind: str) -> Counting:
-    """Count 1 if an import of such a file (`kind`: its format) takes another rule of WMT mode."""
+    """Count 1 if an import of a file of the format `kind` would use another rule of WMT mode."""
 
     def count(content: Content) -> int:
         marks = find_protocol(content.protocol).marks_errors
         if kind == MT_METRICS_EVAL:
-            marks = content.protocol == "mqm"  # the others come back as scores of segments
+            marks = content.protocol == "mqm"  # other protocols come back as scores of segments
         read = "esa" if marks else "da-sqm" if kind == APPRAISE and content.protocol == "da-sqm" else "usual"
         return int((content.settings.get("wmt") or "usual") != read)
 
@@ -102,11 +102,11 @@ def _rule_lost(kind: str) -> Counting:
 
 
 def _setting(*names: str) -> Counting:
-    """Count 1 if the campaign sets one of these."""
+    """Count 1 if the campaign has one of these settings."""
     return lambda content: int(any(content.settings.get(name) not in (None, [], {}) for name in names))
 
 
-# settings that parts of their own are for
+# settings that have parts of their own
 _OF_PARTS = ("wmt", "baseline", "delta", "taxonomy", "decimals", "first_segment", "references", "domains")
 
 
@@ -127,7 +127,7 @@ def _answers(count: Callable[[AnswerContent], int]) -> Counting:
 
 
 def _unrated(content: Content, kinds: Collection[str]) -> int:
-    """Count items of systems without a rating that counts, or a control with one."""
+    """Count planned items without a rating that counts, on the item or on its control."""
     rated = {counted.item.position for counted in counted_scores(content, kinds)}
     kept = rated | {item.original for item in content.items if item.position in rated}
     return sum(item.position not in kept for item in content.items if item.kind in PLANNED_KINDS)
@@ -143,7 +143,7 @@ def _ratings(content: Content) -> int:
 
 
 def _without_ratings(content: Content, kinds: Collection[str]) -> int:
-    """Count raters without a rating that counts of an item of these kinds."""
+    """Count raters without a rating that counts on items of these kinds."""
     rated = {counted.answer.rater for counted in counted_scores(content, kinds)}
     return sum(person.pseudonym not in rated for person in content.raters)
 
@@ -156,14 +156,14 @@ _timed = _answers(lambda answer: answer.active_ms is not None)
 
 
 def _marked(content: Content) -> Iterator[tuple[CountedScore, Sequence[Span]]]:
-    """Yield each rated output with the errors that its rater marked, controls too."""
+    """Yield each rated output, also of controls, with the errors that its rater marked."""
     if find_protocol(content.protocol).marks_errors:
         for counted in counted_scores(content, WITH_CONTROLS):
             yield counted, spans_of(counted.score.payload)
 
 
 def _errors(count: Callable[[Span, str], int]) -> Counting:
-    """Count marked errors, each with the text that it is in."""
+    """Sum `count` over marked errors, given each error and its text."""
     return lambda content: sum(
         count(span, counted.item.source if span.in_source else counted.output)
         for counted, spans in _marked(content)
@@ -172,7 +172,7 @@ def _errors(count: Callable[[Span, str], int]) -> Counting:
 
 
 def _proposed(content: Content) -> int:
-    """Count errors in outputs with proposals: their origin is lost."""
+    """Count errors in outputs with proposals: whether they came from one is lost."""
     return sum(
         len(spans)
         for counted, spans in _marked(content)
@@ -187,7 +187,7 @@ def _in_margins(span: Span, text: str) -> bool:
 
 
 def _own_costs(content: Content) -> int:
-    """Count errors that cost something else than by the weights of an import."""
+    """Count errors whose cost differs from the weights that an import uses."""
     protocol = find_protocol(content.protocol, content.settings)
     if not isinstance(protocol, MarksErrors):
         return 0
@@ -195,9 +195,9 @@ def _own_costs(content: Content) -> int:
 
 
 def _renumbered(content: Content) -> int:
-    """Count numbers that change if the segments that are known become the test set."""
+    """Count segments whose number changes if only the known segments become the test set."""
     segments = sorted({item.segment for item in rating_items(content)})
-    return 0 if content.study else sum(at != segment for at, segment in enumerate(segments))
+    return 0 if content.study else sum(number != segment for number, segment in enumerate(segments))
 
 
 def _renamed(content: Content) -> int:
@@ -329,15 +329,15 @@ def sanitised(name: str) -> str:
 def category_of(written: str | None) -> list[str]:
     """Split "Accuracy/Omission" into names from wide to narrow.
 
-    A kind may have a slash in its name; a category without kinds is written twice.
+    A kind's name may have a slash; a category without kinds is written twice.
     """
     names = written.split("/", 1) if written else []
     return names[:1] if len(set(names)) == 1 else names
 
 
 def written_category(names: Sequence[str]) -> str | None:
-    """Join the names of a category as `category_of` reads them.
+    """Join the names of a category for `category_of`.
 
-    Other names come back if there are more than two, if the first has a slash, and if both are the same.
+    It returns other names if there are more than two, if the first has a slash, or if both are the same.
     """
     return "/".join([*names] * 2 if len(names) == 1 else names) or None

@@ -1,4 +1,4 @@
-"""Error annotations as Google released them: a line an error, tabs between the fields, a header on top.
+"""Error annotations in Google's released format: a line per error, tabs between the fields, a header on top.
 
     system doc doc_id seg_id rater source target category severity [comment]
 
@@ -6,12 +6,12 @@
 No-error says that a rater found none. Source: https://github.com/google/wmt-mqm-human-evaluation.
 
 Marot, which reads these files (google-research/google-research, marot/README.md), allows more: the fields may
-be docSegId and globalSegId, or doc_seg_id and global_seg_id; there may be no header; globalSegId may be one
-number throughout, so that segments are counted within documents; lines without a rater have metadata of a
+be docSegId and globalSegId, or doc_seg_id and global_seg_id; the header may be missing; all lines may have
+the same globalSegId, so that segments are counted within documents; lines without a rater have metadata of a
 segment.
-The side-by-side files of 2023 have what a rater said of an error planted to test them (HOTW-test) among the
-lines, and some texts with white space at their ends for one rater and without for another: the first is kept.
-Some files have texts in CSV quotes ("He said ""yes"".").
+The side-by-side files of 2023 contain answers about errors planted to test raters (HOTW-test), and some texts
+with white space at their ends for one rater and without it for another: the first text is kept. Some files
+have texts in CSV quotes ("He said ""yes"".").
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ from creamtea.wording import counted, option
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
 OTHER_FIELDS = {"docsegid": "docid", "globalsegid": "segid"}  # by `name_key`
-NO_ERROR = "No-error"  # as files of the releases write it
+NO_ERROR = "No-error"  # the spelling of the released files
 PLANTED = name_key("HOTW-test")  # "hands on the wheel"
 BEGIN, END = "<v>", "</v>"
 FILE = "mqm.tsv"
 _UNWRITABLE = re.compile("[\t\n\r]|</?v>")
 Value = TypeVar("Value")
-Key = tuple[str, str, int]  # document, number in it, number over all
+Key = tuple[str, str, int]  # document, number within it, number over all documents
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Line:
     document: str
     number: str  # within the document
     segment: int  # over all documents
-    rater: str | None  # None: of metadata
+    rater: str | None  # None: the line has metadata
     source: str
     target: str
     error: dict[str, Any] | None
@@ -91,18 +91,18 @@ class _Line:
 
 @dataclass
 class _Noticed:
-    """What is not kept, and what is not as its reader may expect."""
+    """Losses, notes on data that a reader may expect otherwise, and repeated lines."""
 
     left: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
-    again: list[int] = field(default_factory=list)  # lines that are there again
+    again: list[int] = field(default_factory=list)  # lines that repeat an earlier one
 
 
 # ---------------------------------------------------------------- reading
 
 
 def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
-    """Return the error in the text that is kept, which may lack white space at its end."""
+    """Return the error with its place in the kept text, which may lack white space at its end."""
     last = len(known.source if error.get("in_source") else known.target) - 1
     if error.get("end", last) <= last:
         return error
@@ -147,7 +147,7 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
             continue
         place = Place(path.name, number)
         cells = text.rstrip("\r").split("\t")
-        # without a comment or a time behind them, two equal lines may be two equal errors, such as omissions
+        # without a comment or a time after them, two equal lines may be two equal errors, such as omissions
         if any(cells[len(FIELDS) :]) and text in known:
             noticed.again.append(number)
             continue
@@ -170,7 +170,7 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
 
 
 def _header(line: str) -> tuple[str, list[str]] | None:
-    """Return what is between the names of the fields, and these; None of a line of ratings."""
+    """Return the separator and the field names of a header; None for a line of ratings."""
     for separator in "\t,;|":
         header = [cell.strip(' "') for cell in line.split(separator)]
         keys = tuple(map(name_key, header))
@@ -181,7 +181,7 @@ def _header(line: str) -> tuple[str, list[str]] | None:
 
 
 def _order(path: Path, header: Sequence[str]) -> tuple[int, ...]:
-    """Return the places of the fields; InputError for a header without one of them."""
+    """Return the column of each field; InputError for a header without one of them."""
     keys = [OTHER_FIELDS.get(name_key(cell), name_key(cell)) for cell in header]
     missing = [name for name in FIELDS if name_key(name) not in keys]
     if twice := [name for name in FIELDS if keys.count(name_key(name)) > 1]:
@@ -219,10 +219,10 @@ def _read_line(place: Place, values: dict[str, str], noticed: _Noticed, planted:
 
 
 def _unquoted(cell: str, noticed: _Noticed) -> str:
-    """Return the text of a cell that a CSV writer has quoted.
+    """Return a cell's text without the quotes of a CSV writer.
 
-    Such a cell has quotes around it, and those within it are doubled. A text that is just in quotes has
-    no doubled ones.
+    Such a cell has quotes around it and doubled quotes within. A text that merely has quotes around it has no
+    doubled ones and stays as it is.
     """
     inside = cell[1:-1]
     if not (cell.startswith('"') and cell.endswith('"') and '""' in inside):
@@ -257,9 +257,9 @@ def _error(
 
 
 def _marked(text: str, noticed: _Noticed) -> tuple[str, tuple[int, int] | None]:
-    """Return the text without marks, and its first and last marked character.
+    """Return the text without marks, and the first and the last marked character.
 
-    None without a mark, or if it is around nothing. A mark that is not closed goes to the end.
+    The place is None without a mark, and for an empty mark. An unclosed mark goes to the end.
     """
     before, begins, rest = checked_text(text).partition(BEGIN)
     marked, _, after = rest.partition(END)
@@ -277,7 +277,7 @@ def _marked(text: str, noticed: _Noticed) -> tuple[str, tuple[int, int] | None]:
 
 
 def _numbers_within_documents(segments: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """Number each (document, segment) in its document, from 1."""
+    """Number each (document, segment) within its document, from 1."""
     documents: dict[str, set[int]] = defaultdict(set)
     for document, segment in segments:
         documents[document].add(segment)
@@ -328,7 +328,7 @@ class MqmTsv(Format):
         return len(cells) >= len(FIELDS) and cells[3].strip().isdecimal()  # without a header
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
-        """Read the campaign in the file, whose segments keep their numbers."""
+        """Read the campaign in the file; its segments keep their numbers."""
         if facts.protocol not in (None, Mqm.name):
             raise InputError(
                 f"{option('protocol')} {facts.protocol}: files of {option('format')} mqm are of {Mqm.name}",
@@ -401,9 +401,9 @@ class MqmTsv(Format):
         return made, (*repeats(noticed.again), *left)
 
     def write(self, content: Content, path: Path) -> Written:
-        """Write a line for each error, and No-error where a rater found none.
+        """Write a line for each error, and a line No-error for each output without errors.
 
-        InputError for another protocol, for texts and names with a tab, a line end or a mark, and for outputs
+        InputError for another protocol, for texts and names with a tab, a line end or a mark, and for texts
         that differ between items of a segment.
         """
         if content.protocol != Mqm.name:

@@ -1,6 +1,6 @@
 """A campaign as a folder of mt-metrics-eval, Google's toolkit for evaluating metrics against people.
 
-The layout is the one documented under "File organization and naming convention" in
+The layout is documented under "File organization and naming convention" in
 https://github.com/google-research/mt-metrics-eval (README.md); SRC-TGT is the language pair:
 
     documents/SRC-TGT.docs                     a line per segment: DOMAIN TAB DOC; documents are contiguous
@@ -10,17 +10,18 @@ https://github.com/google-research/mt-metrics-eval (README.md); SRC-TGT is the l
     human-scores/SRC-TGT.PROTOCOL.LEVEL.score  SYS SCORE (LEVEL domain: DOMAIN SYS SCORE), None where missing
     metric-scores/SRC-TGT/METRIC-NAME.LEVEL.score
 
-DOMAIN is the document's, where the campaign knows it, else the test set. Scores are raw points of the
-protocol's scale. A segment's is the mean over the ratings that count; a document's, a domain's and a
-system's is the mean over segments by the items' weights (over pairs, where two outputs are compared). The
+DOMAIN is the document's domain if the campaign knows it, else the test set. Scores are raw points of the
+protocol's scale. A segment's score is the mean over the ratings that count; the score of a document, a domain
+or a system is the mean over segments (or over pairs, if two outputs are compared) by the items' weights. The
 folder itself is the test set:
 `EvalSet(path.name, "SRC-TGT", path=path.parent, info=MetaInfo(std_ref="ref", ...))`.
 
-Marked errors are in `human-scores/SRC-TGT.PROTOCOL.RATER.seg.rating`, `SYS RATING RATER` with tabs: the
-places of a rater's errors as JSON, one past the last character, or None. Scores of raters have no file.
+Marked errors are in `human-scores/SRC-TGT.PROTOCOL.RATER.seg.rating`, `SYS RATING RATER` with tabs: RATING is
+a rater's errors as JSON, whose `end` is one past the last character, or None. Scores of single raters have no
+file.
 
-An import has an item for every segment and system whose text is known, rated or not: they are the test set.
-Segment scores do not say who gave them: they become the ratings of one rater, named after the scores.
+An import has an item for every segment and system with a known text, rated or not: they are the test set.
+Segment scores do not name their raters: they become the ratings of one rater, named after the scores.
 """
 
 from __future__ import annotations
@@ -76,16 +77,16 @@ from creamtea.human.record import (
 )
 from creamtea.wording import counted, file_name, option
 
-NO_TEXT = "[No translation supplied]"  # what the toolkit reads as a missing text
-REFERENCES = ("ref", "refA", "refB", "refC")  # the first that is no system's name
+NO_TEXT = "[No translation supplied]"  # the toolkit's sign of a missing text
+REFERENCES = ("ref", "refA", "refB", "refC")  # the first one that no system has is used
 MAX_FILE_NAME = 255  # bytes
-MAX_COST = 1000  # of an error: all of an output cost no more
+MAX_COST = 1000  # of an error, and of all errors of an output
 Means = dict[tuple[int, str], Fraction]  # (line, system) → score
 
 
 @dataclass(frozen=True)
 class Folder:
-    """One that somebody else may have written."""
+    """A folder to import, perhaps written by another tool."""
 
     path: Path
     pair: str  # SRC-TGT
@@ -108,7 +109,7 @@ class Folder:
             raise InputError(f"{name}: {error or 'a character that cannot be stored'}") from None
 
     def names(self, folder: str, before: str, after: str) -> list[str]:
-        """Return what stands between in the names of a folder's files, sorted."""
+        """Return the parts of a folder's file names between `before` and `after`, sorted."""
         found = (self.path / folder).glob("[!.]*") if (self.path / folder).is_dir() else ()
         names = (file.name for file in found if file.name.startswith(before) and file.name.endswith(after))
         return sorted(name[len(before) : len(name) - len(after)] for name in names)
@@ -119,15 +120,15 @@ class Folder:
 
 @dataclass(frozen=True)
 class RatedUnit:
-    """What is compared: a segment, or a pair of outputs of one."""
+    """The unit of comparison: a segment, or a pair of outputs of a segment."""
 
     line: int
     weight: Fraction
-    means: dict[str, Fraction]  # of the systems with a rating that counts
+    means: dict[str, Fraction]  # by system, if it has a rating that counts
 
 
 def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
-    """Return the text of each file, by its name."""
+    """Return the text of each file, by name."""
     if not whole.lines:
         raise NothingToExport(f"campaign {content.name!r} has no items that tell of systems")
     pair = f"{_language(content.source_language)}-{_language(content.target_language)}"
@@ -175,14 +176,14 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
 # ---------------------------------------------------------------- texts and names
 def _joined(lines: Iterable[str]) -> str:
     text = "".join(f"{line}\n" for line in lines)
-    # readers drop a byte-order mark: behind one, a text that begins with this character comes back whole
+    # readers drop a byte-order mark: a second one keeps a text whole that begins with this character
     return f"\ufeff{text}" if text.startswith("\ufeff") else text
 
 
 def _line(text: str | None, what: str) -> str:
     """Return a text as one line of a file.
 
-    A reader ends lines at LF, CR and CR LF, and takes NO_TEXT for a missing text.
+    InputError for a line end (readers end lines at LF, CR and CR LF), and for NO_TEXT, which means no text.
     """
     if text is None:
         return NO_TEXT
@@ -195,15 +196,12 @@ def _line(text: str | None, what: str) -> str:
 
 
 def _language(code: str) -> str:
-    """Return a word for SRC or TGT.
-
-    The toolkit splits names at . and -, and looks for files by patterns that hold the word.
-    """
+    """Return a word for SRC or TGT: the toolkit splits names at . and -, and uses the word in patterns."""
     return re.sub(r"\W", "_", code) or "und"
 
 
 def _different(names: Sequence[str], what: str) -> dict[str, str]:
-    """Name → sanitised name. InputError where two become one."""
+    """Map names to sanitised names. InputError if two names become equal."""
     written = {name: sanitised(name) for name in names}
     taken: dict[str, str] = {}
     for name, new in written.items():
@@ -238,7 +236,7 @@ def _human_scores(
     documents: Sequence[str],
     domains: Sequence[str],
 ) -> dict[str, list[str]]:
-    """Return the lines of each level: a block for each system, in the test set's order."""
+    """Return the lines of each level, with a block for each system, in the test set's order."""
     units = _units(content, {line.index: at for at, line in enumerate(whole.lines)})
     every = range(len(whole.lines))
     of_lines = {"sys": [""] * len(every), "domain": domains, "doc": documents, "seg": every}
@@ -256,7 +254,7 @@ def _human_scores(
 
 
 def _marked_errors(content: Content, whole: WholeTestSet, names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return each rater's lines of marked errors; of an output its first rating."""
+    """Return each rater's lines of marked errors, with the first rating of each output."""
     protocol = find_protocol(content.protocol, content.settings)
     if not isinstance(protocol, MarksErrors):
         return {}
@@ -279,9 +277,9 @@ def _marked_errors(content: Content, whole: WholeTestSet, names: Mapping[str, st
 
 
 def _error(span: Span, counted: CountedScore, protocol: MarksErrors) -> dict[str, Any]:
-    """Return an error as the format has it.
+    """Return an error in the format's form.
 
-    An omission is at the end, of no length. The score of an error of MQM is what it costs.
+    An omission is at the end and has no length. In MQM the score of an error is its cost.
     """
     length = len(counted.item.source if span.in_source else counted.output)
     return {
@@ -295,11 +293,10 @@ def _error(span: Span, counted: CountedScore, protocol: MarksErrors) -> dict[str
 
 
 def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
-    """Return the means over the raters whose ratings count.
+    """Return the means over the raters whose ratings count, in exact fractions.
 
-    Each rater has one rating of an output, the mean of theirs, as in `stats.agreement`, here in exact
-    fractions. Several items of one segment are one unit (outputs shown one at a time); where scores are
-    relative, items are units of their own.
+    Each rater has one rating per output, the mean of theirs, as in `stats.agreement`. Several items of one
+    segment are one unit (outputs shown one at a time); if scores are relative, each item is a unit.
     """
     protocol = find_protocol(content.protocol, content.settings)
     values: dict[tuple[int, int], dict[str, dict[str, list[Fraction]]]] = defaultdict(
@@ -325,7 +322,7 @@ def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
 
 
 def _mean(units: Sequence[RatedUnit], system: str) -> str:
-    """Return the weighted mean of a system as it is written; None if nobody rated it."""
+    """Return the weighted mean of a system as text; "None" if nobody rated it."""
     rated = [unit for unit in units if system in unit.means]
     total = sum((unit.weight for unit in rated), Fraction(0))
     if not total:
@@ -414,7 +411,7 @@ def _system(folder: Folder, name: str) -> str:
 def _blocks(
     folder: Folder, file: str, segments: int, systems: Mapping[str, Any], fields: tuple[int, ...]
 ) -> Iterator[tuple[int, Cell, list[str]]]:
-    """Yield (line, (segment, system), the other fields) of blocks of lines, one for each system."""
+    """Yield (line, (segment, system), other fields) of a file with a block of lines for each system."""
     seen: dict[str, int] = defaultdict(int)
     for number, line in enumerate(folder.lines(file), start=1):
         if not line.strip():
@@ -444,7 +441,7 @@ def _scores(
 ) -> tuple[dict[Cell, _Score], list[str]]:
     """Return the segment scores that are not None, as written, and the file's order of systems.
 
-    The order is kept for the way back. Both are empty if there is no file.
+    An export needs the order again. Both are empty if there is no file.
     """
     file = f"human-scores/{folder.pair}.{name}{SCORES}"
     if not (folder.path / file).is_file():
@@ -459,9 +456,9 @@ def _scores(
 def _marked(
     folder: Folder, name: str, segments: int, systems: Mapping[str, Any], left: Counter[str]
 ) -> dict[Cell, list[_Marked]]:
-    """Return the errors of NAME.seg.rating, else of all NAME.….seg.rating, by cell.
+    """Return the errors in NAME.seg.rating, else in all NAME.….seg.rating, by cell.
 
-    Each rater counts once. `left` counts what is not kept of the errors.
+    Each rater counts once. `left` counts losses.
     """
     names = folder.of_people(RATINGS)
     chosen = [name] if name in names else [other for other in names if other.startswith(f"{name}.")]
@@ -506,9 +503,9 @@ def _span(
     score: float | None = None,
     is_source_error: bool = False,
 ) -> dict[str, Any]:
-    """Return an error as a payload stores it: `end` is its last character, and an empty place is an omission.
+    """Return an error as a payload stores it: `end` is its last character; an empty place is an omission.
 
-    `score`: what the error costs. InputError for a cost that no error can have.
+    `score`: the error's cost. InputError for an invalid cost.
     """
     number = isinstance(score, int | float) and not isinstance(score, bool)
     if score is not None and not (number and 0 <= score <= MAX_COST):
@@ -525,7 +522,7 @@ def _span(
 
 
 def _cut(error: dict[str, Any], text: str | None, notes: Counter[str]) -> None:
-    """End an error where its text ends; one that begins behind the text becomes an omission."""
+    """Cut an error at the end of its text; an error that begins after the end becomes an omission."""
     if not text or error.get("end", 0) < len(text):
         return
     if error["start"] < len(text):
@@ -543,11 +540,11 @@ def _ratings(
     marked: Mapping[Cell, Sequence[_Marked]],
     rated: Callable[..., GivenRating],
 ) -> tuple[list[GivenRating], dict[str, int]]:
-    """Make the ratings by `rated`; also count the scores and errors that are not kept, by their reasons."""
+    """Make the ratings with `rated`; also count the lost scores and errors, by reason."""
     ratings: list[GivenRating] = []
     if not found.marks_errors:
         for cell, score in scores.items():
-            score.exact()  # a number
+            score.exact()  # InputError unless it is a number
             whole = isinstance(found, SegmentScores)
             given = {"payload": {"score": score.written}} if whole else {"value": score.written}
             ratings.append(rated(score.place, cell, name, **given))
@@ -591,7 +588,7 @@ def _ratings(
 
 
 def _differing(mqm: Mqm, scores: Mapping[Cell, _Score], marked: Mapping[Cell, Sequence[_Marked]]) -> int:
-    """Count segment scores that are not the mean of what their raters' errors cost."""
+    """Count segment scores that differ from the mean cost of their raters' errors."""
     differ = 0
     for cell, ratings in marked.items():
         if cell not in scores:
@@ -606,7 +603,7 @@ def _differing(mqm: Mqm, scores: Mapping[Cell, _Score], marked: Mapping[Cell, Se
 
 
 def _beside(folder: Folder, name: str) -> tuple[NotKept, ...]:
-    """Count what else is in the folder."""
+    """Count the other contents of the folder."""
     others = [other for other in folder.of_people(SCORES) if other != name]
     metrics = folder.path / "metric-scores" / folder.pair
     references = [
@@ -662,11 +659,11 @@ class MtMetricsEval(Format):
         return (path / "human-scores").is_dir() or (path / "system-outputs").is_dir()
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
-        """Read the campaign in the folder, and what is not kept.
+        """Read the campaign in the folder, and count losses.
 
-        `facts.scores` says which scores of people, if there are several, and the languages which
-        pair. Without a protocol, scores stay as they are written (`scores`) and errors marked by MQM
-        are `mqm`. InputError with file, line, what was found and what is allowed.
+        `facts.scores` chooses the scores of people if there are several, and the languages choose the pair.
+        Without a protocol, scores stay as they are written (`scores`), and errors marked by MQM are `mqm`.
+        InputError with file, line, what was found and what is allowed.
         """
         folder = Folder(path, _pair(path, facts))
         name = _chosen(folder, facts.scores)
@@ -730,8 +727,8 @@ class MtMetricsEval(Format):
     def write(self, content: Content, path: Path) -> Written:
         """Write the folder.
 
-        InputError for a text with a line end within, for names that become the same or are too long
-        for a file, for documents that are not contiguous, and if there is nothing to write.
+        InputError for a text with a line end, for names that become equal or are too long for a file, for
+        documents that are not contiguous, and if there is nothing to write.
         """
         texts = _texts(content, content.whole or known_test_set(content))
         for file in (Path(name).name for name in texts):

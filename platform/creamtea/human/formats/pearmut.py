@@ -2,28 +2,28 @@
 
 A campaign is one JSON object: `info` with the protocol, and `data`, documents by user (task-based) or one
 list of documents for all; a document is a list of items, `{"src", "ref", "tgt": {system: text}, "item_id"}`.
-Answers are JSON Lines, one line a submitted document:
+Answers are JSON Lines, one line per submitted document:
 
     {"annotation": [{system: {"score", "error_spans", "textfield"}}], "actions": [{"time", "action", "index",
      "model", …}], "item": [the document], "user_id", "item_i", "comment"}
 
-`annotation` has an entry for each segment, null for one without an answer. A document that is submitted again
-has a further line: the last counts. "__RESET__" as annotation takes the user's earlier lines back, before
-version 1.1.6 those of the document `item_i`. `item_i` is a number, or `welcome_0`, `random_0`, `goodbye_0` in
-`data_welcome` and so on.
+`annotation` has an entry for each segment, null for a segment without an answer. A document that is submitted
+again has a further line: the last one counts. "__RESET__" as annotation takes back the user's earlier lines
+(before version 1.1.6, only the lines of the document `item_i`). `item_i` is a number, or `welcome_0`,
+`random_0`, `goodbye_0` in `data_welcome` and so on.
 
-Errors are at `start_i` to `end_i`, the last included, in UTF-16 code units (`CodeUnits`); the campaign's
-special tokens come behind the text, a place each: an omission is at `[missing]`, others are special marks.
-Before version 1.1.5 line feeds were not counted, and answers do not say by which version they are: the places
-that this concerns are counted. Errors that are there before annotators begin are `error_spans` of the item.
+Errors are at `start_i` to `end_i`, the last included, in UTF-16 code units (`CodeUnits`). The campaign's
+special tokens come after the text, each with one place: an omission is at `[missing]`, other tokens are
+special marks. Version 1.1.4 and earlier did not count line feeds, and answers do not name their version: the
+affected places are counted. Errors that are marked before annotators begin are `error_spans` of the item.
 
 `validation` by system makes an item practice (in `data_welcome`, or `skippable`) or a check: a range for the
 `score`, `error_spans` that must be marked (with ranges for their places), `score_greaterthan` another
-system's; with a `warning` it is loud.
+system's; with a `warning` the check is loud.
 
-An export has what Pearmut knows: repeats and bad references, which it would show as outputs of systems, stay
-out. Outputs of practice and checks belong to no system: the campaign's first systems stand in for them. What
-creamtea has no place for is counted by name: no key is left out without a word.
+An export leaves out repeats and bad references, which Pearmut would show as outputs of systems. Outputs of
+practice and checks belong to no system, so the campaign's first systems name them. Data that creamtea cannot
+hold are counted by name: no key is lost silently.
 """
 
 from __future__ import annotations
@@ -200,17 +200,17 @@ def _not_blank(name: str) -> str:
 Text = Annotated[str, AfterValidator(check_text)]
 Name = Annotated[str, AfterValidator(_not_blank)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-# whole numbers as such; a scale of steps refuses others with their place
+# whole numbers become int; a scale of steps refuses other numbers with their place
 Score = Annotated[Finite, AfterValidator(lambda score: int(score) if score.is_integer() else score)]
 Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
-# version 0 has lists; an empty one says nothing
+# version 0 has lists here; an empty list means nothing
 NO_LIST = BeforeValidator(lambda value: {} if value in (None, []) else value)
 # an example in Pearmut's README has a list of one rule
 OF_LIST = BeforeValidator(lambda rule: rule[0] if isinstance(rule, list) and len(rule) == 1 else rule)
 
 
 class _Loose(BaseModel):
-    """A model that keeps unknown keys aside for `_unread_keys` and refuses values of other types."""
+    """A model that keeps unknown keys for `_unread_keys` and refuses values of other types."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -223,7 +223,7 @@ class PearmutSpan(_Loose):
 
 
 class PearmutExpected(_Loose):
-    """An error that must be marked: places as such or as lowest and highest."""
+    """An error that must be marked; a place is a number, or the lowest and the highest number."""
 
     start_i: int | Pair | None = None
     end_i: int | Pair | None = None
@@ -235,7 +235,7 @@ class Validation(_Loose):
     score: Annotated[list[Finite], Field(min_length=2, max_length=2)] | None = None
     error_spans: list[PearmutExpected] | None = None
     score_greaterthan: str | None = None
-    allow_skip: bool = False  # of practice, where the item is not `skippable`: an earlier way of writing
+    allow_skip: bool = False  # for practice, an earlier form of the item's `skippable`
 
 
 class PearmutItem(_Loose):
@@ -270,7 +270,7 @@ class Action(_Loose):
 
 class Line(_Loose):
     user_id: Name
-    item_i: int | str | None = None  # none of a reset
+    item_i: int | str | None = None  # None for a reset
     annotation: list[Any] | str
     actions: list[Action] = []
     item: list[dict[str, Any]] | None = None
@@ -298,11 +298,11 @@ class Campaign(_Loose):
 
     @property
     def parts(self) -> dict[str, list[list[dict[str, Any]]]]:
-        """Return what is beside the data, as `item_i` names it."""
+        """Return the documents outside `data`, by their names in `item_i`."""
         return {"welcome": self.data_welcome, "goodbye": self.data_goodbye, "random": self.data_random}
 
 
-OMITTED = "[missing]"  # of an omission; the only one before version 1.1.5
+OMITTED = "[missing]"  # the token of an omission; before version 1.1.5 the only one
 
 
 def token_of(special_mark: str | None) -> str:
@@ -315,16 +315,16 @@ def special_mark_of(token: str) -> str | None:
 
 
 class Units(CodeUnits):
-    """Places in an output as Pearmut counts them, with the campaign's special tokens behind the text."""
+    """Pearmut's places in an output, with the campaign's special tokens after the text."""
 
     def __init__(self, text: str, tokens: Sequence[str] = (OMITTED,)) -> None:
         super().__init__(text)
         self._tokens = tokens
 
     def behind(self, unit: int) -> dict[str, str] | None:
-        """Return what a span has of the token that is this unit; None if the unit is no known token.
+        """Return the fields of a span at this special token; None if the unit is not a known token.
 
-        An omission has nothing; a special mark has its name.
+        An omission has no fields; a special mark has its name.
         """
         if not 0 <= unit - len(self) < len(self._tokens):
             return None
@@ -334,7 +334,7 @@ class Units(CodeUnits):
     def characters(self, start: int, end: int) -> tuple[int, int] | None:
         """Return the first and last character of these units.
 
-        None on a special token behind the text. ValueError for what can be neither.
+        None for units after the text (special tokens). ValueError for an invalid place.
         """
         if not 0 <= start <= end:
             raise ValueError(f"an error from {start} to {end}")
@@ -345,7 +345,7 @@ class Units(CodeUnits):
     def of_span(self, span: Span) -> tuple[int, int]:
         """Return the first and last unit of a span.
 
-        An omission, and what has no place in the output, is on `[missing]`, a special mark on its token.
+        A special mark is on its token; other spans without a place in the output are on `[missing]`.
         """
         found = None
         if span.start is not None and span.end is not None and not span.in_source:
@@ -357,10 +357,7 @@ class Units(CodeUnits):
 
 
 def choices(protocol: MarksErrors) -> dict[str, Any]:
-    """Return what raters choose from, as `info` has it.
-
-    These are severities and, for MQM, categories with their kinds.
-    """
+    """Return the choices of raters as keys of `info`: severities and, for MQM, categories with kinds."""
     taxonomy = protocol.taxonomy or protocol.usual_taxonomy
     categories = {category.name: category.kinds for category in taxonomy.categories}
     return {
@@ -403,7 +400,7 @@ def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
 class _GivenDocument:
     """The items of a document of the campaign, or of a `line` of answers.
 
-    `part` is "welcome", "random" or "goodbye" for what is beside the data.
+    `part` is "welcome", "random" or "goodbye" for documents outside `data`, else "".
     """
 
     place: Place
@@ -422,7 +419,7 @@ def _of_campaign(campaign: Campaign, place: Place) -> Iterator[_GivenDocument]:
                 "of items"
             )
         if all(isinstance(item, dict) for item in task):
-            yield _GivenDocument(place, "", task)  # of a list of documents for all
+            yield _GivenDocument(place, "", task)  # from a list of documents for all users
         else:
             yield from (
                 _GivenDocument(place, "", document) for document in task if isinstance(document, list)
@@ -467,9 +464,9 @@ def _of_answers(
 
 
 def _entries(path: Path) -> list[tuple[Place, Any]]:
-    """Return each line, or each entry of a download from the dashboard; InputError for a campaign's file.
+    """Return each line, or each entry of a download from the dashboard.
 
-    A download is one object with a list for each campaign.
+    A download is one object with a list for each campaign. InputError for a campaign's file.
     """
     text = read_text(path)
     place = Place(path.name, 1)
@@ -524,22 +521,22 @@ PASSED = "answers to practice and checks that any answer passes"
 
 
 class _Import:
-    """Items and ratings of documents. `left` counts what is not kept."""
+    """Collects items and ratings of documents; `left` counts losses."""
 
     def __init__(self, protocol: Protocol, now: datetime, files: Assets, tokens: Sequence[str]) -> None:
         self.protocol, self.now, self.files, self.tokens = protocol, now, files, tokens
         self.left: Counter[str] = Counter()
-        self.special_marks: set[str | None] = {None}  # that answers and proposals have; None: an omission
-        self.evidence: Counter[str] = Counter()  # of the protocol
-        self.behind_line_feeds = 0  # places of errors that are others before version 1.1.5
+        self.special_marks: set[str | None] = {None}  # in answers and proposals; None: an omission
+        self.evidence: Counter[str] = Counter()  # for and against protocols
+        self.behind_line_feeds = 0  # places of errors that differ before version 1.1.5
         self._items: list[tuple[Place, ItemContent]] = []
         self._positions: dict[ItemKey, int | None] = {}  # None: a check that any answer passes
         self._ratings: list[GivenRating] = []
         # by rater and item: the documents in which the rater got it, numbered
         self._given: dict[tuple[str, ItemKey], dict[int | str | None, int]] = defaultdict(dict)
-        self._segments: dict[str, tuple[int, str]] = {}  # number and document of each
+        self._segments: dict[str, tuple[int, str]] = {}  # each segment's number and document
         self._documents = 0
-        self._named: set[tuple[str, ItemKind, str]] = set()  # losses of items
+        self._named: set[tuple[str, ItemKind, str]] = set()  # losses that were counted, by item
         # by rater and item: the moments and the comment of each revision
         self._answered: dict[tuple[str, int], list[tuple[Moments, str]]] = defaultdict(list)
 
@@ -592,7 +589,7 @@ class _Import:
     # ------------------------------------------------------------ items
 
     def _name_losses(self, item: PearmutItem, segment: str, kind: ItemKind) -> None:
-        """Count what is lost of an item once, however often it was rated."""
+        """Count the losses of an item once, however often it was rated."""
         lost = _unread_of_item(item, kind)
         texts = (self.files.read(item.src)[0], item.ref or "", *item.tgt.values())
         lost["texts that show files (their tags stay in the text)"] += sum(
@@ -614,10 +611,10 @@ class _Import:
     ) -> ItemContent | None:
         """Return the item of these outputs; None for a check that any answer would pass.
 
-        What a user gets again in another document is a further item: its answer is no revision.
+        If a user gets it again in another document, it is another item, and its answer not a revision.
         """
         outputs = {system: item.tgt[system] for system in systems}
-        # outputs with other errors marked beforehand are other items
+        # an output with other errors marked beforehand is another item
         marked = [item.error_spans.get(system, []) for system in sorted(systems)]
         key: ItemKey = (kind, segment, *sorted(systems), repr(marked))
         number = 0
@@ -681,7 +678,7 @@ class _Import:
         return found or None
 
     def _span(self, where: str, units: Units, span: PearmutSpan) -> StoredSpan:
-        """Return a span as a payload stores it; InputError for a place outside of the text."""
+        """Return a span as a payload stores it; InputError for an invalid place."""
         try:
             found = units.characters(span.start_i, span.end_i)
         except ValueError as error:
@@ -704,7 +701,7 @@ class _Import:
     # ------------------------------------------------------------ answers
 
     def _responses(self, place: Place, what: str, item: PearmutItem, annotation: Any) -> dict[str, Response]:
-        """Return the whole answers by system, in the order on the page."""
+        """Return the complete answers by system, in the order on the page."""
         if not isinstance(annotation, dict):
             raise InputError(f"{place}: {what}: allowed: an object with an answer for each system")
         read = {
@@ -761,9 +758,9 @@ class _Import:
     def _payload(
         self, place: Place, item: ItemContent, pearmut: PearmutItem, system: str, response: Response
     ) -> Payload | None:
-        """Return the payload with the marked errors, if the protocol has some.
+        """Return the payload with the marked errors; None if the protocol has none.
 
-        A mark at the place of an error that was marked beforehand came from it.
+        A mark at the place of an error that was marked beforehand comes from this proposal.
         """
         if not self.protocol.marks_errors:
             self.left["marked errors"] += len(response.error_spans)
@@ -797,12 +794,12 @@ class _Import:
     def campaign(self) -> tuple[tuple[str, ...], list[tuple[Place, ItemContent]], list[GivenRating]]:
         """Return the campaign's systems, items and ratings.
 
-        The first systems stand in for outputs of practice and checks. Those with more outputs than
-        there are systems are counted and left out.
+        The first systems name the outputs of practice and checks. Practice and checks with more outputs than
+        there are systems are left out and counted.
         """
         rated = [item for _, item in self._items if not ItemKind(item.kind).is_written]
         systems = tuple(dict.fromkeys(name for item in rated for name in item.systems))
-        names: dict[int, dict[str, str]] = {}  # what practice and checks call an output → system
+        names: dict[int, dict[str, str]] = {}  # by item: name of an output → system
         items = []
         for place, item in self._items:
             if not ItemKind(item.kind).is_written:
@@ -848,7 +845,7 @@ def _segments(items: Sequence[PearmutItem], raw: Sequence[Any], written: Sequenc
 
 
 def _comment(answers: Mapping[str, Response]) -> str:
-    """Join the text fields: a single one as it is, several with their systems."""
+    """Join the text fields, with the systems' names if there are several."""
     texts = {system: answer.textfield for system, answer in answers.items() if answer.textfield}
     if len(texts) < 2:
         return "".join(texts.values())
@@ -862,7 +859,7 @@ def guidance_of(
     protocol: Protocol,
     left: Counter[str],
 ) -> KnownAnswer | None:
-    """Return the guidance of an item of these outputs; None if any answer would pass."""
+    """Return the guidance of an item with these outputs; None if any answer would pass."""
     systems = list(outputs)
     steps: dict[str, list[int]] = {}
     spans: dict[str, list[StoredSpan]] = {}
@@ -919,16 +916,13 @@ def _expected(written: PearmutExpected, units: Units) -> StoredSpan | None:
 
 
 def _several_tokens(written: int | list[int] | None, units: Units) -> bool:
-    """Return True for a range of places that holds several special tokens: one expected error has one."""
+    """Return True if a range of places has several special tokens; an expected error can have only one."""
     places = range(len(units), min(written[1], len(units) + 99) + 1) if isinstance(written, list) else ()
     return sum(units.behind(place) is not None for place in places) > 1
 
 
 def _range(written: int | list[int] | None, units: int) -> tuple[int, int]:
-    """Return the lowest and the highest place.
-
-    A place behind the text stays there as the lowest; the highest is the text's last at most.
-    """
+    """Return the lowest and the highest place; only the lowest may lie after the end of the text."""
     low, high = (0, units) if written is None else (written, written) if isinstance(written, int) else written
     return max(low, 0), max(min(high, units - 1), 0)
 
@@ -938,7 +932,7 @@ Cell = tuple[int, str]  # segment of a line, system
 
 @dataclass(frozen=True)
 class Moments:
-    """When an item was given and answered, and how long the rater was on it."""
+    """When an item was given and answered, and the rater's working time."""
 
     assigned_at: datetime
     rated_at: datetime
@@ -946,7 +940,7 @@ class Moments:
 
 
 class Times:
-    """When the cells of a line were given and answered, and how long the rater was on each.
+    """Computes the moments and working times of a line's cells from its actions.
 
     The time from one action to the next, at most a minute, belongs to the cell of the later action.
     """
@@ -980,16 +974,16 @@ class Times:
         return Moments(first, last, round(1000 * seconds) or None)
 
 
-# what the files' layout says; `validations`: whether checks were passed, which follows from the answers
+# keys of the files' layout, and `validations`, the results of checks, which follow from the answers
 LAYOUT = {"campaign_id", "token", "assignment", "validations"}
 MAX_NAME = 60  # characters of a key, in a message
 
 
 def _unread_settings(campaign: Campaign, protocol: Protocol, read: _Import) -> tuple[NotKept, ...]:
-    """Name the settings that nothing here reads (instructions, sliders and the like) in one line.
+    """Name the settings that are not read (instructions, sliders and the like) in one line.
 
-    Severities and categories are named if they are not the protocol's usual ones, special tokens if one of
-    them is marked nowhere.
+    Severities and categories are named unless they are the protocol's usual ones, special tokens if one of
+    them is never marked.
     """
     usual = choices(protocol) if isinstance(protocol, MarksErrors) else {}
     own = campaign.info.model_extra or {}
@@ -1001,10 +995,10 @@ def _unread_settings(campaign: Campaign, protocol: Protocol, read: _Import) -> t
 
 
 def _unread_of_item(item: PearmutItem, kind: ItemKind) -> Counter[str]:
-    """Count what an item has that is not read.
+    """Count the parts of an item that are not read.
 
-    That is `instructions`, which are HTML above the item, keys that are only for logs, and marks or
-    expectations for an output that the item does not have.
+    These are `instructions` (HTML above the item), keys that are only for logs, and marks or expectations for
+    an output that the item does not have.
     """
     left: Counter[str] = Counter()
     for name in _unread_keys(item):
@@ -1018,7 +1012,7 @@ def _unread_of_item(item: PearmutItem, kind: ItemKind) -> Counter[str]:
 
 
 def _count_unread(read: BaseModel, where: str, left: Counter[str]) -> None:
-    """Count the keys that nothing here reads."""
+    """Count the keys that are not read."""
     for name in _unread_keys(read):
         left[f"values of {name!r} in {where}"] += 1
 
@@ -1026,7 +1020,7 @@ def _count_unread(read: BaseModel, where: str, left: Counter[str]) -> None:
 def _unread_keys(read: Any) -> Iterator[str]:
     """Name each unread key with the keys that lead to it, without the names of systems.
 
-    Actions have many unread keys; they are counted elsewhere.
+    Keys of actions are left out: `_Import.add` counts actions.
     """
     empty: Sequence[Any] = (None, "", [], {})
     if isinstance(read, BaseModel) and not isinstance(read, Action):
@@ -1046,7 +1040,7 @@ Document = tuple[ItemContent, ...]
 
 
 def _check(content: Content) -> None:
-    """Raise InputError for what Pearmut would refuse, or show as something else."""
+    """Raise InputError for names and texts that Pearmut would refuse or show wrongly."""
     if content.protocol not in NAMES:
         why = f"Pearmut has no {content.protocol}, only {', '.join(NAMES)}"
         raise cannot_hold(f"{option('format')} pearmut: {why}", about="format")
@@ -1073,7 +1067,7 @@ def _as_shown(item: ItemContent) -> ItemContent:
 
 
 def _protocol_info(content: Content) -> dict[str, Any]:
-    """Return the protocol and, for marked errors, what raters choose from."""
+    """Return the protocol and, for marked errors, the choices of raters, as keys of `info`."""
     info: dict[str, Any] = {"protocol": NAMES[content.protocol]}
     protocol = find_protocol(content.protocol, content.settings)
     if not isinstance(protocol, MarksErrors):
@@ -1085,13 +1079,13 @@ def _protocol_info(content: Content) -> dict[str, Any]:
 
 
 def _special_marks(content: Content) -> list[str]:
-    """Return the special marks that the campaign offers, and others that it has."""
+    """Return the special marks that the campaign offers, and others that its errors have."""
     offered = (content.settings.get("taxonomy") or {}).get("special_marks", ())
     found = [item.proposals or {} for item in content.items]
     found += [(item.guidance or {}).get("spans", {}) for item in content.items]
     found += [
         {score.system: (score.payload or {}).get("spans", ())}
-        for answer in _answered(content).values()  # those that the file has
+        for answer in _answered(content).values()  # the answers that the file has
         for score in answer.scores
     ]
     spans = (span for by_output in found for spans in by_output.values() for span in spans)
@@ -1114,10 +1108,10 @@ def _of_kind(content: Content, kind: ItemKind) -> list[ItemContent]:
 
 
 def _documents(content: Content) -> list[Document]:
-    """Group items into documents as on a page of Pearmut.
+    """Group items into Pearmut's documents, which are its pages.
 
-    Segments of a document with the same systems go together; second items of a segment, and segments
-    without a document, are documents of their own.
+    Segments of a document with the same systems are together; second items of a segment, and segments without
+    a document, are documents of their own.
     """
     found: dict[tuple[Any, ...], list[ItemContent]] = defaultdict(list)
     taken: set[tuple[Any, ...]] = set()  # documents with their segments
@@ -1133,10 +1127,10 @@ def _documents(content: Content) -> list[Document]:
 
 
 def _tasks(content: Content, answered: dict[tuple[str, int], AnswerContent]) -> dict[str, list[Document]]:
-    """Return the documents of each user: what each rated, and one more user for the rest.
+    """Return the documents of each user: a rater's rated documents, and one more user for the rest.
 
-    Without a rating, there are as many users as raters were asked for, each with all documents and
-    attention checks among them.
+    Without any rating, there are `ratings_per_item` users, each with all documents and attention checks among
+    them.
     """
     documents = _documents(content)
     raters = dict.fromkeys(rater for rater, _ in answered)
@@ -1160,7 +1154,7 @@ def _tasks(content: Content, answered: dict[tuple[str, int], AnswerContent]) -> 
 
 
 def _with_checks(documents: Sequence[Document], checks: Sequence[Document], every: int) -> list[Document]:
-    """Put a check after every so many items, at the end of a document."""
+    """Put a check at the end of a document after every `every` items."""
     mixed: list[Document] = []
     waiting, rated = list(checks), 0
     for document in documents:
@@ -1173,7 +1167,7 @@ def _with_checks(documents: Sequence[Document], checks: Sequence[Document], ever
 
 
 def _item(item: ItemContent, info: dict[str, Any], answer: AnswerContent | None = None) -> dict[str, Any]:
-    """Return an item as JSON, with the outputs as on the page of an answer."""
+    """Return an item as JSON, with the outputs in the order of an answer's page."""
     order = [system for group in answer.order for system in group] if answer else item.systems
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     kind = ItemKind(item.kind)
@@ -1202,7 +1196,7 @@ def _lines(
     answered: dict[tuple[str, int], AnswerContent],
     info: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """Return one line for each revision, with null for a segment without it."""
+    """Return a line for each revision, with null for a segment that lacks the revision."""
     answers = [answered.get((user, item.position)) for item in document]
     revisions = {score.revision for answer in answers if answer for score in answer.scores}
     return [
@@ -1251,7 +1245,7 @@ def _error_span(span: Span, units: Units) -> dict[str, Any]:
 
 
 def _actions(answers: Sequence[AnswerContent | None], revision: int) -> list[dict[str, Any]]:
-    """Return the moment of each score, between loading and submitting the document."""
+    """Return an action for each score, between the actions that load and submit the document."""
     scored = sorted(
         (score.at.timestamp(), index, score.system, score.step)
         for index, answer in enumerate(answers)
@@ -1270,9 +1264,9 @@ def _actions(answers: Sequence[AnswerContent | None], revision: int) -> list[dic
 
 
 def validation_of(item: ItemContent, info: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules of a check by system, as Pearmut checks them.
+    """Return the rules of a check by system, in Pearmut's form.
 
-    It has one comparison of an output at most, and no category of an error.
+    Pearmut has at most one comparison per output, and no category of an error.
     """
     guidance: KnownAnswer = item.guidance or {}
     said = guidance.get("explanation") or guidance.get("warning")

@@ -1,14 +1,14 @@
-"""A row per rating, with everything that a re-analysis needs, but for the probabilities of an adaptive or a
+"""A row per rating, with everything that a re-analysis needs except the probabilities of an adaptive or a
 balanced design: items.jsonl has them.
 
-docs/exchange.md says what each column is. A skipped item has a row for each system with `skipped_at`, and no
-step, value, payload, revision and rated_at. Items under a rater's hands (given, neither answered nor skipped)
-have no rows.
+docs/exchange.md explains each column. A skipped item has a row for each system with `skipped_at`, without
+step, value, payload, revision and rated_at. Items in work (given out, but neither answered nor skipped) have
+no rows.
 
-Rows become answers again (`with_answers`): an answer is what its first row says of it, with the scores of
-each revision. Then the rows of the new campaign are compared with those that were given, so that
-contradictions between columns or rows are found. What this cannot show is checked one by one.
-`made_elsewhere` makes the campaign of a file that has only items and ratings.
+`with_answers` turns rows into answers again: the first row describes the answer, and each revision has its
+scores. Then the rows of the new campaign are compared with the given rows, which finds contradictions between
+columns or rows. Other mistakes are checked one by one. `made_elsewhere` makes the campaign of a file that has
+only items and ratings.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from creamtea.wording import counted, option
 
 @dataclass(frozen=True, kw_only=True)
 class RatingRow:
-    """A row of an export. What has a default, a file of ratings made elsewhere need not say."""
+    """A row of an export. Other files of ratings may lack the fields that have a default."""
 
     campaign: Name = ""
     protocol: ProtocolName = ""
@@ -74,17 +74,17 @@ class RatingRow:
     output: Text = ""
     shown: Integer = 0  # the place on the page, 1 for the first; 0: in the order of the ratings
     step: Integer | None = None
-    value: Value | None = None  # as the scale writes the step
+    value: Value | None = None  # the step's label on the scale
     payload: JsonObject | None = None
     document_step: Integer | None = None
     revision: Integer | None = 1
-    counts: Flag = True  # the last revision of a rater who is not excluded
+    counts: Flag = True  # whether it is the last revision of a rater who is not excluded
     comment: Text = ""
     skip_reason: Text = ""
     assigned_at: Moment
-    submitted_at: Moment | None = None  # the first answer
+    submitted_at: Moment | None = None  # of the first answer
     skipped_at: Moment | None = None
-    rated_at: Moment | None = None  # this score
+    rated_at: Moment | None = None  # of this score
     active_ms: Integer | None = None
     warned: Integer = 0  # wrong answers to a loud attention check that were not stored
 
@@ -94,19 +94,19 @@ COLUMNS = columns_of(RatingRow)
 
 @dataclass(frozen=True, kw_only=True)
 class GivenRating(RatingRow):
-    """A rating as an import has it, with a `step`, `value` or `payload` unless it was skipped."""
+    """A rating of an import, with a `step`, `value` or `payload` unless the item was skipped."""
 
     place: Place
-    columns: Collection[str] = ()  # that a row of an export says, to be compared
-    answer: ScoredAnswer | None = None  # what the protocol makes of it; None where an item was skipped
+    columns: Collection[str] = ()  # columns of an export's row, which must agree with the others
+    answer: ScoredAnswer | None = None  # the protocol's reading; None if the item was skipped
 
     def refuse(self, column: str, allowed: str) -> InputError:
-        """Say what is wrong with the value of a column."""
+        """Return an InputError about the value of a column."""
         return self.place.refuse(column, getattr(self, column), allowed)
 
 
 def given_rating(record: CheckedLine, **others: Any) -> GivenRating:
-    """Return a line with columns of an export as a rating; `others` are what it lacks."""
+    """Return a line with columns of an export as a rating; `others` are the values that it lacks."""
     return GivenRating(place=record.place, columns=record.values.keys(), **record.values | others)
 
 
@@ -154,17 +154,17 @@ def rows_of(content: Content) -> Iterator[RatingRow]:
                 )
 
 
-ANSWER_COLUMNS = ("step", "value", "payload")  # columns, of which one is enough
-Revisions = list[dict[str, GivenRating]]  # in their order; each by system
+ANSWER_COLUMNS = ("step", "value", "payload")  # one of these columns is enough
+Revisions = list[dict[str, GivenRating]]  # in their order; each revision by system
 
 
 def checked_items(
     given: Sequence[tuple[Place, ItemContent]], systems: Sequence[str]
 ) -> tuple[ItemContent, ...]:
-    """Return the items; InputError, with its place, for one that contradicts the campaign."""
+    """Return the items; InputError with the place of an item that contradicts the campaign."""
     originals = {None, *(item.position for _, item in given)}
     positions = sorted((item.position, item.page) for _, item in given if item.page is not None)
-    pages = {page: position for position, page in reversed(positions)}  # its first item's
+    pages = {page: position for position, page in reversed(positions)}  # position of each page's first item
     known = f"the campaign's systems: {', '.join(systems)}"
     seen: set[int] = set()
     for place, item in given:
@@ -229,11 +229,10 @@ def _are_errors(proposals: Mapping[str, Any]) -> bool:
 
 
 def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
-    """Return the campaign, whose raters and items are known, with these answers.
+    """Return the campaign, which has raters and items, with these answers.
 
-    InputError with file, line, column, what was found and what is allowed: for ratings that contradict
-    the campaign or each other, scores that the scale does not have, and answers without a score for each
-    system.
+    InputError with file, line, column, what was found and what is allowed: for ratings that contradict the
+    campaign or each other, scores that the scale does not have, and answers that lack a system's score.
     """
     protocol = find_protocol(content.protocol, content.settings)
     items = {item.position: item for item in content.items}
@@ -252,7 +251,7 @@ def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
     answers = (_answer(content, items[key[0]], protocol, revisions) for key, revisions in revised.items())
     content = replace(content, answers=tuple(answers))
     if not any(rating.columns for rating in ratings):
-        return content  # only rows of an export repeat what follows from others
+        return content  # only rows of an export repeat values that follow from others
     rows = {(row.item, row.rater, row.revision, row.system): row for row in rows_of(content)}
     for (position, rater), revisions in revised.items():
         for number, revision in enumerate(revisions, start=1):
@@ -263,7 +262,7 @@ def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
 
 
 def _scored(given: GivenRating, protocol: Protocol) -> GivenRating:
-    """Return the rating with its answer: of step, value and payload one is enough."""
+    """Return the rating with its answer, read from a step, a value or a payload."""
     step, column = given.step, "value"
     try:
         if given.value is not None:
@@ -288,7 +287,7 @@ def _scored(given: GivenRating, protocol: Protocol) -> GivenRating:
                 check_json(scored.payload)
             except ValueError as error:
                 raise ValueError(f"found a text {error}; allowed: text that can be stored") from None
-        if given.payload is not None and scored is not None:  # a protocol may know one answer in several ways
+        if given.payload is not None and scored is not None:  # an answer may have several written forms
             given = replace(given, payload=scored.payload)
     except ValueError as error:
         # other tools' files have no such columns
@@ -307,7 +306,7 @@ def _reads(protocol: Protocol, given: GivenRating) -> bool:
 
 
 def _revisions(item: ItemContent, group: Sequence[GivenRating]) -> Revisions:
-    """Return the rows of one rater's item by revision, one for each of its systems."""
+    """Return the rows of one rater's item by revision, with one row for each system."""
     numbered: dict[int, dict[str, GivenRating]] = defaultdict(dict)
     skipped = all(given.answer is None and given.skipped_at for given in group)
     for given in group:
@@ -336,7 +335,7 @@ def _revisions(item: ItemContent, group: Sequence[GivenRating]) -> Revisions:
 
 
 def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: Revisions) -> AnswerContent:
-    """Return what the first row says of the answer, with the scores of each revision."""
+    """Return the answer that the first row describes, with the scores of each revision."""
     places: dict[tuple[int, str], list[str]] = defaultdict(list)
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     for number, (system, given) in enumerate(revisions[0].items(), start=1):
@@ -374,8 +373,8 @@ def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: 
 
 
 def _check_same(given: GivenRating, row: RatingRow, protocol: Protocol) -> None:
-    """InputError with the first column in which a row is not what an export would write."""
-    # scores follow from the errors by weights that the campaign may have had otherwise
+    """Raise InputError for the first column whose value differs from the row that an export would write."""
+    # scores follow from the errors by weights, which the campaign may have changed
     by_usual_weights = isinstance(protocol, MarksErrors) and not protocol.scored and not protocol.taxonomy
     for column in given.columns:
         found, expected = getattr(given, column), getattr(row, column)
@@ -404,9 +403,9 @@ def made_elsewhere(
     ratings: Sequence[GivenRating],
     settings: Mapping[str, Any] | None = None,
 ) -> Content:
-    """Make the campaign of these items and ratings, with the settings that the file tells of.
+    """Make the campaign of these items and ratings, with the settings that the file determines.
 
-    InputError as `with_answers`, for an item of more or fewer systems than a relative protocol compares,
+    InputError as in `with_answers`, for an item with more or fewer systems than a relative protocol compares,
     and for errors of an unknown severity.
     """
     _check_compared(find_protocol(protocol), items, ratings)
@@ -449,10 +448,10 @@ def made_elsewhere(
 def check_protocol(
     protocol: Protocol, file: str, scores: int, errors: int, categories: int, can_mark: bool = True
 ) -> None:
-    """Raise InputError if a file of another tool contradicts the protocol, with the one that fits.
+    """Raise InputError if a file of another tool contradicts the protocol; it names the one that fits.
 
-    It has `scores` that are not 0 and marked `errors`, `categories` of them with a category; `can_mark`:
-    whether its lines have a place for marked errors.
+    `scores`: number of scores that are not 0. `errors`: number of marked errors; `categories`: how many of
+    them have a category. `can_mark`: whether the file's lines have a place for marked errors.
     """
     why = fits = ""
     if protocol.marks_errors and not can_mark:
@@ -472,18 +471,17 @@ def check_protocol(
 
 @dataclass(frozen=True)
 class Numbering(Generic[SegmentKey]):
-    """Where the segments of a file, called by keys, stand in the test set."""
+    """The places of a file's segments, named by keys, in the test set."""
 
     indices: Mapping[SegmentKey, int]  # 0 for the first
-    renumbered: int = 0  # segments whose numbers in the file are not those of the test set
-    first: int = 1  # the number that the file gives a first segment
+    renumbered: int = 0  # segments whose numbers in the file differ from the test set's
+    first: int = 1  # the file's number of the first segment
 
     @classmethod
     def of_numbers(cls, numbers: Mapping[SegmentKey, int], kind: str, told: int | None = None) -> Self:
         """Number segments over the whole test set.
 
-        The first has the number `told`, else 0 if there is a 0, else the usual one of this kind of
-        file.
+        The first has the number `told`, else 0 if there is a 0, else the usual number of this format.
         """
         first = 0 if 0 in numbers.values() else FIRST_SEGMENT[kind]
         first = first if told is None else told
@@ -500,7 +498,7 @@ class Numbering(Generic[SegmentKey]):
 
 
 def _without_no_errors(rating: GivenRating) -> GivenRating:
-    """Drop the lines by which some files say that nothing is marked."""
+    """Drop the entries with which some files say that nothing is marked."""
     payload = rating.payload or {}
     spans = payload.get("spans")
     if not isinstance(spans, list):  # refused with its place when the rating is scored
@@ -510,7 +508,7 @@ def _without_no_errors(rating: GivenRating) -> GivenRating:
 
 
 def _errors(ratings: Sequence[GivenRating]) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Yield the marked errors as the file has them, not checked yet."""
+    """Yield the marked errors of the file before they are checked."""
     for rating in ratings:
         spans = (rating.payload or {}).get("spans")
         for span in spans if isinstance(spans, list) else ():
@@ -535,7 +533,7 @@ def _check_severities(ratings: Sequence[GivenRating]) -> None:
 
 
 def _decimals(ratings: Sequence[GivenRating]) -> int | None:
-    """Return the decimals that the file's costs of MQM need; None for the usual one."""
+    """Return the number of decimals that the file's MQM costs need; None for the usual one decimal."""
     needed = 1
     for _, span in _errors(ratings):
         if type(cost := span.get("cost")) in (int, float):
@@ -549,10 +547,7 @@ def _decimals(ratings: Sequence[GivenRating]) -> int | None:
 
 
 def error_notices(content: Content) -> tuple[NotKept, ...]:
-    """Count errors of an import whose costs or categories need attention.
-
-    Some cost something else in the file than by the weights; the weights do not name some categories.
-    """
+    """Count imported errors whose cost in the file differs from the weights, or whose category has none."""
     protocol = find_protocol(content.protocol, content.settings)
     if not isinstance(protocol, Mqm):
         return ()
@@ -582,13 +577,10 @@ def error_notices(content: Content) -> tuple[NotKept, ...]:
 
 
 def _check_compared(protocol: Protocol, items: Sequence[ItemContent], ratings: Sequence[GivenRating]) -> None:
-    """Raise InputError for an item of more or fewer systems than the protocol compares.
-
-    Pairs of a segment that were rows without an item would be one item, and tell of pairs that nobody
-    compared.
-    """
+    """Raise InputError for an item with more or fewer systems than the protocol compares."""
     if not protocol.relative:
         return
+    # rows of a segment's pairs without a column `item` would be one item, with pairs that nobody compared
     for item in items:
         if not protocol.min_outputs <= len(item.systems) <= protocol.max_outputs:
             place = next(rating.place for rating in ratings if rating.item == item.position)

@@ -1,6 +1,6 @@
-"""A campaign between the database and `Content`.
+"""Convert a campaign between the database and `Content`.
 
-`from_row` copies what is called the same; systems and items are translated between names and numbers.
+`from_row` copies fields of the same name; systems and items are translated between names and numbers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ BATCH = 2000  # rows per INSERT
 
 # ---------------------------------------------------------------- out of the database
 def collect(database: Database, name: str) -> Content:
-    """Collect everything of a campaign that an export holds, from one snapshot."""
+    """Load everything of a campaign that an export holds, from one snapshot."""
     with database.session() as session:
         campaign = find_campaign(session, name)
         study = None if campaign.study_id is None else session.get_one(StudyRow, campaign.study_id).name
@@ -110,7 +110,7 @@ def _item(item: Item, names: dict[Any, str], positions: dict[int, int]) -> ItemC
 def _answers(
     session: Session, campaign: Campaign, positions: dict[int, int], pseudonyms: dict[int, str]
 ) -> list[AnswerContent]:
-    """Return answered and skipped items, without items that a rater has not finished."""
+    """Return the answers to items that raters have answered or skipped."""
     names = output_names(campaign.systems)
     scores: dict[int, list[ScoreContent]] = defaultdict(list)
     ratings = (
@@ -162,11 +162,11 @@ def store_import(
     notices: Sequence[NotKept] = (),
     media_sizes: Mapping[str, int] | None = None,
 ) -> None:
-    """Write a campaign that belongs to no study and is closed: it can be analysed, not rated.
+    """Store a closed campaign without a study: it can be analysed, not rated.
 
-    One transaction, all of it or nothing. `actor` and `origin` (a file's name) go into the audit log;
-    `media_sizes`: the bytes of each file beside a source, by SHA-256. Raises InputError where a campaign of
-    this name exists.
+    One transaction stores all of it or nothing. The audit log gets `actor` and `origin` (a file's name).
+    `media_sizes`: the bytes of each file beside a source, by SHA-256. InputError if a campaign of this name
+    exists.
     """
     with database.transaction() as session:
         check_free(session, content.name)
@@ -222,9 +222,9 @@ def _store_answers(
 
 
 def whole_test_set(database: Database, content: Content) -> WholeTestSet:
-    """Read the study's whole test set, or the segments that the items have.
+    """Read the study's whole test set; without a study, the segments of the items.
 
-    InputError if the study's outputs are not there, or are not those that were rated.
+    InputError if the study's outputs are missing or differ from the rated outputs.
     """
     with database.session() as session:
         study_id = find_campaign(session, content.name).study_id
@@ -243,9 +243,9 @@ def whole_test_set(database: Database, content: Content) -> WholeTestSet:
 
 
 def _check_rated_texts(content: Content, lines: Sequence[TestLine]) -> None:
-    """Raise InputError if the study's outputs are not those that were rated.
+    """Raise InputError if the study's outputs differ from the rated outputs.
 
-    The study may have run again since: scores of other texts must not stand beside these.
+    The study may have run again since, and scores belong to the texts that were rated.
     """
     by_index = {line.index: line for line in lines}
     for item in rating_items(content):
@@ -262,7 +262,7 @@ def _check_rated_texts(content: Content, lines: Sequence[TestLine]) -> None:
 def _metrics(
     session: Session, study_id: int, content: Content, indices: Sequence[int]
 ) -> tuple[list[TestSetMetric], list[str]]:
-    """Return the metrics that every system has, and say which others there are."""
+    """Return the metrics that every system has, and descriptions of the others."""
     nodes = study_nodes(session, study_id, "score")
     names = dict.fromkeys(
         str(node.labels["metric"]) for node in nodes if node.labels["test_set"] == content.test_set
@@ -304,7 +304,7 @@ def check_kept(content: Content, store: FileStore | None) -> None:
 
 
 def write_media(content: Content, store: FileStore | None, folder: Path) -> list[Path]:
-    """Write the files into a new folder; none if no item names one."""
+    """Write the files that items name into a new folder; no folder without files."""
     wanted = media_types(content)
     if not wanted:
         return []
@@ -323,10 +323,10 @@ def write_media(content: Content, store: FileStore | None, folder: Path) -> list
 def read_media_folder(
     content: Content, folder: Path, elsewhere: Mapping[str, Path]
 ) -> dict[str, CheckedFile]:
-    """Read the files that the items name.
+    """Check the files that the items name, and return them by SHA-256.
 
-    `elsewhere` has those that are called otherwise, by SHA-256. InputError for one that is missing,
-    changed, or not allowed.
+    `elsewhere`: files under other names, by SHA-256. InputError for a file that is missing, changed or not
+    allowed.
     """
     found: dict[str, CheckedFile] = {}
     for digest, media in media_types(content).items():
@@ -345,7 +345,7 @@ def read_media_folder(
 
 
 def keep_media(media: Mapping[str, CheckedFile], store: FileStore | None) -> None:
-    """Put the files of an import where the campaign's rows will say that they are."""
+    """Put the files of an import into the artefact store."""
     for file in media.values():
         _needed(store).put_file(file.path)
 
