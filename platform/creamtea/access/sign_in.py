@@ -103,8 +103,8 @@ def check_free(session: Session, campaign: Campaign, subject: str) -> None:
     """Raise InputError if a rater or an organiser of the campaign already has this subject."""
     if session.scalar(select(Rater.id).where(Rater.campaign_id == campaign.id, Rater.subject == subject)):
         raise InputError(f"campaign {campaign.name!r} has a rater with this sign-in already")
-    here = AccessToken.campaign_id == campaign.id
-    number = session.scalar(select(AccessToken.id).where(here, _held_by(subject)))
+    of_campaign = AccessToken.campaign_id == campaign.id
+    number = session.scalar(select(AccessToken.id).where(of_campaign, _held_by(subject)))
     if number is not None:
         raise InputError(
             f"campaign {campaign.name!r} has an organiser with this sign-in, who does not rate: "

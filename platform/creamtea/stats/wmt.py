@@ -287,23 +287,23 @@ def _mean(means: Means, column: int) -> float:
 
 
 def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:
-    mine, yours = ours.value[:, 1], theirs.value[:, 1]
+    own, others = ours.value[:, 1], theirs.value[:, 1]
     if rule.test == "bootstrap":
         common, our_rows, their_rows = np.intersect1d(ours.segment, theirs.segment, return_indices=True)
-        return bootstrap_better(mine, yours, mine[our_rows] - yours[their_rows] if len(common) else None)
+        return bootstrap_better(own, others, own[our_rows] - others[their_rows] if len(common) else None)
     domains = ours.domain
     if rule.matched:
         both = np.isin(ours.segment, theirs.segment)
-        mine, yours, domains = mine[both], yours[np.isin(theirs.segment, ours.segment)], domains[both]
+        own, others, domains = own[both], others[np.isin(theirs.segment, ours.segment)], domains[both]
     if rule.test == "signed-rank":
-        differences = mine - yours
+        differences = own - others
         of_domains = [differences[domains == domain] for domain in np.unique(domains)]
         # scipy leaves out differences of 0
         p = combined_p([float(scipy.stats.wilcoxon(d).pvalue) if d.any() else 1.0 for d in of_domains])
-    elif not len(mine) or float(np.ptp([*mine, *yours])) == 0.0:
+    elif not len(own) or float(np.ptp([*own, *others])) == 0.0:
         p = 1.0  # the statistic has no variance
     else:
-        p = float(scipy.stats.mannwhitneyu(mine, yours, alternative="greater").pvalue)
+        p = float(scipy.stats.mannwhitneyu(own, others, alternative="greater").pvalue)
     return p < SIGNIFICANT
 
 

@@ -161,7 +161,7 @@ def read_ratings(
             about="protocol",
         )
     protocol = find_protocol(name)
-    if protocol.edits_text and (without := [one for one in records if "output" not in one.values]):
+    if protocol.edits_text and (without := [row for row in records if "output" not in row.values]):
         raise without[0].place.refuse("output", None, f"the text that was corrected, as {name} compares them")
     numbers = _item_numbers(records, protocol)
     ratings = [_rating(record, number, now) for record, number in zip(records, numbers, strict=True)]
@@ -276,8 +276,8 @@ class CampaignExport(Format):
         given = {"baseline": facts.baseline, "delta": facts.delta}
         settings = content.settings | {key: value for key, value in given.items() if value is not None}
         answers = csv_records(path / RATERS_FILE) if (path / RATERS_FILE).is_file() else ()
-        told = sum(any(cells[1:]) for at, (_, cells) in enumerate(answers) if at > 0)
-        not_kept = counts({f"raters with answers to the campaign's questions ({RATERS_FILE})": told})
+        answered = sum(any(cells[1:]) for row, (_, cells) in enumerate(answers) if row > 0)
+        not_kept = counts({f"raters with answers to the campaign's questions ({RATERS_FILE})": answered})
         return replace(content, settings=settings), not_kept
 
     def write(self, content: Content, path: Path) -> Written:

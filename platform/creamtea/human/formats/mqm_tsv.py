@@ -197,7 +197,7 @@ def _order(path: Path, header: Sequence[str]) -> tuple[int, ...]:
 def _read_line(place: Place, values: dict[str, str], noticed: _Noticed, planted: bool) -> _Line:
     source, in_source = _marked(_unquoted(values["source"], noticed), noticed)
     target, in_target = _marked(_unquoted(values["target"], noticed), noticed)
-    said = any(values[name].strip() for name in ("rater", "category", "severity"))
+    is_rated = any(values[name].strip() for name in ("rater", "category", "severity"))
     noticed.left["marks in the source beside one in the target"] += bool(in_source and in_target)
     error = _error(values, in_source, in_target)
     noticed.left["marks in lines that say no-error"] += error is None and bool(in_source or in_target)
@@ -210,7 +210,7 @@ def _read_line(place: Place, values: dict[str, str], noticed: _Noticed, planted:
         document=_field(values, "doc", checked_text, "text"),
         number=_field(values, "doc_id", checked_text, "text").strip(),
         segment=_field(values, "seg_id", checked_whole, "a whole number from 0"),
-        rater=_field(values, "rater", checked_name, "text that is not blank") if said else None,
+        rater=_field(values, "rater", checked_name, "text that is not blank") if is_rated else None,
         source=source,
         target=target,
         error=error,
@@ -368,7 +368,7 @@ class MqmTsv(Format):
         if not first:
             raise InputError(f"{path.name}: no ratings in it")
         noticed.notes["lines that say no-error beside errors of their rater, which count"] += sum(
-            said.count(None) for said in errors.values() if any(said)
+            of_output.count(None) for of_output in errors.values() if any(of_output)
         )
         systems = tuple(dict.fromkeys(system for _, system in items))
         positions = {key: position for position, key in enumerate(items)}

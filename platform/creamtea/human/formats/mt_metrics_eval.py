@@ -721,8 +721,8 @@ class MtMetricsEval(Format):
         settings = domain_settings(documents.domains, test_set)
         source, _, target = folder.pair.partition("-")
         made = made_elsewhere(facts, protocol, (source, target), systems, items, ratings, settings)
-        said = counts(notes, note=True)
-        return made, (*counts(left), *counts(unread), *_beside(folder, name), *said)
+        notices = counts(notes, note=True)
+        return made, (*counts(left), *counts(unread), *_beside(folder, name), *notices)
 
     def write(self, content: Content, path: Path) -> Written:
         """Write the folder.

@@ -240,7 +240,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     ).all()
     excluded = np.array([row.excluded_at is not None for row in raters], dtype=bool)
 
-    mine = Item.campaign_id == campaign.id
+    of_campaign = Item.campaign_id == campaign.id
     since_1970 = extract("epoch", Assignment.submitted_at)
     # a cast alone would round in PostgreSQL and cut off the fraction in SQLite
     moment = func.coalesce(cast(since_1970 - since_1970 % 1, BigInteger), 0)
@@ -248,14 +248,14 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         session,
         *(Assignment.id, Assignment.item_id, Assignment.rater_id, moment),
         func.coalesce(Assignment.active_ms, _NONE),
-        within=lambda query: query.join(Item).where(mine),
+        within=lambda query: query.join(Item).where(of_campaign),
     )
     answers = answers[np.argsort(answers[:, 0])]
     stored = _numbers(
         session,
         *(Rating.assignment_id, Rating.system, Rating.revision, Rating.step, Rating.id),
         func.coalesce(Rating.document_step, _NONE),
-        within=lambda query: query.join(Assignment).join(Item).where(mine),
+        within=lambda query: query.join(Assignment).join(Item).where(of_campaign),
     )
     stored = stored[np.lexsort((stored[:, 2], stored[:, 1], stored[:, 0]))]
     # a revision replaces all scores of its assignment
@@ -306,7 +306,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     skipped = session.scalars(
         select(Item.id)
         .join(Assignment, Item.id == Assignment.item_id)
-        .where(mine, Assignment.skipped_at.is_not(None))
+        .where(of_campaign, Assignment.skipped_at.is_not(None))
     ).all()
     turn = _in_order(names if settings.by_documents else segment, of_systems)
     turns = int(turn.max(initial=-1)) + 1
