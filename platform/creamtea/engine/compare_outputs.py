@@ -1,9 +1,9 @@
-"""Compare two systems' outputs by a test that no study has: `python -m` this module.
+"""Compare two systems' outputs with a test that their study does not have: `python -m` this module.
 
-The web app has no metrics, so it starts this process beside itself. Each line of standard input is a request:
-a list of JSON objects with the `params` and `inputs` (keys by role) of a step of kind `compare`. For each
-object, standard output has a line of JSON: the step's row (`value`, `low`, `high`, `detail`), or `error`.
-Nothing is stored. The process ends with its input.
+The web app has no metrics, so it starts this process. Each line of standard input is a request: a list of
+JSON objects with the `params` and `inputs` (keys by role) of a step of kind `compare`. For each object the
+process writes a line of JSON to standard output: the step's row (`value`, `low`, `high`, `detail`), or
+`error`. It stores nothing, and ends when its input ends.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def compared(
     params: Mapping[str, Any],
     inputs: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
-    """Return the row that a step with these parameters and inputs would make."""
+    """Return the row that a `compare` step with these parameters and inputs would make."""
     task = StepTask(
         key=step_key(COMPARE.name, COMPARE.version, params, inputs),
         fence=0,

@@ -1,6 +1,6 @@
 """The loop that runs studies: claim ready steps, start them, wait, commit.
 
-Everything that must survive is in SQL; what this object remembers can be lost at any moment.
+All state that must survive is in SQL; the controller's own memory can be lost at any moment.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from creamtea.store.engines import Outage, OutageClock, outage_of, reason_of, wa
 
 T = TypeVar("T")
 POLL_SECONDS = 0.2  # how long one round waits for a step to finish
-CHECK_SECONDS = 1.0  # between renewals of the leases and checks of what other processes did
+CHECK_SECONDS = 1.0  # between renewals of the leases, which also look for changes by other processes
 NO_MACHINE = "no machine that runs steps is connected now; it begins as soon as one is"
-LOAD_SECONDS = 30.0  # at least, between two times that the queue is built
+LOAD_SECONDS = 30.0  # the queue is built again at most this often
 
 
 @dataclass
@@ -44,9 +44,9 @@ class _Running:
     task: StepTask
     workers: int = 1
     started: float = field(default_factory=time.monotonic)
-    progress: Progress | None = None  # the last one reported
-    heard: float = field(default_factory=time.monotonic)  # when it was reported
-    offered: int = 0  # workers
+    progress: Progress | None = None  # the last report
+    heard: float = field(default_factory=time.monotonic)  # time of the last report
+    offered: int = 0  # workers, by `_offer_room`
 
     def overdue(self) -> bool:
         minutes = self.task.resources.timeout_minutes
@@ -79,7 +79,7 @@ class Controller:
         self._absent = AbsentNodes()
         self._outage_clock = OutageClock()
         self._noticed: set[str] = set()
-        self._shown_reasons: dict[str, str] = {}  # what pages show
+        self._shown_reasons: dict[str, str] = {}  # those on pages: `_show_reasons`
         self._next_check = 0.0
         self._next_load = 0.0
         self._until: Callable[[], bool] = lambda: False
@@ -92,12 +92,12 @@ class Controller:
         until_idle: bool = False,
         lease: leases.Lease | None = None,
     ) -> None:
-        """Work on one study until it has ended, or on all, with `until_idle` until all have ended.
+        """Run one study until it ends, or all studies; with `until_idle` until all have ended.
 
-        It returns earlier once `until` is true. `lease`: the study's, if it is held already. If the database
-        goes away, it is waited for while steps run on (`store.engines` says how long). InputError while
-        another controller is running, CreamteaError if one takes over. However this ends, the steps that were
-        still running are ready again.
+        Returns earlier once `until` is true. `lease`: the lease for this study, if the caller holds it. If
+        the database goes away, the controller waits for it while steps run on (how long: `store.engines`).
+        Raises InputError while another controller is running, and CreamteaError if one takes over. In every
+        case, steps that are still running at the end become ready again.
         """
         self._until = until
         if lease is None:
@@ -126,7 +126,7 @@ class Controller:
         self._tracking.hear(event)
 
     def _is_idle(self, lease: leases.Lease) -> bool:
-        """Return True if no study is left, not even one that was queued a moment ago."""
+        """Return True if no study is unfinished, after looking for new ones in the database."""
         if not self._queue.studies and self._wait_out(lambda: state.live_studies_of(self._database, lease)):
             self._load(lease)
         return not self._queue.studies
@@ -149,7 +149,7 @@ class Controller:
         """Run one transaction; wait for the database unless this controller is asked to stop."""
 
         def wait(outage: Outage, pause: float) -> bool:
-            self._next_load = 0.0  # a transaction may have been committed without our knowledge
+            self._next_load = 0.0  # the queue may be wrong: an unconfirmed commit may have succeeded
             self._emit(events.Notice(f"{outage.trying_again(pause)}; steps run on"))
             deadline = time.monotonic() + pause
             while time.monotonic() < deadline and not self._until():
@@ -187,7 +187,7 @@ class Controller:
             self._load(lease)
 
     def _load(self, lease: leases.Lease) -> None:
-        """Build the queue again; however large it is, that takes a small share of the time."""
+        """Build the queue again, and set the next time so that this takes a small share of the time."""
         started = time.monotonic()
         self._queue, blocked = self._wait_out(
             lambda: state.load(self._database, lease, self._running, time.monotonic)
@@ -198,7 +198,7 @@ class Controller:
         self._report_blocked(blocked)
 
     def _start_ready(self, lease: leases.Lease) -> None:
-        # the executor is asked only when there is work: a study that is all reused never starts Ray
+        # the executor is asked only when there is work: if all steps are reused, Ray never starts
         if not self._queue.has_ready(time.monotonic()):
             return
         self._notice(self._executor.opening, trouble=False)
@@ -226,7 +226,7 @@ class Controller:
         tasks = self._wait_out(lambda: state.claim(self._database, lease, list(choices), self._store.root))
         for choice in choices.values():
             task = tasks.get(choice.key)
-            if task is None:  # others have changed it: the next load of the queue shows how
+            if task is None:  # another process has changed the step; the next load of the queue finds out
                 continue
             if choice.nodes:
                 self._emit(events.StepStarted(task.key, task.name, task.kind, task.attempt))
@@ -241,7 +241,7 @@ class Controller:
                     self._fail(task, "deterministic", error)
 
     def _waits_for_a_node(self, choice: Choice, capacity: Capacity) -> bool:
-        """Return True if a step waits for a node that it fits; only a cluster can get one."""
+        """Return True if a step waits until a node can take it; only a cluster can get such a node."""
         refusal = None if choice.nodes or not self._executor.address else capacity.refusal(choice.need)
         now = time.monotonic()
         reported = set(self._absent.reasons(now).values())
@@ -273,7 +273,7 @@ class Controller:
             kind, message = describe(error)
             self._fail(task, kind, storable(message))
             return
-        except DBAPIError as error:  # nor would it be by a later attempt, or another controller
+        except DBAPIError as error:  # a later attempt or another controller would fail in the same way
             if outage_of(error) is not None:
                 raise
             self._fail(task, "deterministic", f"the database refuses its result: {reason_of(error)}")
@@ -287,10 +287,10 @@ class Controller:
             self._queue.add(key, time.monotonic())
 
     def _remake_inputs(self, task: StepTask, why: str) -> None:
-        """Run the steps again whose files this one found damaged; this one waits for them."""
-        given = {file.digest for steps in task.inputs.values() for files in steps for file in files}
+        """Rerun the steps whose files are damaged, and let this step wait for them."""
+        digests = {file.digest for steps in task.inputs.values() for files in steps for file in files}
         try:
-            damaged = [digest for digest in sorted(given) if self._store.is_set_aside(digest)]
+            damaged = [digest for digest in sorted(digests) if self._store.is_set_aside(digest)]
         except InfrastructureError as error:
             self._fail(task, "infrastructure", str(error))
             return
@@ -301,10 +301,10 @@ class Controller:
         self._emit(events.StepStopped(task.key, task.name, why))
         for key, name in (again or {}).items():
             self._emit(events.StepReset(key, name, "a file of it was damaged"))
-        self._next_check = self._next_load = 0.0  # the queue does not know them
+        self._next_check = self._next_load = 0.0  # the queue lacks these steps
 
     def _offer_room(self) -> None:
-        """Tell groups of workers that they could be larger, unless steps wait for the free room."""
+        """Tell groups of workers that they could be larger, unless other steps wait for the free room."""
         now = time.monotonic()
         small = [
             running
@@ -338,7 +338,7 @@ class Controller:
             self._emit(events.StepFailed(step.key, step.name, step.kind, step.error))
 
     def _end(self, studies: list[int]) -> None:
-        """End the studies of which the queue has no step left."""
+        """End the studies whose last step has left the queue."""
         if studies:
             self._wait_out(lambda: state.end(self._database, studies))
             self._queue.studies -= set(studies)
@@ -353,16 +353,14 @@ class Controller:
         self._running.pop(task.key)
 
     def _show_reasons(self, lease: leases.Lease, reasons: dict[str, str]) -> None:
-        """Let pages show why steps wait, whenever the reasons change."""
+        """Store why steps wait, for pages, whenever the reasons change."""
         write = partial(self._store.write_reasons, lease.fence, reasons)
         if reasons != self._shown_reasons and self._hint(write):
             self._shown_reasons = reasons
 
     def _hint(self, write: Callable[[], None]) -> bool:
-        """Write something that steps and pages can do without; return True if that succeeded.
-
-        A store that takes nothing now, because its disk is full say, is no reason to end all running steps.
-        """
+        """Write something that steps and pages can do without; return True if that succeeded."""
+        # a store that cannot be written now, such as a full disk, must not end all running steps
         try:
             write()
         except InfrastructureError as error:

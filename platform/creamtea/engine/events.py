@@ -23,7 +23,7 @@ class StepProgressed(StepEvent):
     total: float
     message: str
     at: float  # seconds since 1970, by the worker's clock
-    seconds_left: float | None = None  # if it goes on as it has since the attempt's first report
+    seconds_left: float | None = None  # at the speed since the attempt's first report
 
 
 @dataclass(frozen=True)
@@ -48,24 +48,24 @@ class StepFailed(StepEvent):
 
 @dataclass(frozen=True)
 class StepStopped(StepEvent):
-    """A running step was cancelled, its result was discarded, or it starts again for this reason."""
+    """A running step was cancelled, its result was discarded, or it starts again (`reason`)."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class StepReset(StepEvent):
-    """A step that had succeeded runs again for this reason."""
+    """A step that had succeeded runs again."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class Notice:
-    """Something about the run as a whole."""
+    """A message about the run as a whole."""
 
     message: str
-    trouble: bool = True  # it may keep the run from continuing; False: Ray is starting, for example
+    trouble: bool = True  # the run may be unable to continue; False: Ray is starting, for example
 
 
 EngineEvent = StepEvent | Notice

@@ -1,8 +1,8 @@
 """The controller's lease: at most one process per database claims steps.
 
 The lease is a single row. Another process takes it over when it has expired, or at once if its owner was a
-process of this host that is gone. Each take-over raises the fence, so that a controller that was only asleep
-learns that it has been replaced. Times are those of the database's clock.
+process of this host that is gone. Each take-over raises the fence, so a controller that was only asleep
+learns that it has been replaced. All times come from the database's clock.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from creamtea.orders.rows import lock_steps
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller, Event, StepRow
 
-LEASE = timedelta(seconds=60)  # longer than a start of Ray on a busy machine
+LEASE = timedelta(seconds=60)  # longer than Ray takes to start on a busy machine
 
 RENEWAL = LEASE / 3  # between two renewals while a study is planned
 
-NO_STUDY = 0  # the study of a controller while it queues one
+NO_STUDY = 0  # stands for the study of a controller that is still queueing it
 
 
 class AnotherController(InputError):
@@ -36,7 +36,7 @@ class AnotherController(InputError):
 
 @dataclass(frozen=True)
 class Lease:
-    """This process's right to claim steps: of one study, or with `study_id` None of every queued one."""
+    """This process's right to claim the steps of one study, or of every queued study (`study_id` None)."""
 
     owner: str
     fence: int
@@ -44,7 +44,7 @@ class Lease:
 
 
 def acquire(database: Database, address: str, study_id: int | None) -> Lease:
-    """Become the controller; AnotherController while one is running.
+    """Become the controller; raise AnotherController if one is running.
 
     Steps that an earlier controller left running become ready again; their lost attempts are not counted.
     """
@@ -69,10 +69,10 @@ def acquire(database: Database, address: str, study_id: int | None) -> Lease:
 
 
 def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
-    """Become the controller of the study that `queue` queues.
+    """Become the controller, and then queue the study that it runs.
 
-    `queue` returns the study's number, and is not called if another controller is running. AnotherController
-    also if one took over in the meantime.
+    `queue` queues the study and returns its number; it is not called if another controller is running.
+    Raises AnotherController in that case, and if one took over while `queue` ran.
     """
     lease = acquire(database, address, NO_STUDY)
     try:
@@ -96,10 +96,8 @@ def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
 
 @contextmanager
 def _renewed(database: Database, lease: Lease) -> Iterator[None]:
-    """Keep renewing the lease: reading a large corpus takes longer than a lease lasts.
-
-    If renewing fails until the lease has expired, `hold` finds out.
-    """
+    """Keep renewing the lease: reading a large corpus takes longer than a lease lasts."""
+    # if no renewal succeeds before the lease expires, `hold` finds out
     done = threading.Event()
 
     def renew_it() -> None:
@@ -117,7 +115,7 @@ def _renewed(database: Database, lease: Lease) -> Iterator[None]:
 
 
 def renew(database: Database, lease: Lease) -> bool:
-    """Renew the lease; return False if another controller holds it, and this one must stop."""
+    """Renew the lease; return False if another controller holds it: then this one must stop."""
     with database.transaction() as session:
         until = database.now(session) + LEASE
         statement = update(Controller).where(*_held(lease)).values(lease_until=until)
@@ -125,7 +123,7 @@ def renew(database: Database, lease: Lease) -> bool:
 
 
 def release(database: Database, lease: Lease) -> None:
-    """Give up the lease and the steps that are still running; do nothing if the lease was lost."""
+    """Give up the lease, and make running steps ready; do nothing if the lease was lost."""
     with database.transaction() as session:
         now = database.now(session)
         statement = update(Controller).where(*_held(lease)).values(lease_until=now)
@@ -134,9 +132,9 @@ def release(database: Database, lease: Lease) -> None:
 
 
 def shorten(database: Database) -> None:
-    """Limit every lease to the time of a new one: a longer lease means that the clock was set back.
+    """Shorten a lease that lasts longer than a new one: the clock was set back.
 
-    A living controller renews its lease within seconds; a lost controller's lease has to expire.
+    A living controller renews its lease within seconds; a dead controller's lease has to expire.
     """
     with database.session() as session:
         lasts = select(Controller.id).where(Controller.lease_until > Database.now(session) + LEASE)
@@ -148,7 +146,7 @@ def shorten(database: Database) -> None:
 
 
 def refusal(live: Controller) -> str:
-    """Say why no second controller may start, and what to do."""
+    """Return a message: why no second controller may start, and what to do."""
     return (
         f"another controller is working on this database: {live}. Wait until it has finished, stop that "
         "process (the next one continues its steps where they were), or name another folder in CREAMTEA_HOME"
@@ -156,7 +154,7 @@ def refusal(live: Controller) -> str:
 
 
 def release_running(session: Session, why: str, keys: Collection[str] | None = None) -> None:
-    """Make running steps ready, all or these; their fences rise, so that late results are discarded."""
+    """Make running steps ready, all or only `keys`; raise their fences, to discard late results."""
     lock_steps(session)
     now = Database.now(session)
     chosen = [] if keys is None else [StepRow.key.in_(keys)]

@@ -1,8 +1,8 @@
-"""What a controller remembers of unfinished steps, so that an event costs the same in a study of any size.
+"""The controller's queue of unfinished steps: an event costs the same in a study of any size.
 
 The queue is only a hint, built from SQL and lost with the process: SQL decides whether a step can be claimed,
-is ready or ends its study. Changes by others (a submission, a cancelled study) enter the queue when it is
-built again.
+is ready or ends its study. Changes by other processes (a submission, a cancelled study) enter the queue when
+it is built again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from creamtea.contract.step import Resources
 from creamtea.engine.executors.base import Capacity, Need
 
-Place = tuple[int, bool, int, int]  # in the queue: priority (negated), exclusive, study, position in it
+Place = tuple[int, bool, int, int]  # in the queue: priority (negated), exclusive, study, position in study
 
 
 @dataclass
@@ -28,12 +28,12 @@ class QueuedStep:
     place: Place = (0, False, 0, 0)
     studies: set[int] = field(default_factory=set)
     pause: float = 0.0  # seconds until it may start
-    waits_for: int = 0  # inputs that are unfinished
+    waits_for: int = 0  # number of unfinished inputs
     needed_by: list[str] = field(default_factory=list)
 
     def add_place(self, study: int, priority: int, position: int) -> None:
-        """Add a study's place; a step that several studies share stands at its first place."""
-        # exclusive steps last, or they would hold up those that could share the machine
+        """Add the step's place in a study; of several places the first counts."""
+        # exclusive steps last: they would hold up steps that can share the machine
         place = (-priority, self.need.exclusive, study, position)
         self.place = min(self.place, place) if self.studies else place
         self.studies.add(study)
@@ -43,7 +43,7 @@ class QueuedStep:
 class Choice:
     key: str
     need: Need
-    nodes: list[str]  # where to start it; empty: it fits nowhere, ever
+    nodes: list[str]  # where to start it; empty: no node can ever take it
 
 
 class Queue:
@@ -56,7 +56,7 @@ class Queue:
     ) -> None:
         """Build the queue.
 
-        `edges`: unfinished steps with their unfinished inputs. `now`: by the clock that `next` gets.
+        `edges`: pairs of an unfinished step and an unfinished input. `now`: by the same clock as for `next`.
         """
         self.studies = set(studies)
         self._steps = dict(steps)
@@ -71,7 +71,7 @@ class Queue:
                 self.add(key, now, step.pause)
 
     def add(self, key: str, now: float, pause: float = 0.0) -> None:
-        """Note that a step is ready, now or after a pause of so many seconds."""
+        """Note that a step is ready, now or after `pause` seconds."""
         step = self._steps.get(key)
         if step is None:
             return
@@ -85,7 +85,7 @@ class Queue:
             self.add(heapq.heappop(self._paused)[1], now)
         for need in list(self._ready):
             heads = self._ready[need]
-            while heads and heads[0][1] not in self._steps:  # cancelled, or failed with another
+            while heads and heads[0][1] not in self._steps:  # cancelled, or its input failed
                 heapq.heappop(heads)
             if not heads:
                 del self._ready[need]
@@ -94,8 +94,8 @@ class Queue:
     def next(self, capacity: Capacity, now: float) -> Choice | None:
         """Take the first ready step for which a node has room, by priority and place in its study.
 
-        A step that has to wait keeps nodes free of steps with a lower priority. A step that fits no node at
-        all is taken as well, so that it fails instead of waiting for ever.
+        A step that has to wait keeps nodes free of steps with a lower priority. A step that no node can ever
+        take is returned as well, so that it fails instead of waiting for ever.
         """
         if not self.has_ready(now):
             return None
@@ -115,14 +115,14 @@ class Queue:
         return [other for other in needed_by if other in self._steps and self._steps[other].waits_for == 1]
 
     def succeeded(self, key: str) -> list[int]:
-        """Note that a step succeeded; return the studies of which it was the last step."""
+        """Note that a step succeeded; return the studies that have no unfinished step any more."""
         for other in self._steps[key].needed_by if key in self._steps else ():
             if other in self._steps:
                 self._steps[other].waits_for -= 1
         return self.remove([key])
 
     def remove(self, keys: Iterable[str]) -> list[int]:
-        """Remove steps that will not run any more; return the studies of which they were the last."""
+        """Remove steps that will not run again; return their studies without any unfinished step."""
         touched: set[int] = set()
         for key in keys:
             if (step := self._steps.pop(key, None)) is not None:
@@ -131,25 +131,25 @@ class Queue:
         return [study for study in sorted(touched) if self._unfinished[study] == 0]
 
 
-# ---------------------------------------------------------------- steps that fit no node of a cluster
+# ---------------------------------------------------------------- steps that no node of a cluster can take
 
-NODE_SECONDS = 600.0  # for which a step waits for a node that it fits, such as one that restarts
-NODE_PAUSE = 5.0  # between two looks for one
-NODE_GAP = 15.0  # between two refusals, after which the second begins a wait of its own
+NODE_SECONDS = 600.0  # how long a step waits for a suitable node, such as one that restarts
+NODE_PAUSE = 5.0  # between two looks for such a node
+NODE_GAP = 15.0  # a refusal that comes later than this after the last one begins a new wait
 
 
 class AbsentNodes:
-    """The refusals of waiting steps, by step. Times are of a clock that only rises, in seconds."""
+    """The refusals of waiting steps, by step. Times are in seconds, by a monotonic clock."""
 
     def __init__(self) -> None:
-        self._absences: dict[str, tuple[str, float, float]] = {}  # refusal, since when, last time
+        self._absences: dict[str, tuple[str, float, float]] = {}  # key -> first refusal, its time, last time
 
     def waits(self, key: str, refusal: str | None, now: float) -> bool:
-        """Return True while a refused step may keep waiting for a node. None: the step was not refused."""
+        """Return True while a refused step may keep waiting. `refusal` None: the step was not refused."""
         first, since, last = self._absences.pop(key, ("", 0.0, -math.inf))
         if refusal is None:
             return False
-        if now > last + NODE_GAP:  # it fitted a node meanwhile, or was not ready
+        if now > last + NODE_GAP:  # in the meantime a node could take it, or it was not ready
             first, since = refusal, now
         if now >= since + NODE_SECONDS:
             return False
@@ -157,7 +157,7 @@ class AbsentNodes:
         return True
 
     def reasons(self, now: float) -> dict[str, str]:
-        """Say for people why each waiting step waits."""
+        """Return for each waiting step the reason, for people."""
         waiting = f"waiting up to {NODE_SECONDS / 60:g} minutes for nodes that have it"
         return {
             key: f"{refusal}; {waiting}"
@@ -168,16 +168,16 @@ class AbsentNodes:
 
 # ---------------------------------------------------------------- groups of workers that could be larger
 #
-# A node has come back, or other steps have ended. The attempt is told so (`room/` in the artefact store).
-# At its next checkpoint it ends, which costs no attempt, and its step begins again with more workers.
+# When a node has come back, or other steps have ended, the attempt is told (`room/` in the artefact store).
+# At its next checkpoint it stops, and its step begins again with more workers; that costs no attempt.
 
-GROW_AFTER = 120.0  # seconds that a group works at least, since a new start takes time
+GROW_AFTER = 120.0  # seconds that a group works at least, because a new start takes time
 
 
 def larger_group(resources: Resources, workers: int, capacity: Capacity) -> int:
-    """Return the larger number of workers with which a group's step could go on; 0 if there is none.
+    """Return the larger number of workers that a group could have; 0 if there is none.
 
-    `capacity`: the room beside all that runs. Only powers of two count, as in every group.
+    `capacity`: with the room that running steps leave free. Only powers of two count, as in every group.
     """
     need, (_, most) = Need.of(resources), resources.workers
     for possible in (1 << power for power in range(most.bit_length() - 1, workers.bit_length() - 1, -1)):

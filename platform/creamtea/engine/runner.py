@@ -45,7 +45,7 @@ from creamtea.store.areas import LOG_HEAD, LOG_LIMIT, LogName, shorten_log, writ
 from creamtea.store.artefacts import DISK_FULL, ArtefactStore
 
 COPY_EVERY = 2.0  # seconds between copies into a local store
-REMOTE_COPY_EVERY = 10.0  # each of which is a request that is billed
+REMOTE_COPY_EVERY = 10.0  # the same for a remote store, which bills each copy as a request
 
 
 class AttemptLog:
@@ -54,13 +54,13 @@ class AttemptLog:
         self._name = LogName(task.fence, worker)
         self._path = path
         self._copied = 0  # bytes
-        self.file = path.open("ab", buffering=0)  # appends, also when a child process writes to it
+        self.file = path.open("ab", buffering=0)  # append mode, because child processes write to it as well
 
     def line(self, text: str) -> None:
         self.file.write(f"{time.strftime('%H:%M:%S')} {text}\n".encode(errors="backslashreplace"))
 
     def error(self, error: BaseException) -> None:
-        """Log the message of an error that is meant for people, or another error's whole traceback."""
+        """Log an error: its message if that is meant for people, otherwise the whole traceback."""
         if isinstance(error, CreamteaError | GaveWay | StepCancelled):
             self.line(str(error))
         else:
@@ -83,7 +83,7 @@ class AttemptLog:
 
 @contextmanager
 def captured(store: ArtefactStore, task: StepTask, worker: int, own_process: bool) -> Iterator[AttemptLog]:
-    """Log the attempt that runs inside; with `own_process`, all that the process prints."""
+    """Log the attempt in the block; with `own_process` also everything that the process prints."""
     with scratch_folder("log") as folder:
         log = AttemptLog(store, task, worker, Path(folder) / "log")
         log.line(
@@ -120,7 +120,7 @@ def _logging(log: AttemptLog) -> Iterator[None]:
 
 
 class _Lines:
-    """The log as a stream of text, for the module logging."""
+    """The log as a text stream, for Python's module `logging`."""
 
     def __init__(self, log: AttemptLog) -> None:
         self._log = log
@@ -135,7 +135,7 @@ class _Lines:
 
 @contextmanager
 def _output(log: AttemptLog) -> Iterator[None]:
-    """Redirect standard output and error by their descriptors, which also catches other programs."""
+    """Redirect the descriptors of standard output and error, which child processes share."""
     saved = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
     _flush()
     for descriptor in saved:
@@ -158,9 +158,9 @@ def _flush() -> None:
 # ---------------------------------------------------------------- the attempt: files in, run, files out
 
 PROGRESS_EVERY = 0.5  # seconds between writes
-REMOTE_PROGRESS_EVERY = 5.0  # each of which is a request that is billed
+REMOTE_PROGRESS_EVERY = 5.0  # the same for a remote store, which bills each write as a request
 LINE_EVERY = 10.0  # seconds between lines of progress in the log
-TRACEBACK_LINES = 12  # lines of an unexpected error's traceback that are kept
+TRACEBACK_LINES = 12  # the last lines of an unexpected error's traceback, kept in its message
 
 
 def execute(
@@ -171,10 +171,10 @@ def execute(
 ) -> StepOutcome:
     """Run the step and store its output files; every failure becomes an outcome with its error kind.
 
-    `rank` above 0: run as a further worker of the step, whose files and progress are those of the first.
-    `own_process`: nothing else runs in this process, so that all that it prints is the step's.
+    `rank` above 0: run as a further worker of the step; only the first worker stores files and progress.
+    `own_process`: nothing else runs in this process, so everything that it prints belongs to the step.
     """
-    if own_process:  # a node may have been started with what workers should not have
+    if own_process:  # the node may have been started with variables that workers must not have
         for name in list(filter(is_withheld, os.environ)):
             del os.environ[name]
     try:
@@ -193,13 +193,13 @@ def execute(
         return StepOutcome.failure("infrastructure", str(error))
     except KeyboardInterrupt:
         raise
-    # a library's SystemExit, or an error of an extension in Rust, would end an inline step's thread unheard
+    # otherwise a library's SystemExit or a Rust extension's panic would silently end an inline step's thread
     except BaseException as error:
         return StepOutcome.failure(*describe(error))
 
 
 def describe(error: BaseException) -> tuple[str, str]:
-    """Return the kind of an error, and the message for people."""
+    """Return an error's kind, and a message for people."""
     if isinstance(error, StepUnavailable):
         return "unavailable", str(error)
     if isinstance(error, InfrastructureError):
@@ -246,7 +246,7 @@ def _attempt(
 
 
 def _kind(task: StepTask) -> StepKind[Any]:
-    """Return the step's kind, which must have the version that the study was planned with."""
+    """Return the step's kind; StepError unless it has the version with which the study was planned."""
     require(task.resources.plugins)
     kind = STEP_KINDS.get(task.kind)
     if kind is None or kind.version != task.version:
@@ -260,7 +260,7 @@ def _kind(task: StepTask) -> StepKind[Any]:
 
 
 def load_module(name: str, cpus: int) -> ModuleType:
-    """Import a worker's module, with as many threads as its step may use."""
+    """Import a worker's module, and set the number of threads that its step may use."""
     os.environ["OMP_NUM_THREADS"] = str(cpus)
     module = importlib.import_module(name)
     if "torch" in sys.modules:  # loaded by the module, or by an earlier step of this process
@@ -269,7 +269,7 @@ def load_module(name: str, cpus: int) -> ModuleType:
 
 
 def load_step(kind: StepKind[Any], cpus: int) -> Callable[[StepContext[Any]], StepResult]:
-    """Import the function that does steps of this kind."""
+    """Import the function that runs steps of this kind."""
     function: Callable[[StepContext[Any]], StepResult] = getattr(
         load_module(kind.module, cpus), kind.function
     )
@@ -302,7 +302,7 @@ class Context:
         self._log = log
         self._next_write = 0.0 if reports else math.inf
         self._next_line = 0.0
-        self._first: tuple[float, float] | None = None  # when this attempt first said how far it was
+        self._first: tuple[float, float] | None = None  # time and `done` of this attempt's first report
         self._reports = reports
         self._inputs: dict[str, list[Path]] = {}
         self.output.mkdir()
@@ -330,9 +330,9 @@ class Context:
         began, first = self._first = self._first or (now, done)
         if now < self._next_write:
             return
-        # an attempt that resumes begins far on, and what came before its first report is of another kind
+        # from the first report: an attempt may resume far on, and its preparations have another speed
         left = (total - done) * (now - began) / (done - first) if done > first else None
-        message = storable(message)  # names of files, for one
+        message = storable(message)  # file names may contain any bytes
         self._next_write = now + (PROGRESS_EVERY if self._store.local else REMOTE_PROGRESS_EVERY)
         self._store.write_progress(self._task.key, self._task.fence, float(done), float(total), message, left)
         if self._log is not None and now >= self._next_line:
@@ -348,7 +348,7 @@ class Context:
             self._store.write_live(self._task.key, self._task.fence, view)
 
 
-# ---------------------------------------------------------------- facts about where it ran
+# ---------------------------------------------------------------- facts about the worker
 
 
 def _facts(task: StepTask, seconds: float) -> Mapping[str, Any]:
@@ -370,7 +370,7 @@ def _facts(task: StepTask, seconds: float) -> Mapping[str, Any]:
 
 
 def hardware() -> str:
-    """Describe the kind of machine: processor, cores, and the GPU if torch sees one."""
+    """Describe the machine: processor, cores, and the GPU if torch sees one."""
     parts = [f"{processor_name()}, {os.cpu_count()} cores"]
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():

@@ -1,6 +1,7 @@
 """The state machine of steps, in SQL.
 
-`load` makes all states agree and returns the queue; the other functions look only at what an event touches.
+`load` makes all states consistent and returns the queue; the other functions read only the rows that an event
+concerns.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Blocked:
 
 
 def settle(session: Session) -> list[Blocked]:
-    """Make all states agree; return the steps that another's failure blocks.
+    """Make all states consistent; return the newly blocked steps.
 
     Steps with all inputs become ready, steps that depend on a failed step fail, and studies without
     unfinished steps end.
@@ -77,10 +78,10 @@ def load(
     running: Collection[str] = (),
     clock: Callable[[], float] = lambda: 0.0,
 ) -> tuple[Queue, list[Blocked]]:
-    """Make all states agree; return the queue of the lease's studies, and blocked steps.
+    """Make all states consistent; return the queue of the lease's studies, and newly blocked steps.
 
     `running`: the keys of this controller's attempts. If the database says that this controller runs another
-    step, the answer to its claim was lost: the step is ready again. `clock`: the queue's.
+    step, the answer to its claim was lost, and the step becomes ready again. `clock`: the queue's clock.
     """
     with database.transaction() as session:
         lock_steps(session)
@@ -90,7 +91,7 @@ def load(
         blocked = settle(session)
         studies = live_studies(session, lease)
         steps = _steps(session, studies, database.now(session))
-        now = clock()  # after the database's: a pause must not end before the step can be claimed
+        now = clock()  # read after the database's clock: a pause must not end before the step can be claimed
         edges = [(key, before) for key, before in session.execute(_edges()) if key in steps]
         return Queue(studies, steps, [edge for edge in edges if edge[1] in steps], now), blocked
 
@@ -101,7 +102,7 @@ def live_studies_of(database: Database, lease: Lease) -> list[int]:
 
 
 def live_studies(session: Session, lease: Lease) -> list[int]:
-    """Return the unfinished studies that the controller works on."""
+    """Return the unfinished studies that the lease's controller works on."""
     query = select(StudyRow.id).where(StudyRow.state.in_(LIVE))
     if lease.study_id is not None:
         query = query.where(StudyRow.id == lease.study_id)
@@ -150,12 +151,12 @@ MARK_READY = (
     )
     .values(state="ready")
 )
-# one key at a time: for a list of keys SQLite would go through all pending steps
+# one key at a time: for a list of keys SQLite would scan all pending steps
 MARK_ONE_READY = MARK_READY.where(StepRow.key == bindparam("step")).returning(StepRow.key)
 
 
 def mark_ready(session: Session, keys: Iterable[str]) -> list[str]:
-    """Make those of the steps ready that are pending and have all inputs; return their keys."""
+    """Make pending steps among `keys` ready if they have all inputs; return the ready steps' keys."""
     connection = session.connection()
     return [key for key in keys if connection.execute(MARK_ONE_READY, {"step": key}).first() is not None]
 
@@ -164,7 +165,7 @@ def mark_ready(session: Session, keys: Iterable[str]) -> list[str]:
 
 
 def fail_descendants(session: Session, failed: Collection[str]) -> list[Blocked]:
-    """Fail the pending and ready steps that depend on these, at any distance."""
+    """Fail the pending and ready steps that depend on `failed`, directly or indirectly."""
     now = Database.now(session)
     blocked: list[Blocked] = []
     keys = list(failed)
@@ -179,7 +180,7 @@ def fail_descendants(session: Session, failed: Collection[str]) -> list[Blocked]
                 how = "is unavailable" if culprit.error_kind == "unavailable" else "failed"
                 how = "was cancelled" if culprit.state == "cancelled" else how
                 error = f"did not run, because {names[culprit.key]} {how}"
-            # a step that lacks only what is unavailable is unavailable itself: the next run tries both again
+            # a step with only unavailable inputs missing is unavailable itself: the next run tries both again
             kind = "unavailable" if culprit.error_kind == "unavailable" else "upstream"
             new.append(Blocked(key, names[key], kind, error))
         if new:
@@ -197,7 +198,7 @@ def fail_descendants(session: Session, failed: Collection[str]) -> list[Blocked]
 def _culprits(
     session: Session, failed: Iterable[str]
 ) -> dict[str, Row[str, str, str, str | None, str | None]]:
-    """Return the steps that can no longer run, each with the input that its message blames."""
+    """Return the steps that can no longer run, each with the failed input for its message."""
     step, before = aliased(StepRow), aliased(StepRow)
     rows: list[Row[str, str, str, str | None, str | None]] = []
     for batch in batches(failed):
@@ -221,14 +222,14 @@ PLACES = select(StudyStep.study_id, StudyStep.node, StudyStep.step_key).where(
 
 
 def names_of(session: Session, keys: Collection[str], study_id: int | None = None) -> dict[str, str]:
-    """Name steps for people: by their places in the given study, or in the newest that has them."""
+    """Return names of steps for people: their places in the given study, or else in the newest study."""
     names = {key: key[:12] for key in keys}
-    # chosen here: a database may read all of a study for a step's place in it
+    # the place is chosen here: in SQL a database may read the whole study for each step
     places: list[tuple[bool, int, str, str]] = []
     for batch in batches(keys):
         rows = session.connection().execute(PLACES, {"keys": batch})
         places += [(study == study_id, study, node, key) for study, node, key in rows]
-    places.sort(key=lambda place: place[2], reverse=True)  # the first place of a study last
+    places.sort(key=lambda place: place[2], reverse=True)  # of a study's places, the first by name wins
     places.sort(key=lambda place: place[:2])
     names.update((key, node) for _, _, node, key in places)
     return names
@@ -239,12 +240,12 @@ def names_of(session: Session, keys: Collection[str], study_id: int | None = Non
 
 def end(database: Database, studies: Iterable[int]) -> None:
     with database.transaction() as session:
-        lock_steps(session)  # against a submission that makes one of them live again
+        lock_steps(session)  # a submission may be making one of them live again
         end_studies(session, studies)
 
 
 def end_studies(session: Session, studies: Iterable[int]) -> None:
-    """End the live studies, of these, that have no unfinished step."""
+    """End these studies, unless they have ended or still have unfinished steps."""
     now = Database.now(session)
     for study_id in studies:
         study = session.get(StudyRow, study_id)
@@ -258,7 +259,7 @@ def end_studies(session: Session, studies: Iterable[int]) -> None:
 def derive(session: Session, study_id: int) -> str | None:
     """Return how the study ended, or None while a step is unfinished.
 
-    A study succeeds even if optional steps are unavailable (scores for lack of a metric's model, say).
+    A study succeeds even if optional steps are unavailable, such as scores without the metric's model.
     """
     steps = session.execute(
         select(StepRow.state, StepRow.kind, StepRow.error_kind)
@@ -269,7 +270,7 @@ def derive(session: Session, study_id: int) -> str | None:
     if states & set(UNFINISHED):
         return None
     optional = {name for name, kind in STEP_KINDS.items() if kind.optional}
-    # one that has succeeded may have failed when it ran again
+    # by error kind: a succeeded step may have failed in a rerun
     failed = [step for step in steps if step.state != "cancelled" and step.error_kind is not None]
     if any(step.error_kind != "unavailable" or step.kind not in optional for step in failed):
         return "failed"
@@ -283,12 +284,12 @@ def derive(session: Session, study_id: int) -> str | None:
 #     pending -> ready -> running -> succeeded | failed | cancelled
 #                   ^---------|  interrupted, given way, or an infrastructure failure with attempts left
 #
-# A claim raises the step's fence; whoever finishes, fails or renews it names the fence of its claim. If that
-# is no longer the step's, nothing happens, and the return value says so.
+# A claim raises the step's fence; a call that finishes, fails or renews the step passes the fence of its
+# claim. If the step now has another fence, nothing happens, and the return value says so.
 
 
-BACK_OFF = timedelta(seconds=2)  # before the second attempt; four times longer each time
-MAX_LONGER = 8  # times that the pause gets longer: far beyond the maximum, and nothing overflows
+BACK_OFF = timedelta(seconds=2)  # before the second attempt; each later pause is four times as long
+MAX_LONGER = 8  # the pause grows at most so many times, so that it cannot overflow; MAX_BACK_OFF comes sooner
 
 
 # ---------------------------------------------------------------- claiming
@@ -302,7 +303,7 @@ CLAIM = (
         or_(
             StepRow.not_before.is_(None),
             StepRow.not_before <= bindparam("now"),
-            StepRow.not_before > bindparam("latest"),  # as `pause_left`
+            StepRow.not_before > bindparam("latest"),  # the clock was set back: `pause_left`
         ),
         exists().where(Controller.owner == bindparam("owner"), Controller.fence == bindparam("fence")),
         exists().where(
@@ -333,22 +334,22 @@ INPUT_FILES = (
 
 
 def claim(database: Database, lease: Lease, keys: Iterable[str], artefacts: str) -> dict[str, StepTask]:
-    """Take these ready steps, in one transaction: a commit waits for the disk.
+    """Claim these steps, in one transaction, because each commit waits for the disk.
 
-    One statement checks and takes a step, so two claimers never get the same. Steps are left out that are not
-    ready or that no live study needs any more; all are if this controller has been replaced.
+    A single statement checks and takes a step, so two controllers never get the same one. Steps that are not
+    ready or that no live study needs are left out; if this controller has been replaced, all are.
     """
     tasks: dict[str, StepTask] = {}
     with database.transaction() as session:
         now = database.now(session)
         values = {"owner": lease.owner, "fence": lease.fence, "study": lease.study_id}
-        for key in sorted(keys):  # in one order, so that two claimers never wait for each other
-            given = {"step": key, "now": now, "until": now + LEASE, "latest": now + MAX_BACK_OFF}
-            taken = session.connection().execute(CLAIM, values | given).first()
+        for key in sorted(keys):  # always in the same order, so that two controllers cannot deadlock
+            of_step = {"step": key, "now": now, "until": now + LEASE, "latest": now + MAX_BACK_OFF}
+            taken = session.connection().execute(CLAIM, values | of_step).first()
             if taken is not None:
                 add_events(session, [key], now, "started", [f"attempt {taken.attempts}"])
                 tasks[key] = task_of(session, taken, lease.study_id, artefacts)
-        # after all steps: who holds a study and waits for a step may wait for one who waits for that study
+        # after all steps, and in order: transactions that lock steps and studies in turn could deadlock
         studies: set[int] = set()
         for batch in batches(tasks):
             studies.update(session.scalars(select(StudyStep.study_id).where(StudyStep.step_key.in_(batch))))
@@ -359,9 +360,9 @@ def claim(database: Database, lease: Lease, keys: Iterable[str], artefacts: str)
 
 
 def task_of(session: Session, row: Row[Any] | StepRow, study_id: int | None, artefacts: str) -> StepTask:
-    """Return the step of this row as a worker receives it.
+    """Return a row's step in the form that a worker receives.
 
-    Its name is its place in the study `study_id`, or with None in the newest study that has it.
+    Its name is its place in the study `study_id`, or for None in the newest study that has it.
     """
     inputs: dict[str, list[list[StoredFile]]] = {}
     for role, position, name, digest, size in session.connection().execute(INPUT_FILES, {"step": row.key}):
@@ -389,7 +390,7 @@ def task_of(session: Session, row: Row[Any] | StepRow, study_id: int | None, art
 
 
 def renew(database: Database, tasks: Sequence[StepTask]) -> list[StepTask]:
-    """Extend the leases of running steps; return those that were cancelled or that another attempt holds."""
+    """Extend the leases of running steps; return the steps that were cancelled or claimed again."""
     held: set[tuple[str, int]] = set()
     with database.transaction() as session:
         until = database.now(session) + LEASE
@@ -412,17 +413,17 @@ def finish(
     outcome: StepOutcome,
     behind: Collection[str] = (),
 ) -> list[str] | None:
-    """Succeed, and store what the step produced, in one transaction.
+    """Let the step succeed, and store its result, in one transaction.
 
-    Returns the steps among `behind`, which may have waited for this one, that are now ready; None if the
-    result is discarded. StepError for a result that cannot be stored, InfrastructureError if its files cannot
-    be read; the step is then still running.
+    `behind`: steps that may have waited for this one. Returns those of them that are now ready, or None if
+    the result is discarded. Raises StepError if the result cannot be stored, and InfrastructureError if its
+    files cannot be read; then the step is still running.
     """
     texts = read_texts(store, outcome.files)
     with database.transaction() as session:
         now = database.now(session)
         if not _end(session, task, now, SUCCEED):
-            # a commit that was not confirmed is no reason to discard what it committed
+            # the call may repeat one whose commit was not confirmed: then the result is stored already
             row = session.get(StepRow, task.key)
             ours = row is not None and (row.fence, row.state) == (task.fence, "succeeded")
             return mark_ready(session, behind) if ours else None
@@ -430,7 +431,7 @@ def finish(
         ingest(session, task.key, outcome.result, outcome.files, texts)
         if before and before != {(file.name, file.digest) for file in outcome.files}:
             _run_what_follows(session, task.key, now)
-        # after the ingest, which refuses facts that no database can hold
+        # after `ingest`, which refuses facts that a database cannot hold
         session.connection().execute(STORE_FACTS, {"step": task.key, "found": outcome.result.facts})
         add_events(session, [task.key], now, "succeeded")
         ready = mark_ready(session, behind)
@@ -440,9 +441,9 @@ def finish(
 
 
 def remake(database: Database, task: StepTask, damaged: Collection[str], why: str) -> dict[str, str] | None:
-    """Run the steps again that made these damaged inputs of a step, which waits for them.
+    """Rerun the steps that made these damaged inputs, and let this step wait for them.
 
-    Returns their names by key; None if the step is no longer this attempt's. The attempt counts.
+    Returns the makers' names by key, or None if the step is no longer this attempt's. The attempt counts.
     """
     with database.transaction() as session:
         lock_steps(session)
@@ -464,7 +465,7 @@ def remake(database: Database, task: StepTask, damaged: Collection[str], why: st
 
 
 def _reset(session: Session, keys: Collection[str], now: datetime, why: str, values: dict[str, Any]) -> None:
-    """Let steps that have succeeded run again, with these values."""
+    """Let succeeded steps run again, and set these values in their rows."""
     if keys:
         session.execute(update(StepRow), [{"key": key, **values} for key in keys])
     make_wait(session, keys)
@@ -472,10 +473,10 @@ def _reset(session: Session, keys: Collection[str], now: datetime, why: str, val
 
 
 def _run_what_follows(session: Session, key: str, now: datetime) -> None:
-    """Run again, at any distance, what was made from files of a step that have changed.
+    """Rerun all steps that used files of this step, directly or indirectly, because the files have changed.
 
-    Only in studies that are under way: the numbers of others stay as they were reported. The result that
-    such a step had before, or one that waits for its turn, is not kept: it is of other files.
+    Only steps of live studies: ended studies keep the numbers that they reported. The earlier results of
+    these steps are dropped, even of steps that wait to run again: they were made from other files.
     """
     live = exists().where(
         StudyStep.step_key == StepRow.key, StudyStep.study_id == StudyRow.id, StudyRow.state.in_(LIVE)
@@ -492,7 +493,7 @@ def _run_what_follows(session: Session, key: str, now: datetime) -> None:
 
 
 def give_way(database: Database, task: StepTask, why: str) -> bool:
-    """Make the step ready again without using an attempt; False if it is no longer this attempt's."""
+    """Make the step ready again, without counting the attempt; False if another attempt holds it."""
     with database.transaction() as session:
         now = database.now(session)
         if not _end(session, task, now, GIVE_WAY):
@@ -503,14 +504,14 @@ def give_way(database: Database, task: StepTask, why: str) -> bool:
 
 @dataclass(frozen=True)
 class Failure:
-    pause: float | None  # seconds until the step is tried again; None: it has failed
+    pause: float | None  # seconds until the next attempt; None: the step has failed
     blocked: list[Blocked]
 
 
 def fail(database: Database, task: StepTask, kind: str, error: str) -> Failure | None:
-    """Record a failure, and that of the steps that depend on it; None if the failure is discarded.
+    """Record a failure, and fail the steps that depend on the step; None if the failure is discarded.
 
-    Infrastructure failures are retried after a pause while attempts are left.
+    After an infrastructure failure the step is retried, with a pause, while attempts are left.
     """
     retried = kind == "infrastructure" and task.attempt < task.resources.max_attempts
     with database.transaction() as session:
@@ -550,8 +551,8 @@ STORE_FACTS = (
 
 
 def _end(session: Session, task: StepTask, now: datetime, statement: Any) -> bool:
-    given = {"step": task.key, "claim": task.fence, "now": now}
-    return session.connection().execute(statement, given).first() is not None
+    values = {"step": task.key, "claim": task.fence, "now": now}
+    return session.connection().execute(statement, values).first() is not None
 
 
 def has_ended(database: Database, study_id: int) -> bool:

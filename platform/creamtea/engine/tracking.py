@@ -1,7 +1,7 @@
 """Send trainings of studies with the key `track` to TensorBoard, MLflow or Weights & Biases.
 
-A thread of its own does so: a slow tracker keeps no step waiting. If one fails, that is reported once, and
-the study goes on without it. No result depends on it.
+That happens in its own thread, so that a slow tracker delays no step. If a tracker fails, that is reported
+once, and the study goes on without it. No result depends on a tracker.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from creamtea.store.tables import StepRow, StudyRow, StudyStep
 from creamtea.study.spec import Track
 
 EVERY = 10.0  # seconds between two looks at a training
-PATIENCE = 30.0  # seconds that the end of the controller waits for what is still to be sent
+PATIENCE = 30.0  # seconds that a controller, when it ends, waits for unsent values
 Values = Mapping[str, float]
 
 
 class Run(Protocol):
-    """A training at a tracker."""
+    """A training in a tracker."""
 
     def log(self, update: int, values: Values) -> None: ...
 
@@ -45,7 +45,7 @@ class Run(Protocol):
 class TensorBoard:
     def __init__(self, project: str, name: str, key: str, parameters: dict[str, Any]) -> None:
         folder = Settings.load().home / "tensorboard" / project / name
-        # by name, since the platform does not know torch
+        # by name, because the platform does not depend on torch
         self._writer = import_module("torch.utils.tensorboard").SummaryWriter(str(folder))
         self._writer.add_text("variant", "\n".join(f"    {line}" for line in map(str, parameters.items())))
 
@@ -65,7 +65,7 @@ class MLflow:
         self._client = client = import_module("mlflow").MlflowClient()
         known = client.get_experiment_by_name(project)
         experiment = client.create_experiment(project) if known is None else known.experiment_id
-        # a later attempt of the training goes on in its run
+        # a later attempt of the same training continues its run
         runs = client.search_runs([experiment], f"tags.creamtea_step = '{key}'", max_results=1)
         run = runs[0] if runs else client.create_run(experiment, run_name=name, tags={"creamtea_step": key})
         self._id = run.info.run_id
@@ -75,7 +75,7 @@ class MLflow:
 
     def log(self, update: int, values: Values) -> None:
         for name, value in values.items():
-            # MLflow refuses other characters, such as those of chrF++
+            # MLflow refuses all other characters, such as the plus signs of chrF++
             self._client.log_metric(self._id, re.sub(r"[^/\w.\- ]", "_", name), value, step=update)
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class MLflow:
 class WeightsAndBiases:
     def __init__(self, project: str, name: str, key: str, parameters: dict[str, Any]) -> None:
         if "WANDB_API_KEY" not in os.environ and os.environ.get("WANDB_MODE") not in ("offline", "disabled"):
-            raise ValueError("set WANDB_API_KEY, or WANDB_MODE=offline")  # it would ask at the terminal
+            raise ValueError("set WANDB_API_KEY, or WANDB_MODE=offline")  # wandb would ask at the terminal
         wandb, folder = import_module("wandb"), Settings.load().home / "wandb"
         folder.mkdir(parents=True, exist_ok=True)
         self._run = wandb.init(
@@ -98,7 +98,7 @@ class WeightsAndBiases:
             reinit="create_new",
             settings=wandb.Settings(console="off", silent=True),
         )
-        # curves come in any order
+        # the points of curves arrive in any order
         self._run.define_metric("update")
         self._run.define_metric("*", step_metric="update")
 
@@ -117,24 +117,24 @@ TRACKERS: dict[str, Callable[[str, str, str, dict[str, Any]], Run]] = {
 
 
 class Tracking:
-    """Sends what a controller reports; `hear` takes its events, in the controller's thread."""
+    """Sends the trainings of a controller's studies; `hear` gets the controller's events, in its thread."""
 
     def __init__(
         self, database: Database, store: ArtefactStore, emit: Callable[[events.EngineEvent], None]
     ) -> None:
         self._database, self._store, self._emit = database, store, emit
-        self._known: set[int] = set()  # studies that were looked at
+        self._known: set[int] = set()  # studies that `watch` has read
         self._studies: dict[int, tuple[str, Track, dict[str, Any]]] = {}  # name, `track` and spec
-        self._next: dict[str, float] = {}  # by step: when to look at it again
+        self._next: dict[str, float] = {}  # by step: when to read it again
         self._events: queue.Queue[events.StepEvent | None] = queue.Queue()
         self._failures: queue.Queue[str] = queue.Queue()
         self._runs: dict[tuple[int, str, int], Run] = {}  # by study, variant and seed
-        self._last: defaultdict[tuple[int, str, int], int] = defaultdict(int)  # update of a run
+        self._last: defaultdict[tuple[int, str, int], int] = defaultdict(int)  # last update sent, by run
         self._sent: defaultdict[tuple[int, str], set[tuple[str, float]]] = defaultdict(set)
         self._thread: threading.Thread | None = None
 
     def watch(self, studies: Collection[int]) -> None:
-        """Find out which of these studies track; only new ones are read."""
+        """Find out which of these studies have the key `track`; only new studies are read."""
         new = set(studies) - self._known
         if not new:
             return
@@ -165,7 +165,7 @@ class Tracking:
         self._events.put(event)
 
     def close(self) -> None:
-        """Wait for what is still to be sent, but not for long."""
+        """Wait until everything has been sent, but at most `PATIENCE` seconds."""
         if self._thread is None:
             return
         self._events.put(None)
@@ -186,7 +186,7 @@ class Tracking:
                 self._tried(study, run.close)
 
     def _tried(self, study: int, do: Callable[[], None]) -> None:
-        """Call a tracker; whatever its library raises must not end the study."""
+        """Call a tracker; no error of its library may end the study."""
         try:
             do()
         except Exception as error:

@@ -1,10 +1,10 @@
-"""Translate sentences by systems of studies, outside of any step: `python -m` this module.
+"""Translate sentences with systems of studies, outside of any step: `python -m` this module.
 
-The web app has no torch, so it starts this process beside itself and keeps it while people try sentences: a
-system is loaded once. Each line of standard input is a request, a JSON object: `study` (its number),
-`systems`, `line`, `word` (of the target, or ""). For each system, standard output has a line of JSON as soon
-as it is ready: `system`, and what `creamtea_workers.search.translator` returns, or `error`. The process ends
-with its input, or after `IDLE_SECONDS` without a request, which frees all memory.
+The web app has no torch, so it starts this process and keeps it while people try sentences: a system is
+loaded once. Each line of standard input is a request, a JSON object: `study` (its number), `systems`, `line`,
+`word` (a target word, or ""). For each system the process writes a line of JSON to standard output as soon as
+it is ready: `system`, and the result of `creamtea_workers.search.translator`, or `error`. The process ends
+when its input ends, or after `IDLE_SECONDS` without a request, which frees all memory.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class TranslatingStep:
 def translating_step(
     database: Database, store: ArtefactStore, study: str | int, system: str, seed: int | None
 ) -> TranslatingStep:
-    """Return the first step of the study that translates with the system, and this seed's model.
+    """Return the study's first step that translates with the system's model of this seed.
 
-    Seed None: the first seed. InputError if there is no such step, or its inputs have not been made;
-    StepError if its plug-ins are not those that are installed here.
+    Seed None: the first seed. Raises InputError if there is no such step, or its inputs have not been made;
+    StepError if other plug-ins are installed here than the step needs.
     """
     with database.session() as session:
         study_id = find_study(session, study).id
@@ -74,7 +74,7 @@ def _inputs(session: Session, node: Node) -> Sequence[StepInput]:
 
 
 def _choose(session: Session, nodes: list[Node], study: str | int, system: str, seed: int | None) -> Node:
-    nodes = [node for node in nodes if "system" in node.labels]  # the others are of analyses
+    nodes = [node for node in nodes if "system" in node.labels]  # the others belong to analyses
     of_system = [node for node in nodes if node.labels["system"] == system]
     if not of_system:
         systems = ", ".join(dict.fromkeys(node.labels["system"] for node in nodes))
@@ -94,7 +94,7 @@ def _choose(session: Session, nodes: list[Node], study: str | int, system: str, 
 
 @contextmanager
 def opened(task: StepTask, store: ArtefactStore) -> Iterator[Context]:
-    """Open the step's context as the step would see it, without its progress."""
+    """Open the context that the step would have, but without reporting progress."""
     clear_abandoned()
     with scratch_folder("step") as folder:
         params = STEP_KINDS[task.kind].params.model_validate(task.params)
@@ -103,17 +103,17 @@ def opened(task: StepTask, store: ArtefactStore) -> Iterator[Context]:
 
 IDLE_SECONDS = 600.0
 MAX_SYSTEMS = 8
-MAX_BYTES = 2 << 30  # of the files of the systems that are kept
+MAX_BYTES = 2 << 30  # of the loaded systems' files
 
 
 class LoadedSystems:
-    """The systems used last, by the key of their step: a key's content never changes."""
+    """The systems used last, by step key: the content of a key never changes."""
 
     def __init__(
         self, store: ArtefactStore, max_systems: int = MAX_SYSTEMS, max_bytes: int = MAX_BYTES
     ) -> None:
         self.store, self._max_systems, self._max_bytes = store, max_systems, max_bytes
-        # by the key of their step, with their bytes: creamtea_workers.search.translator.OpenSystem
+        # step key -> creamtea_workers.search.translator.OpenSystem, bytes of its files
         self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
 
     @property
@@ -122,9 +122,9 @@ class LoadedSystems:
         return list(self._kept)
 
     def of(self, task: StepTask) -> Any:
-        """Return the system of a step; it stays loaded until others need its place.
+        """Return the system of a step; it stays loaded until other systems need its place.
 
-        A system that is too large to be kept stays until the next is asked for.
+        A system larger than the limit stays until another is requested.
         """
         lines = load_module("creamtea_workers.search.translator", task.resources.cpus)
         if task.key not in self._kept:
@@ -145,7 +145,7 @@ def main() -> None:
     database = open_database(settings.database_url)
     loaded = LoadedSystems(ArtefactStore(settings.artefacts))
     try:
-        # one request at a time: the buffer of standard input holds no second one that `select` would not see
+        # requests come one at a time, so `select` misses none in the buffer of standard input
         while wait_for_input([sys.stdin], [], [], IDLE_SECONDS)[0] and (request := sys.stdin.readline()):
             for row in answers(database, loaded, **json.loads(request)):
                 print(json.dumps(row), flush=True)

@@ -50,7 +50,7 @@ def make_wait(session: Session, inputs: Iterable[str]) -> None:
 
 def has_result() -> ColumnElement[bool]:
     """Select steps that have succeeded once, and still have the result of that attempt."""
-    return cast(StepRow.facts, String) != "null"  # also false for NULL; other rows have JSON's null
+    return cast(StepRow.facts, String) != "null"  # never true for a row with NULL or with JSON's null
 
 
 def keep_results(session: Session, keys: Iterable[str]) -> None:

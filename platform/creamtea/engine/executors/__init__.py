@@ -1,1 +1,1 @@
-"""Where steps run: in this process, on a Ray of this machine, on a Ray cluster."""
+"""Executors run steps: in this process, on a local Ray, or on a Ray cluster."""

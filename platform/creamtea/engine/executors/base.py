@@ -1,6 +1,6 @@
-"""Attempts of steps: what an executor is given and gives back, and what all executors have in common.
+"""Executors run attempts of steps: their interface, their inputs and outcomes, and the room on nodes.
 
-They run attempts, and know nothing of the database.
+They know nothing of the database.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from creamtea.store.artefacts import StoredFile
 
 @dataclass(frozen=True)
 class StepTask:
-    """One attempt of a step, as a worker receives it."""
+    """One attempt of a step, in the form that a worker receives."""
 
     key: str
     fence: int
@@ -26,23 +26,21 @@ class StepTask:
     kind: str
     version: int
     params: dict[str, Any]
-    inputs: dict[str, list[list[StoredFile]]]  # role: for each input step its files
+    inputs: dict[str, list[list[StoredFile]]]  # role -> the files of each input step
     locations: dict[str, str]
     resources: Resources
     artefacts: str  # root of the artefact store
     attempt: int = 1
 
 
-GAVE_WAY = "gave way"  # instead of an error kind: it saved a checkpoint, to go on with more workers
-DAMAGED = "damaged input"  # likewise: an input is not what was stored, and its step has to make it again
+# values of `StepOutcome.error_kind` that are not failures of the step:
+GAVE_WAY = "gave way"  # it saved a checkpoint and stopped, to go on with more workers
+DAMAGED = "damaged input"  # an input file is damaged, and its step has to make it again
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """How an attempt ended. `error_kind` None: it succeeded.
-
-    GAVE_WAY and DAMAGED are not failures of the step.
-    """
+    """The outcome of an attempt. `error_kind` None: it succeeded."""
 
     result: StepResult = field(default_factory=StepResult)
     files: list[StoredFile] = field(default_factory=list)
@@ -55,14 +53,14 @@ class StepOutcome:
 
 
 def storable(text: str) -> str:
-    """Return a library's text as every database and terminal takes it.
+    """Replace characters that a database or terminal refuses.
 
-    PostgreSQL refuses NUL, and half of a surrogate pair (from a file name that is not UTF-8) has no encoding.
+    PostgreSQL refuses NUL; half of a surrogate pair (from a file name that is not UTF-8) has no encoding.
     """
     return text.replace("\0", "�").encode("utf-8", "backslashreplace").decode()
 
 
-# as plain values, so that a worker with another creamtea can say so
+# tasks and outcomes travel as plain values: a worker with another creamtea can still report its version
 TASKS = TypeAdapter(StepTask)
 OUTCOMES = TypeAdapter(StepOutcome)
 
@@ -74,7 +72,7 @@ OUTCOMES = TypeAdapter(StepOutcome)
 class Amounts:
     cpus: float
     gpus: float
-    memory_gb: float  # GiB; steps that name no memory count as needing none
+    memory_gb: float  # GiB; 0 for steps that set no memory
 
     def __sub__(self, other: Amounts) -> Amounts:
         return Amounts(self.cpus - other.cpus, self.gpus - other.gpus, self.memory_gb - other.memory_gb)
@@ -92,13 +90,13 @@ SHOWN = 8  # names in a message
 
 @dataclass(frozen=True)
 class Need:
-    """What a step needs of its node, or each of its workers of theirs."""
+    """What a step, or each of its workers, needs of a node."""
 
     amounts: Amounts
     exclusive: bool = False  # nothing else may run on the node
     workers: tuple[int, int] = (1, 1)  # at least, at most
-    group: str | None = None  # of nodes
-    node: str | None = None  # one of its names
+    group: str | None = None  # the node must be in this worker group
+    node: str | None = None  # the node must have this name
 
     @classmethod
     def of(cls, resources: Resources) -> Need:
@@ -121,7 +119,7 @@ class Names:
 
 @dataclass
 class Node:
-    """A machine, with what is left of it."""
+    """A machine and its free resources."""
 
     name: str
     total: Amounts
@@ -139,7 +137,7 @@ class Node:
 
 
 class Capacity:
-    """The nodes, and what can be started on each of them now."""
+    """The nodes, and the steps that each could start now."""
 
     def __init__(
         self,
@@ -148,10 +146,10 @@ class Capacity:
         shared: bool = True,
         names: Mapping[str, Names] | None = None,
     ) -> None:
-        """Count the nodes' room.
+        """Count the nodes' free room.
 
-        `nodes`: all that each node has. `running`: where attempts run, as `place` chose, and what they need.
-        `shared`: False if a node runs one attempt at a time. `names`: how a study may call the nodes.
+        `nodes`: each node's resources. `running`: each attempt's nodes, chosen by `place`, and its need.
+        `shared`: False if a node runs one attempt at a time. `names`: the names of nodes in studies.
         """
         self._shared = shared
         called = names or {}
@@ -171,9 +169,10 @@ class Capacity:
         return any(node.total.cpus > 0 for node in self.nodes.values())
 
     def place(self, need: Need, without: Collection[str] = ()) -> list[str]:
-        """Return the node of each worker if it can start now; empty if there is no room.
+        """Return a node for each worker if the step can start now; empty if there is no room.
 
-        GPUs are filled one node after the other, so that some node keeps several; the rest is spread.
+        The node with the fewest free GPUs comes first, so that others keep several; of equal nodes, the one
+        with the most free CPUs.
         """
         nodes = [replace(node) for name, node in self.nodes.items() if name not in without]
         return _placed(need, nodes, lambda node: (node.free.gpus, -node.free.cpus))
@@ -186,7 +185,7 @@ class Capacity:
         return _placed(need, idle, lambda node: 0)
 
     def refusal(self, need: Need) -> str | None:
-        """Say why a step with this need can never run here; None if it can."""
+        """Return why a step with this need can never run here; None if it can."""
         if self.next_to_free(need):
             return None
         named = [node for node in self.nodes.values() if node.names.match(need)]
@@ -203,7 +202,7 @@ class Capacity:
         return f"the step asks for {asked} (nodes{of_group}: {has})"
 
     def _unknown(self, need: Need) -> str:
-        """Say why no node has the name or group that a step asks for."""
+        """Return a message: no node has the name or group that a step asks for."""
         if not self.nodes:
             return f"the step asks for {need.amounts} on one node, and there is none"
         of_group = [node for node in self.nodes.values() if need.group in (None, node.names.group)]
@@ -221,14 +220,14 @@ class Capacity:
 
 
 def _placed(need: Need, nodes: list[Node], order: Callable[[Node], Any]) -> list[str]:
-    """Choose a node for each worker and take it; empty if not all workers have room."""
+    """Choose and take a node for each worker; empty if the least number of workers has no room."""
     least, most = need.workers
     names: list[str] = []
     while len(names) < most and (fitting := [node for node in nodes if node.has_room(need)]):
         node = min(fitting, key=order)
         node.take(need)
         names.append(node.name)
-    # workers beyond a power of two would have nothing to do
+    # the number of workers is a power of two: further workers would have nothing to do
     largest = 1 << (len(names).bit_length() - 1) if names else 0
     return names[: max(least, largest)] if len(names) >= least else []
 
@@ -240,11 +239,11 @@ class FinishedAttempt:
 
 
 class Executor(Protocol):
-    address: str  # of the Ray cluster; empty on this machine
-    opening: str  # shown before the first `capacity`, which may take seconds
+    address: str  # the address of the Ray cluster; empty for this machine
+    opening: str  # a message before the first `capacity`, which may take seconds
 
     def check(self) -> None:
-        """Raise InputError if steps cannot run there: nothing answers at the address, or it refuses us."""
+        """Raise InputError if steps cannot run: nothing answers at the address, or access is refused."""
 
     def capacity(self) -> Capacity:
         """Return the free room; the first call starts the executor. InputError if that fails."""
@@ -256,7 +255,7 @@ class Executor(Protocol):
         """Return the attempts finished since the last call; wait up to `timeout` seconds for one."""
 
     def cancel(self, task: StepTask) -> None:
-        """Stop the attempt; `poll` no longer reports it. Nothing happens if it has finished."""
+        """Stop the attempt, which `poll` then does not report; do nothing if it has finished."""
 
     def shutdown(self) -> None:
         """Stop what is still running and release all resources."""

@@ -1,7 +1,7 @@
 """Run steps in this process, one after the other: for tests, debugging and very small studies.
 
-Each runs in a thread, so that the controller keeps renewing its lease and can cancel it. A thread cannot be
-killed: a cancelled step stops at its next `progress`, and nothing starts before that.
+Each step runs in a thread, so that the controller can renew its lease and cancel the step. A thread cannot be
+killed: a cancelled step stops at its next `progress`, and no other step starts before that.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class InlineExecutor:
         memory = psutil.virtual_memory().total / (1 << 30)
         machine = Amounts(float(os.cpu_count() or 1), 0.0, memory)
         attempt = self._attempt
-        # a cancelled attempt counts until its thread has stopped, any other until it has been polled
+        # a cancelled attempt counts until its thread has stopped, any other until `poll` has returned it
         busy = attempt is not None and (attempt.is_alive() or not attempt.cancelled.is_set())
         running = [([NODE], Need(machine))] if busy else []
         names = {NODE: Names(frozenset({socket.gethostname()}))}
@@ -81,10 +81,8 @@ class InlineExecutor:
 
 
 def leave_running_steps(code: int) -> None:
-    """Let this process end with `code` although a step is still running in it.
-
-    Python would interrupt the step's thread wherever it is. Inside of torch that aborts the process: 134.
-    """
+    """Let this process end with `code` even if a step is still running in it."""
+    # Python would interrupt the step's thread wherever it is; inside torch that aborts the process (134)
     if _running():
         atexit.register(_end_at_once, code)
 
@@ -92,7 +90,7 @@ def leave_running_steps(code: int) -> None:
 def _end_at_once(code: int) -> None:
     if _running():
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):  # nobody reads it any more
+            with suppress(OSError, ValueError):  # the reader of the output has ended
                 stream.flush()
         os._exit(code)
 

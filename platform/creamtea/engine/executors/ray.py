@@ -1,11 +1,11 @@
-"""Run each step as one plain Ray task: on a Ray of this machine, or on a cluster by its address.
+"""Run each step as one plain Ray task, on a local Ray or on a cluster.
 
-Ray is only an executor here. Its own retries are off, because attempts are counted in SQL where people see
-them; its dashboard, its logs and its usage reports are off too.
+Ray is only an executor here. Its own retries are off, because SQL counts attempts where people see them; its
+dashboard, logs and usage reports are off as well.
 
-A step on several workers is a group of Ray Train, below one Ray actor. Ray Train places the workers and
-connects their processes (torch.distributed, gloo or NCCL). The next attempt has as many workers as there is
-room for by then.
+A step on several workers is a group of Ray Train under one Ray actor. Ray Train places the workers and
+connects their processes (torch.distributed, gloo or NCCL). Each attempt has as many workers as there is room
+for when it starts.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
 
-# neither after a worker, nor after a start for which nodes are missing, nor after a preemption; the last two
-# Ray would try for ever
+# no retries after the loss of a worker, a start without enough nodes, or a preemption; by default Ray would
+# repeat the last two for ever
 ONCE = {"max_failures": 0, "controller_failure_limit": 0, "max_preemption_failures": 0}
 NODE_LABEL = "ray.io/node-id"  # Ray's own
 LOST = "a worker of the group, or its node, was lost"
 
 
 class MemberFailed(Exception):
-    """An attempt's error kind and message, on its way from one worker of a group."""
+    """Carries the error kind and message of an attempt out of one worker of a group."""
 
     def __init__(self, kind: str, error: str) -> None:
         super().__init__(kind, error)
@@ -76,7 +76,7 @@ class MemberFailed(Exception):
 class Gang:
     """The Ray actor of one attempt on several workers.
 
-    It is not a task, because Ray knows of each group of workers whether the actor that placed it is alive
+    An actor and not a task, because Ray records whether the actor that placed a group of workers is alive
     (`ray_internals.release_orphans`).
     """
 
@@ -98,7 +98,7 @@ class Gang:
                     num_workers=len(nodes),
                     use_gpu=resources.gpus > 0,
                     resources_per_worker={name: amount for name, amount in each.items() if amount},
-                    # where the controller counts them, or Ray would choose nodes by itself
+                    # the nodes on which the controller counts them; Ray would choose others
                     label_selector=[{NODE_LABEL: node} for node in nodes],
                 ),
                 run_config=RunConfig(
@@ -124,7 +124,7 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
         sys.modules["torch"].cuda.set_device(device)
     context = train.get_context()
     outcome = execute(TASKS.validate_python(task), rank=context.get_world_rank(), own_process=True)
-    if outcome.error_kind is not None:  # the others wait for this worker: only an error ends the group
+    if outcome.error_kind is not None:  # the other workers wait for this one: only an error ends the group
         raise MemberFailed(outcome.error_kind, outcome.error)
     outcome.result.facts["workers"] = context.get_world_size()
     values: dict[str, Any] = OUTCOMES.dump_python(outcome, warnings=False)
@@ -132,10 +132,8 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _failure(error: Exception) -> StepOutcome:
-    """Return the outcome of a failed group: a worker's own reason, if one gave any.
-
-    The other workers only report that it was lost.
-    """
+    """Return the outcome of a failed group: with the reason of the worker that failed, if it gave one."""
+    # the other workers only report that this one was lost
     from ray.train import ControllerError, WorkerGroupError
 
     failures = list(error.worker_failures.values()) if isinstance(error, WorkerGroupError) else []
@@ -149,16 +147,16 @@ def _failure(error: Exception) -> StepOutcome:
 
 
 OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
-# seconds that Ray's processes have to start or to answer on a busy machine; by itself Ray waits 30 to 60
+# seconds in which Ray's processes must start or answer on a busy machine; Ray's defaults are 30 to 60
 PATIENCE = 300
 LIMITS = (
     "gcs_server_port_wait_time_s",
     "gcs_server_request_timeout_seconds",
-    "gcs_rpc_server_reconnect_timeout_s",  # after which Ray ends the controller's own process
+    "gcs_rpc_server_reconnect_timeout_s",  # then Ray ends the controller's own process
     "worker_register_timeout_seconds",
 )
-MAX_FOLDER = 40  # characters: below it Ray makes sockets, whose path may have 107
-NEEDED = ("gcs_server", "raylet")  # without either nothing runs any more
+MAX_FOLDER = 40  # characters: Ray makes sockets below it, and a socket's path may have 107
+NEEDED = ("gcs_server", "raylet")  # if either has ended, Ray runs nothing
 _SESSION = re.compile(r"session_.*_(?P<pid>\d+)")
 
 
@@ -167,16 +165,16 @@ def prepare_local_ray() -> dict[str, Any]:
     stay_on_loopback()
     for limit in LIMITS:
         os.environ.setdefault(f"RAY_{limit}", str(PATIENCE))
-    # a try every three seconds or more; a raylet that has ended is noticed by `ended_processes`
+    # one try takes three seconds or more; `ended_processes` notices a raylet that has ended
     os.environ.setdefault("RAY_health_check_failure_threshold", str(PATIENCE // 3))
     if "RAY_AUTH_TOKEN_PATH" not in os.environ:
-        # a token of this run's own; Ray would write one into the home folder
+        # a new token for this run; Ray would write one into the home folder
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     folder = sessions_folder()
     for place in (folder.parent, folder):
-        with suppress(FileExistsError):  # a file has the name
+        with suppress(FileExistsError):  # the name is a file's
             make_private(place)
-        status = place.lstat()  # others may write into the folder that holds it
+        status = place.lstat()  # other users may write to the parent folder
         if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
             raise InputError(
                 f"{place} is not a folder of this user: remove it, or set TMPDIR to a folder of your own"
@@ -193,7 +191,7 @@ def prepare_local_ray() -> dict[str, Any]:
 
 @contextmanager
 def withheld_variables() -> Iterator[None]:
-    """Remove variables that `is_withheld` from the environment of processes started meanwhile."""
+    """Remove the variables of `is_withheld` from the environment of processes started in the block."""
     kept = {name: os.environ.pop(name) for name in list(os.environ) if is_withheld(name)}
     try:
         yield
@@ -202,9 +200,9 @@ def withheld_variables() -> Iterator[None]:
 
 
 def sessions_folder() -> Path:
-    """Return the folder in which this user's Rays on this machine keep their sockets and logs.
+    """Return the folder in which this user's local Rays keep their sockets and logs.
 
-    Ray opens that folder to everybody (0777), so that it lies in one that nobody else may enter.
+    Ray opens that folder to everybody (0777), so it lies in a folder that no other user may enter.
     """
     name = f"creamtea-{host_id()}-{os.getuid()}/ray"
     folder = Path(tempfile.gettempdir()) / name
@@ -212,7 +210,7 @@ def sessions_folder() -> Path:
 
 
 def clear_sessions(own: bool = False) -> None:
-    """Remove the sessions of processes that are gone; with `own`, this process's session too."""
+    """Remove the Ray sessions of processes that are gone; with `own` also this process's session."""
     for folder in sessions_folder().glob("session_*"):
         name = _SESSION.fullmatch(folder.name)
         pid = int(name["pid"]) if name else None
@@ -221,7 +219,7 @@ def clear_sessions(own: bool = False) -> None:
 
 
 def ended_processes() -> str:
-    """Name the processes of Ray that have ended; empty while all that it needs are alive."""
+    """Name the necessary processes of Ray that have ended; empty while all are alive."""
     return ", ".join(f"{name} with code {code}" for name, code in dead_processes() if name in NEEDED)
 
 
@@ -229,25 +227,25 @@ def ended_processes() -> str:
 
 NODES_MAX_AGE = 3.0  # seconds after which the cluster's nodes are listed again
 GROUP_LABEL = "ray.io/node-group"  # Ray's own; KubeRay sets it to a group's name
-REACH_TIMEOUT = 15.0  # seconds that an address has to answer; a busy head may need some
+REACH_TIMEOUT = 15.0  # seconds in which an address must answer; a busy head may need several
 
 
 class RayExecutor:
-    """An executor on a Ray cluster, or on a Ray of our own that stops with this process.
+    """An executor on a Ray cluster, or on a local Ray that stops with this process.
 
-    `address`: HOST:PORT of the head's GCS; empty for a Ray of our own. `runtime_env` is Ray's: what the
-    workers need in addition to an installed creamtea.
+    `address`: HOST:PORT of the head's GCS; empty for a local Ray. `runtime_env` goes to Ray: the workers'
+    needs besides an installed creamtea.
     """
 
     def __init__(self, address: str = "", runtime_env: dict[str, Any] | None = None) -> None:
         self.address = address
         self._runtime_env = runtime_env
-        self._running: dict[ObjectRef, tuple[StepTask, Sequence[str]]] = {}  # with its nodes
+        self._running: dict[ObjectRef, tuple[StepTask, Sequence[str]]] = {}  # attempts and their nodes
         self._gangs: dict[ObjectRef, ActorHandle[Gang]] = {}  # actors of attempts on several workers
-        self._buried: list[FinishedAttempt] = []  # attempts that ended with their Ray
+        self._buried: list[FinishedAttempt] = []  # attempts that ended because Ray died
         self._connected = False
         self._has_groups = False  # groups of workers run now or ran before
-        self._lost = False  # the head is gone: any call to Ray would wait for it, then end the process
+        self._lost = False  # the head is gone: any call to Ray would wait for it, and then end the process
         self._nodes: dict[str, Amounts] = {}
         self._names: dict[str, Names] = {}
         self._nodes_until = 0.0  # time.monotonic()
@@ -274,7 +272,7 @@ class RayExecutor:
         options: dict[str, Any] = {
             "num_cpus": 0 if several else resources.cpus,
             "num_gpus": 0 if several else resources.gpus,
-            # there or nowhere: a step that waits inside Ray would run into its time limit
+            # on this node or not at all: a step that waits inside Ray would exceed its time limit
             "scheduling_strategy": NodeAffinitySchedulingStrategy(nodes[0], soft=False),
         }
         name = f"{task.kind}:{task.name}"
@@ -337,7 +335,7 @@ class RayExecutor:
             clear_sessions(own=True)
 
     def _bury(self) -> None:
-        """Fail the attempts of a Ray of our own that has died; the next `capacity` starts another."""
+        """Fail the attempts of a local Ray that has died; the next `capacity` starts another Ray."""
         if self.address or not self._connected or not (ended := ended_processes()):
             return
         import ray
@@ -354,7 +352,7 @@ class RayExecutor:
         self._nodes_until = 0.0
 
     def _refresh_nodes(self) -> None:
-        """List the cluster's nodes; CreamteaError once its head is gone."""
+        """List the cluster's nodes; raise CreamteaError if its head is gone."""
         if time.monotonic() < self._nodes_until:
             return
         try:
@@ -398,7 +396,7 @@ class RayExecutor:
                     **options,
                     **local,
                 )
-        except Exception as error:  # Ray raises what it likes: a plain Exception where a start takes too long
+        except Exception as error:  # Ray raises any kind: a plain Exception if its start takes too long
             where = f"the Ray cluster at {self.address}" if self.address else "Ray on this machine"
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise InputError(f"cannot use {where}: {lines[0]}") from error
@@ -429,7 +427,7 @@ def _outcome(reference: ObjectRef) -> StepOutcome:
         return StepOutcome.failure(
             "infrastructure", "Ray stopped the step because its node ran out of memory; set memory_gb for it"
         )
-    except exceptions.RayTaskError as error:  # the task itself failed, before or after the step
+    except exceptions.RayTaskError as error:  # the task failed outside the step
         return StepOutcome.failure("deterministic", f"the worker cannot run steps: {error.cause or error}")
     except exceptions.RuntimeEnvSetupError as error:
         return StepOutcome.failure("deterministic", f"the worker cannot be set up: {error}")
@@ -441,7 +439,7 @@ def _outcome(reference: ObjectRef) -> StepOutcome:
 
 
 def _nodes() -> tuple[dict[str, Amounts], dict[str, Names]]:
-    """Return the resources and names of each living node, by its id."""
+    """Return the resources and the names of living nodes, by node id."""
     import ray
 
     amounts, names = {}, {}
@@ -458,7 +456,7 @@ def _nodes() -> tuple[dict[str, Amounts], dict[str, Names]]:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep our own handler for SIGTERM, which `ray.init` replaces."""
+    """Restore our own handler for SIGTERM, which `ray.init` replaces."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -473,10 +471,8 @@ def _own_signals() -> Iterator[None]:
 
 
 def check_address(address: str) -> None:
-    """Raise InputError unless a Ray head answers at HOST:PORT within seconds and accepts our token.
-
-    `ray.init` would keep trying for twenty seconds with a wrong token, and for minutes if nothing answers.
-    """
+    """Raise InputError unless a Ray head answers at HOST:PORT within seconds and accepts our token."""
+    # `ray.init` would keep trying for twenty seconds with a wrong token, and for minutes without an answer
     host, colon, port = address.rpartition(":")
     if "://" in address or not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
         raise InputError(

@@ -1,8 +1,8 @@
-"""All of Ray that creamtea uses beyond Ray's public interface.
+"""All uses of Ray's private names; no other module may use them.
 
-A new version of Ray may change any of it. `tests/engine/test_ray_internals.py` then fails and names what has
-changed; no other module may use Ray's private names. Ray is imported inside the functions, as most commands
-run without it, and it reads its environment when it is imported.
+A new version of Ray may change any of them. `tests/engine/test_ray_internals.py` then fails and names the
+change. Ray is imported inside the functions: most commands run without it, and it reads its environment when
+it is imported.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# Ray starts these even without its dashboard, and waits seconds for them: the server of the dashboard, the
-# process that passes on the workers' output, and the one that asks for further nodes
+# Ray starts these even without its dashboard, and waits seconds for them: the dashboard's server, the process
+# that forwards the workers' output, and the process that requests more nodes
 NEEDLESS = ("start_api_server", "start_log_monitor", "start_monitor")
 
 
 def silence_worker_logs() -> None:
-    """Keep Ray from printing messages about workers to stdout, where a command may print JSON."""
+    """Keep Ray from printing workers' messages to stdout, where a command may print JSON."""
     from ray._private import worker
 
     worker._worker_logs_enabled = False
 
 
 def stay_on_loopback() -> None:
-    """Open all ports of the next Ray on loopback, also if Ray was imported before."""
+    """Let the next Ray open all its ports on loopback only, even if Ray is imported already."""
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray's processes read this; the name is Ray's
     from ray._private import ray_constants
 
@@ -48,7 +48,7 @@ def without_needless_processes() -> Iterator[None]:
 
 
 def dead_processes() -> list[tuple[str, int]]:
-    """Return the name and exit code of each process of our own Ray that has ended."""
+    """Return the name and exit code of each ended process of our local Ray."""
     from ray._private import worker
 
     node = worker._global_node
@@ -59,7 +59,7 @@ def dead_processes() -> list[tuple[str, int]]:
 
 
 def has_token() -> bool:
-    """Read the token and its mode again, which Ray reads once per process; return True if there is one."""
+    """Return True if there is a token; Ray itself reads it, and its mode, only once per process."""
     import ray
     from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
     from ray._raylet import Config  # type: ignore[attr-defined]  # its stub lacks it
@@ -89,7 +89,7 @@ def ask_head(address: str, timeout: float) -> None:
 
 
 def release_orphans() -> None:
-    """Release what a group still holds after its actor was lost with its node, or was stopped from here.
+    """Release the resources of groups whose actor was lost with its node, or was stopped by us.
 
     Ray does so only when the whole job ends; until then no other step would get these processors.
     """
@@ -109,8 +109,8 @@ def release_orphans() -> None:
 def group_trainer(run: Callable[[dict[str, Any]], Any], **settings: Any) -> Any:
     """Return a TorchTrainer with one process per worker, and one that synchronises them.
 
-    Ray Train by itself starts four more per group, each of which takes seconds to import what it needs. This
-    one controls the group from the process that calls `fit`, which has to be an actor's.
+    Ray Train itself starts four more processes per group, and each spends seconds on imports. This trainer
+    controls the group from the process that calls `fit`, which must be an actor's process.
     """
     from ray.train import Result
     from ray.train.torch import TorchTrainer
@@ -121,7 +121,7 @@ def group_trainer(run: Callable[[dict[str, Any]], Any], **settings: Any) -> Any:
     from ray.train.v2._internal.execution.scaling_policy import FixedScalingPolicy
 
     class OnPlacedNodes(FixedScalingPolicy):  # type: ignore[misc]
-        """Asks no autoscaler: the nodes of the group exist."""
+        """Asks no autoscaler for nodes, because the nodes of the group exist."""
 
         def after_controller_start(self, train_run_context: object) -> None:
             pass
@@ -131,15 +131,15 @@ def group_trainer(run: Callable[[dict[str, Any]], Any], **settings: Any) -> Any:
 
     class Trainer(TorchTrainer):  # type: ignore[misc]
         def _create_default_callbacks(self) -> list[Any]:
-            # The cleaner asks Ray's dashboard, and without one does nothing for ever: `release_orphans` does
-            # its work. There are no datasets of Ray's to hand out.
+            # The cleaner asks Ray's dashboard, and without a dashboard it would do nothing; `release_orphans`
+            # does its work. There are no Ray datasets to distribute.
             needless = (DatasetsCallback, PlacementGroupCleanerCallback)
             callbacks = super()._create_default_callbacks()
             return [callback for callback in callbacks if not isinstance(callback, needless)]
 
         def _initialize_and_run_controller(self, **given: Any) -> Result:
-            # Without the process that warns workers of their node's end. The variable is set only now: else
-            # it would reach the workers as a setting, for which Ray starts each of them twice.
+            # Without the process that warns workers of their node's end. The variable is set only here:
+            # otherwise it would be a setting of the workers, and Ray would start each of them twice.
             os.environ[ENABLE_PREEMPTION_WATCHER_ENV_VAR] = "0"
             try:
                 controller = TrainController(
