@@ -30,7 +30,7 @@ from creamtea.printable import is_utf8
 HEAD = 265  # bytes that show whether a file is text
 _SHEET = "unpack it, or save the sheet as CSV"
 _UNPACK = "unpack it first"
-_OTHERS = (  # position and bytes there, what the file is, what to do
+_OTHERS = (  # (position, bytes at it, name of the file's format, remedy)
     (0, b"\x1f\x8b", "a gzip file", "unpack it first, with gunzip"),
     (0, b"PK\x03\x04", "a ZIP file, as .xlsx and .ods are", _SHEET),
     (0, b"PK\x05\x06", "an empty ZIP file", "choose another"),

@@ -1,4 +1,4 @@
-"""creamtea's data plane: what the steps of a study execute."""
+"""creamtea's data plane: the code that a study's steps execute."""
 
 import os
 import warnings

@@ -1,4 +1,4 @@
-"""Run programs for a step, each under a guard that ends it together with all that it started."""
+"""Run programs for a step, each under a guard that ends the program and all its child processes."""
 
 from __future__ import annotations
 

@@ -299,8 +299,8 @@ def _ascending(values: list[int]) -> list[int]:
     return values
 
 
-# seconds that workers of one step wait for each other. Ray notices a lost process or node by itself; this
-# wait is for a validation, or for another worker's share of the sentences
+# seconds that workers of one step wait for each other, during a validation or another worker's share of the
+# sentences. Ray itself notices a lost process or node
 GROUP_PATIENCE = 6 * 3600
 
 LeastAndMost = Annotated[list[Count], Field(min_length=2, max_length=2)]
@@ -409,7 +409,7 @@ class Column:
     scale: float = 1.0  # shares are shown times 100
     unit: str = ""  # unit of the shown number: "%", "ms"
     signature: str = ""  # a metric's signature
-    note: str = ""  # what is measured
+    note: str = ""  # what the column measures
     group: str = ""  # name of the columns that a wide table shows together: "recall"
     less: tuple[str, str] | None = None  # it is the paired difference of these columns of the same row
     one_of: str = ""  # common name of groups that are shown one at a time: "human scores"

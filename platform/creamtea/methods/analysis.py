@@ -81,7 +81,7 @@ class CellPlot:
 
 @dataclass(frozen=True)
 class RowPlot:
-    """A plot of a table with one row per variant: rows below each other, one mark per measure."""
+    """A plot of a table with one row per variant: one line below the other, one mark per measure."""
 
     title: str
     y: Column  # titles the axis of the values

@@ -75,7 +75,7 @@ def load_study(path: Path, overrides: Sequence[str] = (), name: str = "") -> Loa
 
 
 def _as_written(expansion: Expansion, mistakes: Sequence[Mistake]) -> list[Mistake]:
-    """Replace the paths of the expanded study by those of the file."""
+    """Replace mistakes' paths in the expanded study by their paths in the file."""
     return [replace(mistake, path=expansion.origin(mistake.path)) for mistake in mistakes]
 
 

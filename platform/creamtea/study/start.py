@@ -153,7 +153,7 @@ class Timing:
 
     cpus: int
     speeds: dict[str, float]
-    busy: bool = False  # other programs used much of the machine meanwhile
+    busy: bool = False  # other programs used much of the machine during the measurement
     steady: bool = True
 
     @property

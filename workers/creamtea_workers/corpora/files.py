@@ -1,4 +1,4 @@
-"""Read the user's parallel text: aligned pairs, filters, and counts of what they drop."""
+"""Read the user's parallel text: align pairs, filter them, and count the dropped ones."""
 
 from __future__ import annotations
 

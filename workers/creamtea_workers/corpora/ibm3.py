@@ -160,9 +160,9 @@ class Ibm3(Generic[T]):
 #     p1            target subwords of NULL for each other one, Σφ₀ / Σ(m - φ₀) (Brown et al. 1993, Sec. 4.4)
 #     d(π|i, l, m)  the jump from the diagonal, π - c(i, l, m), in classes of m
 #
-# The paper's d(π|i, |x|, m) has a parameter for each combination of its four indices, most of which a corpus
-# never shows. Here d depends on i and l through the position on the diagonal, c = ⌊(2i - 1) m / 2l⌋ + 1, and
-# on m through its class ⌊log₂ m⌋:
+# The paper's d(π|i, |x|, m) has a parameter for each combination of its four indices, but most combinations
+# occur in no corpus. Here d depends on i and l through the position on the diagonal,
+# c = ⌊(2i - 1) m / 2l⌋ + 1, and on m through its class ⌊log₂ m⌋:
 #
 #     d(π|i, l, m) = J(class of m, π - c) / Σ_π' J(class of m, π' - c)
 #
@@ -213,7 +213,7 @@ class Ibm3Counts:
 
     @property
     def mean_fertility(self) -> float:
-        """Mean number of target subwords per source subword, without those of NULL."""
+        """Mean number of target subwords per source subword, without the target subwords of NULL."""
         return float(self.links.sum() / self.fertility.sum())
 
     @property

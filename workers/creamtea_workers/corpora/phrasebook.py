@@ -17,7 +17,7 @@ a second word of the class, and `{der@thing}` the form `der` for the feature of 
 
 The digest of a pattern and a filling decides whether this filling is held out. No training sentence that the
 phrasebook makes has a held-out filling; each development and test sentence has one. Text `beside` the
-phrasebook may have such fillings, but no sentence of it is drawn for development or test.
+phrasebook may have such fillings, but its sentences are never drawn for development or test.
 """
 
 from __future__ import annotations

@@ -210,8 +210,8 @@ def _invent(rng: random.Random) -> Iterator[str]:
 # Synthetic pairs with annotated idioms: grammar → source sentence → IBM-3 → target sentence.
 #
 # Every split has two random streams, named by seed and split: for source sentences and for targets. So a test
-# set can draw a corpus's source sentences again, without their targets, and exclude them: none of its
-# sentences was seen in training.
+# set can draw a corpus's source sentences again, without their targets, and exclude them: no test sentence
+# was seen in training.
 
 
 def prepare_corpus(spec: SyntheticCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:

@@ -70,7 +70,7 @@ class Rows:
         return self if rows is None else Rows(self.tokens, self.offsets, rows)
 
     def copy(self, first: int, last: int) -> Rows:
-        """Copy rows [first, last) into memory of their own."""
+        """Copy rows [first, last) into new memory."""
         offsets = np.array(self.offsets[first : last + 1])
         return Rows(np.array(self.tokens[offsets[0] : offsets[-1]]), offsets - offsets[0])
 

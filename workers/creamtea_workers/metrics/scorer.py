@@ -484,7 +484,7 @@ class CommandMetric(ScorerMetric):
         return Program(f"the scorer {self._spec.scorer}", command, scorer.timeout_minutes * 60.0, environment)
 
     def _scorer(self) -> Scorer:
-        """Find this machine's scorer, and check that it is the one that the study was planned with."""
+        """Find this machine's scorer, and check that it is the scorer of the study's plan."""
         name = self._spec.scorer
         try:
             scorer = find_scorer(name, with_model=self._spec.model is not None)

@@ -208,7 +208,7 @@ class FixedState(Protocol):
 class FixedDecoderState:
     """State of a Transformer decoder: keys and values of the encoder's output, and the position.
 
-    `mask` is added to the scores of attention to the source, `own_mask` to those of self-attention.
+    `mask` is added to the attention scores over the source, `own_mask` to the scores of self-attention.
     """
 
     own_mask: Tensor | None = None

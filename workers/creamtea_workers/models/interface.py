@@ -1,7 +1,7 @@
 """The interface of models to training and search. Models know nothing about the search.
 
 Shapes: B sentences, S source and T target positions, N decoder rows (B × beam), D width, V vocabulary,
-K selected vocabulary. The special ids are those of the subwords. A source row is subwords + eos, then pads.
+K selected vocabulary. The special ids are the subwords' own. A source row is subwords + eos, then pads.
 """
 
 from __future__ import annotations

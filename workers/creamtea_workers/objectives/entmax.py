@@ -80,8 +80,8 @@ class EntmaxObjective(LinearObjective):
 # Precision: near α = 1, p is a high power of s - τ, which magnifies rounding; below α = 1.01 everything is in
 # fp64, down to 1 + 10⁻⁶, where entmax differs from softmax by 10⁻⁶. Above α = 2, p is a root of s - τ: next
 # to the threshold a word can have any probability although no digit of s - τ is left. There bisection ends
-# with τ between two neighbouring fp64 numbers, at which p sums to more and to less than 1; p is interpolated
-# between the two so that it sums to 1. Up to α = 50, -τ ≥ V^(1 - α) is in fp64's range.
+# with τ between two neighbouring fp64 numbers: p sums to more than 1 at one and to less at the other; p is
+# interpolated between the two so that it sums to 1. Up to α = 50, -τ ≥ V^(1 - α) is in fp64's range.
 
 
 BLOCK = 32  # entries that their largest represents
@@ -192,9 +192,9 @@ def bisection(scores: Tensor, beta: float) -> tuple[Tensor, Tensor]:
 
 
 def between(scores: Tensor, below: Tensor, above: Tensor, power: float) -> Tensor:
-    """Return [s - τ]₊ (n, K) for the τ, between two neighbours (n, 1), at which its roots sum up to 1.
+    """Interpolate the roots of [s - τ]₊ (n, K) between two neighbouring τ (n, 1), so that they sum to 1.
 
-    `power`: the degree of the roots.
+    Returns [s - τ]₊. `power`: the degree of the roots.
     """
     more, less = ((scores - tau).clamp_(min=0.0).pow_(1 / power) for tau in (below, above))
     excess, lack = (p.sum(1, keepdim=True) - 1 for p in (more, less))

@@ -86,7 +86,7 @@ class Sampler:
         return torch.cat([p for p, _ in drawn], dim=1), torch.cat([s for _, s in drawn], dim=1)
 
     def weights(self, log_scores: Tensor) -> Tensor:
-        """Turn log_scores (..., K) into unnormalised probabilities, the largest of which is 1."""
+        """Turn log_scores (..., K) into unnormalised probabilities, scaled so that the largest is 1."""
         kept = log_scores if self.top_k is None else keep_top(log_scores, self.top_k)
         weights = ((kept - kept.amax(-1, keepdim=True)) / self.temperature).exp_()
         if self.top_p is not None:

@@ -158,7 +158,7 @@ def words_of(text: str, language: str) -> list[str]:
 
 
 def count_words(lines: Iterable[str], wanted: Iterable[str], language: str) -> Counter[str]:
-    """Count the wanted words in the lines, and keep nothing of other words."""
+    """Count the wanted words in the lines; use no memory for other words."""
     known, counts = frozenset(wanted), Counter[str]()
     for line in lines:
         counts.update(word for word in words_of(line, language) if word in known)

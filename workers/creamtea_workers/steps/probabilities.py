@@ -35,7 +35,7 @@ Statistic = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class References:
-    """A trained model, and the sentence pairs at which its distributions are measured."""
+    """A trained model, and the sentence pairs for which its distributions are measured."""
 
     trained: TrainedModel
     pairs: Pairs

@@ -91,7 +91,7 @@ def sizes(counts: Sequence[Counts], place: int) -> NDArray[np.int64]:
 def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
     """List distinct idioms with the subwords of their translations that their words do not select.
 
-    Each subword is counted like an idiom of its own, so that any selection's `count` tells which it reaches.
+    Each subword is passed as its own idiom, so that any selection's `count` tells if it selects the subword.
     """
     test_set = EncodedTestSet.of_step(context)
     subwords, selection = subword_texts(test_set.subwords), context.params.selection
@@ -383,7 +383,7 @@ def count(
 
 
 def only_in_context(wanted: Wanted, selected: Selected, place: int) -> dict[str, Any]:
-    """List sentences with subwords that the whole sentence selects and none of its words alone.
+    """List sentences with subwords that the whole sentence selects, but that no single word selects.
 
     `place`: the threshold's position.
     """
