@@ -156,15 +156,15 @@ def test_withdrawing_ends_the_session_and_nobody_elses(database: Database, role:
 def test_a_link_is_withdrawn_once_and_for_a_reason_only_where_a_log_keeps_it(database: Database) -> None:
     secret = sessions.create_link(database, "reader")
     (link,) = sessions.list_links(database)
-    with pytest.raises(InputError, match="belongs to no campaign, and so no log would keep the reason"):
+    with pytest.raises(InputError, match="belongs to no campaign, so no log would keep the reason"):
         sessions.revoke(database, link.id, "test", "left the team")
     assert sessions.list_links(database)[0].opens
     sessions.revoke(database, link.id, "test")
     with pytest.raises(sessions.AccessRefused):
         sessions.exchange(database, secret)
-    with pytest.raises(InputError, match=f"link {link.id} was withdrawn before"):
+    with pytest.raises(InputError, match=f"link {link.id} is already withdrawn"):
         sessions.revoke(database, link.id, "test")
-    with pytest.raises(InputError, match="link 999 is not there"):
+    with pytest.raises(InputError, match="there is no link 999"):
         sessions.revoke(database, 999, "test")
 
 

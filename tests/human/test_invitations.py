@@ -52,7 +52,7 @@ def test_all_links_or_none(campaign: Database, wanted: list[str] | int) -> None:
 def test_more_raters_than_there_is_to_rate_are_told_before(campaign: Database) -> None:
     """Four items, one rating each."""
     raters.add(campaign, "c", "test", pseudonym="anna")
-    with pytest.raises(InputError, match="for 3 more raters: of 4 new ones 1 would find nothing"):
+    with pytest.raises(InputError, match="for 3 more raters, so 1 of 4 new raters would find nothing"):
         invite(campaign, 4)
     assert [one.pseudonym for one in people(campaign)] == ["anna"]
     assert len(invite(campaign, ["anna", "b", "c", "d"])) == 4

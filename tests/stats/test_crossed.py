@@ -250,7 +250,7 @@ def test_one_rater_has_no_interval_over_raters() -> None:
     rows: Rows = [(0, 7, 1.0, 2.0), (1, 7, 1.0, 3.0), (2, 7, 2.0, 2.0)]
     value, error, why = reason(rows)
     assert value == pytest.approx(1.0)
-    assert (error, why) == (None, "one rater: nothing is known of how others would judge")
+    assert (error, why) == (None, "one rater: unknown how others would judge")
     of_others = of_rows([*rows, (3, 8, np.nan, 1.0)])  # the second rated nothing that can be compared
     assert of_others.raters == 1
     many: Rows = [(i, 0, 1.0, 1.0 + 0.2 * (i % 3)) for i in range(300)]
@@ -270,7 +270,7 @@ def test_what_cannot_be_judged_says_so() -> None:
     rows: Rows = [(0, 0, 1.0, 2.0), (0, 1, 2.0, 2.0), (1, 0, 1.0, 1.0), (1, 1, 2.0, 2.0)]
     assert "weighs more than all others" in str(reason(rows, heavy)[2])
     opposite: Rows = [(0, 0, 1.0, 2.0), (0, 1, 2.0, 1.0), (1, 0, 2.0, 1.0), (1, 1, 1.0, 2.0)]
-    assert reason(opposite) == (0.0, None, "what raters differ by cancels out: no spread to judge by")
+    assert reason(opposite) == (0.0, None, "differences between raters cancel out: no spread to judge by")
     zero = of_rows([(0, 0, 0.0, 1.0), (1, 1, 0.0, 2.0)])
     assert zero.ratio.reason == "the baseline's mean is not above 0: no ratio to it"
 

@@ -240,7 +240,7 @@ def test_what_cannot_be_said() -> None:
     with pytest.raises(ValueError, match="finite"):
         estimate_systems(page, system, [1.0, 2.0, 3.0, np.nan], 4)
     lonely = estimate_systems([0, 0, 1, 1, 2, 2], [0, 1, 0, 1, 1, 2], [1.0, 2, 3, 5, 2, 2], 3)
-    assert lonely.reason == "some difference hangs on one document or segment"
+    assert lonely.reason == "some difference depends on one document or segment"
     assert np.isnan(lonely.half).all()
     assert lonely.rank_high.tolist() == [3, 3, 3]
     same = estimate_systems([0, 0, 1, 1, 2, 2], [0, 1] * 3, [1.0, 2.0] * 3, 2)

@@ -391,12 +391,12 @@ def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> No
             .returning(AccessToken)
         )
         if token is None:
-            known = session.get(AccessToken, link_id) is not None
-            unknown = "is not there: `creamtea links list --all` has them all"
-            raise InputError(f"link {link_id} {'was withdrawn before' if known else unknown}")
+            if session.get(AccessToken, link_id) is not None:
+                raise InputError(f"link {link_id} is already withdrawn")
+            raise InputError(f"there is no link {link_id}: `creamtea links list --all` shows all links")
         if token.campaign_id is None and reason:
             raise InputError(
-                f"link {link_id} belongs to no campaign, and so no log would keep the reason: leave "
+                f"link {link_id} belongs to no campaign, so no log would keep the reason: leave "
                 f"{option('reason')} out",
                 about="reason",
             )

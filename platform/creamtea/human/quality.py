@@ -495,10 +495,10 @@ def signs_of_reading(own: Measures, comparison: Comparison) -> Check:
         "reading",
         "signs of reading",
         f"p ≥ {LEVEL:g}, or less than {weak:.1f} standard deviations above chance",
-        "bad references, repeats and the others' scores together, against the rater's own answers shuffled: "
-        "habits such as round numbers, or many top scores, change nothing. Of raters who do not read, one "
-        f"in twenty reaches p < {LEVEL:g}. Also flagged: less than half the others' usual strength, if 19 of "
-        "20 of them have more",
+        "bad references, repeats and the others' scores together, compared with the rater's own answers in "
+        "random order: habits such as round numbers, or many top scores, do not matter. Of raters who do not "
+        f"read, one in twenty reaches p < {LEVEL:g}. Also flagged: less than half the others' usual "
+        "strength, if 19 of 20 other raters have more",
         weak,
     )
     if few := _few(own.clues, MIN_CLUES, "clue", "no controls, and nobody else's scores"):
@@ -515,8 +515,9 @@ def bad_references(own: Measures) -> Check:
         "bad-references",
         "bad references",
         f"p ≥ {NOT_LOWER:g}, original above bad reference",
-        f"raters who read notice a spoilt text. By scoring at random, one in twenty reaches p < {LEVEL:g}; "
-        "with ten pairs many who read do not. Spoilt texts scored no lower overall are flagged",
+        f"raters who read notice a spoilt text. Of raters who score at random, one in twenty reaches "
+        f"p < {LEVEL:g}; with ten pairs, many raters who read do not reach it. Flagged if spoilt texts score "
+        "no lower overall",
         NOT_LOWER,
     )
     differences = own.bad_differences
@@ -619,7 +620,7 @@ def longest_run(own: Measures) -> Check:
         "run",
         "longest run",
         f"at least {MIN_RUN} items in a row, by chance less often than {RUN_BY_CHANCE:g}",
-        "by chance: among random orders of the rater's own answers, so giving many alike raises no flag",
+        "by chance: in random orders of the rater's own answers, so many equal answers alone raise no flag",
         RUN_BY_CHANCE,
     )
     if few := _few(own.answers, MIN_ITEMS, "item", "no items"):
@@ -639,7 +640,7 @@ def spread(own: Measures, comparison: Comparison) -> Check:
         "spread",
         "use of the scale",
         f"standard deviation below {threshold:.2f} points",
-        "a twentieth of the scale's range" if usual is None else "a third of what is usual among the others",
+        "a twentieth of the scale's range" if usual is None else "a third of the others' median",
         threshold,
     )
     if few := _few(own.rated, MIN_ITEMS, "score", "no scores"):
@@ -657,7 +658,7 @@ def agreement(own: Measures, comparison: Comparison) -> Check:
         "agreement",
         "agreement",
         f"95 % interval of the correlation with the others below {threshold:.2f}",
-        "half of what is usual in the campaign; few shared outputs prove nothing",
+        "half of the campaign's usual correlation; few shared outputs prove nothing",
         threshold,
     )
     few = _few_shared(own, comparison)

@@ -208,7 +208,7 @@ def estimate_systems(
     }
     others = ~np.eye(n, dtype=bool)
     if alone or (error[:n, :n][others] <= ROUNDING * np.abs(y).max()).any():
-        reason = "some difference hangs on one document or segment" if alone else "no spread to judge by"
+        reason = "some difference depends on one document or segment" if alone else "no spread to judge by"
         none, open_ = np.full(n, np.nan), np.full((n, n), np.nan)
         ranks: dict[str, Any] = {
             "rank_low": np.ones(n, np.int64),

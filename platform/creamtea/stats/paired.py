@@ -337,9 +337,9 @@ class _Cells:
     def refusal(self) -> str | None:
         """Return why no scores would give an interval; None if they could."""
         if len(self.of_rater) == 1:
-            return "one rater: nothing is known of how others would judge"
+            return "one rater: unknown how others would judge"
         if self.of_rater.max() > _MAX_SHARE:
-            return "one rater has nearly all ratings: nothing is known of how others would judge"
+            return "one rater has nearly all ratings: unknown how others would judge"
         if len(self.of_item) == 1:
             return "only one item or document: no spread to judge by"
         return OUTWEIGHED if outweighed(self.of_item) else None
@@ -369,7 +369,7 @@ def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: flo
     common = items * between / (1 - float((cells.of_rater**2).sum()))
     error = math.sqrt(raters + common)
     if error <= ROUNDING * scale:
-        return CrossedEstimate(value, reason="what raters differ by cancels out: no spread to judge by")
+        return CrossedEstimate(value, reason="differences between raters cancel out: no spread to judge by")
     share, t = raters / error**2, abs(value - null) / error
 
     def critical(alpha: float) -> float:

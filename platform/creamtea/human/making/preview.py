@@ -135,8 +135,8 @@ class Preview:
             text += f" ({test} at 5 %, {self.units:,.0f} effective segments"
             if self.documents is not None:
                 text += f" in {self.documents:,.0f} effective documents: segments within one correlate "
-                text += f"(ρ = {self.intraclass:.2f}), so {self.design_effect:.2f} times as many are needed"
-                text += " as single ones"
+                text += f"(ρ = {self.intraclass:.2f}), so {self.design_effect:.2f} times as many segments are"
+                text += " needed"
             text += ")"
             if self.pairs is not None:
                 text += f"; for one comparison: the correction over {self.pairs} pairs of systems lowers it"

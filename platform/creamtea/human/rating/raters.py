@@ -490,9 +490,9 @@ def invite(
     free = max(0, additional_raters(session, row, now))
     if new > free and not surplus:
         raise InputError(
-            f"campaign {campaign!r} has pages for {counted(free, 'more rater')}: of {new:,} new ones "
-            f"{new - free:,} would find nothing to rate. Ask for fewer, or use {option('surplus')}, "
-            "since some may not come",
+            f"campaign {campaign!r} has pages for {counted(free, 'more rater')}, so {new - free:,} of "
+            f"{counted(new, 'new rater')} would find nothing to rate. Ask for fewer, or use "
+            f"{option('surplus')}, since some may not come",
             about="surplus",
         )
     invitations = []
