@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from blocks import facts
+from blocks import facts, notes
 from table_rows import step_row
 from teatime_study import fill_study, row
 
 from creamtea.report.across_studies import comparison_report
+from creamtea.report.build import build_report
 from creamtea.report.model import Document, Table
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow, StudyStep
@@ -63,3 +64,21 @@ def test_files_of_one_path_with_other_contents_and_versions_are_told(
     rows = {row.name: [cell.words for cell in row.cells.values()] for row in settings.rows}
     assert rows.pop("code version")[1] == "0.0.9"
     assert rows == {"contents of train.en (SHA-256)": ["a" * 12, "b" * 12]}
+
+
+def test_pairs_that_one_study_tests_are_told_as_its_own_report_tests_them(
+    database: Database, spec: dict[str, Any]
+) -> None:
+    first = fill_study(database, spec)
+    greedy = {"softmax-greedy": {"variant": "softmax"}}
+    fewer = {"name": "again", "systems": greedy, "metrics": [{"kind": "bleu"}], "latency": None}
+    worse = {"score/": {"metrics": [row("bleu", 20.0), row("length_ratio", 1.0)]}}
+    report, _ = compared(database, first, fill_study(database, spec | fewer, worse))
+    said = notes(report, "answer-0/sentences")
+    (untold,) = (
+        line for line in notes(build_report(database, first), "answer/test/sentences") if "Not told" in line
+    )
+    own = "teatime: softmax-nvs, teatime: softmax-lexicon, teatime: softmax-greedy"
+    assert untold.replace("all others", own) in said
+    assert "No test has compared it with: again: softmax-greedy." in said
+    assert not any(line.startswith("Groups") for line in said)  # most pairs of two studies are not tested

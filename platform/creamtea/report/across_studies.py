@@ -17,9 +17,12 @@ from creamtea.report.answer import TITLE, comparison_answer
 from creamtea.report.cells import (
     SEEDS_ALLOW,
     WITH_SEEDS,
+    Pair,
     Scores,
     StudyResults,
+    all_differences,
     correct,
+    differences,
     near_zero,
     scores_by_model,
     tested_delta,
@@ -61,7 +64,8 @@ SEGMENTS = "segments.jsonl"  # a test set's text
 TESTS = (
     "In brackets: 95 % intervals of the difference, by the paired bootstrap (1,000 samples). p: the same "
     "bootstrap / approximate randomisation (10,000 trials), with Holm's correction over a column's systems. "
-    f"*: both are below 0.05{SEEDS_ALLOW}; {WITH_SEEDS}."
+    f"*: both are below 0.05{SEEDS_ALLOW}; {WITH_SEEDS}. Other pairs of one study: as its own report tests "
+    "them. Other pairs of two studies are not tested."
 )
 
 
@@ -128,6 +132,7 @@ class Compared:
     tested: dict[tuple[str, str], TestInputs]  # by row and column
     incomplete: frozenset[tuple[str, str]]  # not tested: the outputs of a seed are missing
     low: frozenset[str]  # rows whose BLEU is near zero
+    pairs: dict[str, dict[Pair, Delta]]  # by column: rows of one study, as its own report tests them
 
     def comparisons(self, baseline: str) -> dict[tuple[str, str], CompareRequest]:
         """Return the comparisons to run, by row and column, for each other row against this one."""
@@ -211,6 +216,7 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[StudyTes
     tested: dict[tuple[str, str], TestInputs] = {}
     incomplete: set[tuple[str, str]] = set()
     low: set[str] = set()
+    pairs: dict[str, dict[Pair, Delta]] = {}
     references: set[str] = set()
     for study, table in tables.items():
         own = meanings[study].values()
@@ -227,16 +233,22 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[StudyTes
         references |= {name for system, name in names.items() if systems[system].reference is not None}
         low |= {names[name] for name in near_zero(results[study], study.test_set)}
         for metric in results[study].spec.metrics_on(study.test_set):
-            column = next(column for column in table.columns if column.key == metric.name())
+            key = shown[meanings[study][metric.name()]].key
+            against_baseline = differences(results[study], study.test_set, metric)
+            of_study = all_differences(results[study], study.test_set, metric) | against_baseline
+            of_study |= {(other, own): delta.scaled(-1) for (own, other), delta in against_baseline.items()}
+            pairs.setdefault(key, {}).update(
+                ((names[own], names[other]), delta) for (own, other), delta in of_study.items()
+            )
             for system, name in names.items():
-                place = name, shown[meanings[study][column.key]].key
+                place = name, key
                 inputs = _test_inputs(results[study], study.test_set, system, metric)
                 if inputs is not None:
                     tested[place] = inputs
                 elif name not in references and results[study].outputs(system, study.test_set):
                     incomplete.add(place)
     table = Table("compared", "", "study: system", tuple(shown.values()), tuple(rows), ABOUT)
-    return Compared(ranked(table, references), test_set, tested, frozenset(incomplete), frozenset(low))
+    return Compared(ranked(table, references), test_set, tested, frozenset(incomplete), frozenset(low), pairs)
 
 
 def _meanings(results: StudyResults, test_set: str, table: Table) -> dict[str, tuple[str, ...]]:
@@ -315,7 +327,7 @@ def comparison_report(
                 why = "outputs of a seed are missing, so that nothing can be compared with it"
             refused = f"{option('baseline')} {against}: {why}; there are {', '.join(rows)}"
             tests = f"Nothing is tested here. {refused}."
-        if (answer := comparison_answer(table, rows)) is not None:
+        if (answer := comparison_answer(table, compared.pairs, rows)) is not None:
             shown = title if len(common) > 1 else ""
             answers.append(Section(f"answer-{len(sections)}", shown, (answer,), test_set=title))
         meanings = column_meanings(table.columns)

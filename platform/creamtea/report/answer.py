@@ -13,6 +13,7 @@ from creamtea.document.mistakes import StudyWarning
 from creamtea.methods.analyses.buckets import Buckets
 from creamtea.report import text
 from creamtea.report.analyses import AnalysisResults
+from creamtea.report.cells import Pair
 from creamtea.report.figures import SystemsOn, quality_choice, ranking, speed_of
 from creamtea.report.human.campaign import CampaignReport, progress
 from creamtea.report.human.verdicts import verdict_cell
@@ -68,12 +69,18 @@ def answer_section(
     return Section("answer", TITLE, tuple(blocks))
 
 
-def comparison_answer(table: Table, competing: Collection[str]) -> Notes | None:
-    """Write what came out of tested differences, without human references; None if no metric is in common."""
+def comparison_answer(
+    table: Table, pairs: Mapping[str, Mapping[Pair, Delta]], competing: Collection[str]
+) -> Notes | None:
+    """Write what came out of tested differences, without human references; None if no metric is in common.
+
+    `pairs`: by column, tested differences that the table does not show.
+    """
     metric = next((column for column in table.columns if column.group == "quality"), None)
     if metric is None:
         return None
-    return Notes("sentences", tuple(_Quality(table, {}, metric, competing).quality(metric)), lead=True)
+    tested = _Quality(table, pairs.get(metric.key, {}), metric, competing)
+    return Notes("sentences", tuple(tested.quality(metric)), lead=True)
 
 
 class _Quality:
@@ -85,7 +92,7 @@ class _Quality:
     def __init__(
         self,
         table: Table,
-        pairs: Mapping[tuple[str, str], Delta],
+        pairs: Mapping[Pair, Delta],
         metric: Column | None,
         competing: Collection[str],
     ) -> None:
@@ -142,7 +149,6 @@ class _Quality:
                 yield f"{words}: {_listed(better, len(rest) - 1)}."
             elif not best_is_better:
                 yield f"No system is shown to be better than the baseline, {_score(baseline, column)}."
-        yield from self._clusters(column)
 
     def _state(self, row: Row, other: Row, column: Column) -> str:
         delta = self._delta(row, other)
@@ -194,7 +200,9 @@ class _Answer(_Quality):
         """Compare the systems' quality, and say how far another training could change the order."""
         if self.metric is not None:
             yield from self.quality(self.metric)
-            yield from self._seeds() if self.scored else ()
+            if self.scored:
+                yield from self._clusters(self.metric)
+                yield from self._seeds()
         elif not self.spec.test_sets[self.test_set].has_references:
             yield "No score: the test set has no references, and no metric of the study works without."
             yield from _agreement(self.table)
