@@ -189,7 +189,9 @@ def test_a_refused_run_queues_nothing(creamtea, study: Path, monkeypatch: pytest
     assert "`creamtea submit`" in said
     assert creamtea.json("status")["studies"] == []
     monkeypatch.setattr("ray.init", init)
-    assert "cannot use Ray on this machine: The current node timed out" in creamtea.refused("run", study)
+    refusal = creamtea.refused("run", study)
+    assert "cannot use Ray on this machine: The current node timed out" in refusal
+    assert "`--executor inline`" in refusal
     assert [one["state"] for one in creamtea.json("status")["studies"]] == ["cancelled"]
 
 

@@ -179,7 +179,7 @@ def test_the_report_and_exports_have_third_ratings_or_say_that_they_do_not(
     assert numbers[0]["third"].value == 5.0
     assert (numbers[1]["third"].value, numbers[1]["third"].note) == (None, "asked for")
     assert "third" in numbers[2]  # the page of a dispute has the other output, too
-    assert "third ratings, shown beside those that disagree: 2" in str(blocks)
+    assert "scores of third ratings, shown beside those that disagree: 2" in str(blocks)
     exchanged(database, tmp_path, name="tasting")
     assert list_disputes(database, "again").listed == list_disputes(database, "tasting").listed
     lost = export_campaign(database, "tasting", "mt-metrics-eval", tmp_path / "folder", "test").not_kept

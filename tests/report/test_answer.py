@@ -1,6 +1,7 @@
 """What came out: the first block of a report says what its tables show."""
 
 import itertools
+import re
 from copy import deepcopy
 from dataclasses import replace
 
@@ -68,7 +69,7 @@ def test_of_errors_the_lowest_score_is_the_best() -> None:
         Row(name, {"ter": Cell("ok", value=value)}, baseline=name == "a", against="" if name == "a" else "a")
         for name, value in (("a", 40.0), ("b", 30.0))
     )
-    notes = comparison_answer(Table("systems", "", "system", (column,), rows), ["a", "b"])
+    notes = comparison_answer(Table("systems", "", "system", (column,), rows), {}, ["a", "b"])
     assert notes.paragraphs[0] == "b has the lowest score: 30.0 TER."
 
 
@@ -138,6 +139,12 @@ def test_times_that_may_be_the_same_are_no_order(build: Build) -> None:
 def test_nothing_is_said_of_scores_that_are_not_there(build: Build) -> None:
     report = build({"score/": {"state": "pending", "metrics": []}})
     assert sentences(report)[0] == "No system has a BLEU score yet."
+
+
+def test_of_a_cancelled_study_that_comes_first(build: Build) -> None:
+    cancelled = {"state": "cancelled", "metrics": []}
+    told, *_ = sentences(build(dict.fromkeys(("score/", "compare/", "pairs/"), cancelled)))
+    assert re.fullmatch(r"Cancelled: \d+ steps did not run to the end\.", told)
 
 
 def test_of_a_failed_study_the_first_failure_comes_first(build: Build) -> None:

@@ -64,7 +64,7 @@ def test_a_campaign_without_ratings_has_a_line_and_no_columns(complete: bool, da
     item = {"steps": {"anna": [3, 4]}}
     rated_campaign(database, [item | {"kind": "repeat"}], name="practised", **own)
     assert notes(build_human(database, "practised"), "practised/notes") == (
-        "0 ratings count. Left out: ratings of controls, practice items and attention checks: 2.",
+        "0 scores count. Left out: scores of controls, practice items and attention checks: 2.",
         "No rating of the systems counts yet.",
     )
     rated_campaign(database, [item], name="rated", **own)
@@ -103,8 +103,9 @@ def test_what_is_left_out_is_told(rated: Rated) -> None:
     ]
     report = rated(items, raters=["anna", "eve"], excluded=["eve"], ratings_per_item=2)
     assert notes(report, "tasting/notes") == (
-        "2 ratings count, with fewer than 2 raters on 1 of the items. Left out: ratings by excluded raters "
-        "(1): 2; ratings that a rater revised later: 2; ratings of controls, practice items and "
+        "2 scores count (from 1 item rating, one for each system whose output was rated), with fewer than 2 "
+        "raters on 1 of the items. Left out: scores by excluded raters (1): 2; scores that a rater revised "
+        "later: 2; scores of controls, practice items and "
         "attention checks: 2; skips: 1; items without a rating: 1.",
         "One rater: how others would judge, and how far they would agree, is unknown.",
     )

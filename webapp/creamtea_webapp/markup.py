@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import streamlit as st
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from creamtea import languages
 from creamtea.human.protocols import protocol_title
-from creamtea.report.html import block_styles, part, table_styles
+from creamtea.report.html import block_styles, part, table_styles, templates_in
 from creamtea.report.text import code_parts
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, duration, with_minus
@@ -127,14 +127,7 @@ def about(minutes: float) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
+    filters = {
         "moment": moment,
         "counted": counted,
         "duration": duration,
@@ -147,4 +140,4 @@ def _environment() -> Environment:
         "media_address": address_of_media,
         "item_kind": ItemKind,
     }
-    return environment
+    return templates_in(HERE / "templates", filters)

@@ -6,7 +6,7 @@ rows of the store -> nodes with their metrics -> cells -> tables, figures, texts
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from sqlalchemy.orm import Session
 
@@ -253,14 +253,15 @@ def _hardware(results: StudyResults) -> tuple[str, ...]:
 UPSTREAM = "not run: an earlier step failed"
 
 
-def _failed(nodes: Iterable[Node]) -> tuple[str, ...]:
-    """Say which step failed first and why, and count the other reasons."""
+def _failed(nodes: Collection[Node]) -> tuple[str, ...]:
+    """Say which step failed first and why, and count the other reasons; or else that steps were cancelled."""
     reasons: dict[str, str] = {}
     for node in nodes:
         if node.has_failed and node.error_kind not in ("upstream", "unavailable"):
             reasons.setdefault(node.error or state_of(node)[1], step_title(node))
     if not reasons:
-        return ()
+        cancelled = sum(node.state == "cancelled" for node in nodes)
+        return (f"Cancelled: {counted(cancelled, 'step')} did not run to the end.",) if cancelled else ()
     reason, place = next(iter(reasons.items()))
     more = f" {counted(len(reasons) - 1, 'more failure')} below." if len(reasons) > 1 else ""
     first_line = reason.partition("\n")[0].rstrip(".")

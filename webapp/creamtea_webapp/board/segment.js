@@ -3,9 +3,24 @@
 // `choose`.
 const LONG = 500; // characters
 
-class Segment {
+// What the page answers at: a segment, or a document as a whole (whole.js).
+class Place {
+  choose(i) {
+    this.active = i;
+    this.page.chose(this);
+    this.items.forEach((item, j) => item.classList.toggle("chosen", i === j));
+  }
+
+  leave() {
+    this.element.classList.remove("current");
+    for (const item of this.items) item.classList.remove("chosen");
+  }
+}
+
+class Segment extends Place {
   // `data` is the page's with this segment's source, context, outputs, letters and draft.
   constructor(page, data, number) {
+    super();
     Object.assign(this, { page, data, number, active: 0 });
     this.element = page.find("template.segment").content.firstElementChild.cloneNode(true);
     page.find(".segments").append(this.element);
@@ -114,17 +129,6 @@ class Segment {
   // What is to be answered on its own: each output, or all of them at once.
   get places() {
     return this.widget.separate ? [...this.answers.keys()] : [0];
-  }
-
-  choose(i) {
-    this.active = i;
-    this.page.chose(this);
-    this.items.forEach((item, j) => item.classList.toggle("chosen", i === j));
-  }
-
-  leave() {
-    this.element.classList.remove("current");
-    for (const item of this.items) item.classList.remove("chosen");
   }
 
   answer(i, answer) {

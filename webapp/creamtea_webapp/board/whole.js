@@ -1,9 +1,9 @@
 // The score of a whole document, asked for after its last segments: a scale for each text, and the segments of
-// earlier pages to read again. To the page it is one more place to answer at, with the parts of a segment that
-// the page uses.
+// earlier pages to read again.
 
-class Whole {
+class Whole extends Place {
   constructor(page, { letters, draft, before }) {
+    super();
     Object.assign(this, { page, active: 0, answers: draft, widget: this });
     this.separate = true;
     this.element = page.find(".whole");
@@ -76,17 +76,6 @@ class Whole {
 
   get places() {
     return [...this.answers.keys()];
-  }
-
-  choose(i) {
-    this.active = i;
-    this.page.chose(this);
-    this.items.forEach((item, j) => item.classList.toggle("chosen", i === j));
-  }
-
-  leave() {
-    this.element.classList.remove("current");
-    for (const item of this.items) item.classList.remove("chosen");
   }
 
   key(key, i, event) {

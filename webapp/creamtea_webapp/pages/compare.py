@@ -102,7 +102,7 @@ def _systems(compared: Compared) -> None:
             results = _found(request, len(tests))
             if results is not None:
                 table = compared.against(against, dict(zip(tests, results, strict=True)))
-                if (answer := comparison_answer(table, names)) is not None:
+                if (answer := comparison_answer(table, compared.pairs, names)) is not None:
                     blocks.show_block(answer, "compare/answer", level=3)
                 note(TESTS)
     blocks.show_block(table, "compare/systems", level=3)

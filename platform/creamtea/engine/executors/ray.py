@@ -399,7 +399,10 @@ class RayExecutor:
         except Exception as error:  # Ray raises any kind: a plain Exception if its start takes too long
             where = f"the Ray cluster at {self.address}" if self.address else "Ray on this machine"
             lines = str(error).strip().splitlines() or [type(error).__name__]
-            raise InputError(f"cannot use {where}: {lines[0]}") from error
+            remedy = (
+                "" if self.address else "; run the command again, or with `--executor inline`, without Ray"
+            )
+            raise InputError(f"cannot use {where}: {lines[0].rstrip('.')}{remedy}") from error
         self._connected = True
 
 

@@ -6,7 +6,7 @@ Figures are drawn into it as SVG.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count, groupby
 from pathlib import Path
@@ -138,16 +138,22 @@ def _is_beside(table: Table, other: Table) -> bool:
     )
 
 
-@cache
-def _environment() -> Environment:
+def templates_in(folder: Path, filters: Mapping[str, Callable[..., Any]]) -> Environment:
+    """Load the templates of a folder; `filters` are added to those of Jinja."""
     environment = Environment(
-        loader=FileSystemLoader(HERE),
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    environment.filters |= filters
+    return environment
+
+
+@cache
+def _environment() -> Environment:
+    filters = {
         "anchor": text.anchor,
         "best_of": lambda table: {column.key: text.best(table, column) for column in table.columns},
         "capitalised": _capitalised,
@@ -165,4 +171,4 @@ def _environment() -> Environment:
         "side_by_side": side_by_side,
         "width_class": lambda table: f"w{_width(table)}",
     }
-    return environment
+    return templates_in(HERE, filters)

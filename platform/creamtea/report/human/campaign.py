@@ -157,13 +157,16 @@ def _notes(judged: RatedCampaign) -> list[str]:
 
 
 def _left_out(ratings: Ratings) -> str:
-    """Count the ratings that count, and by reason what does not; say so if nothing was left out."""
+    """Count the scores that count, and by reason what does not; say so if nothing was left out.
+
+    Systems with the same output share an item rating, which gives each of them a score.
+    """
     out = ratings.left_out
     parts = {
-        f"ratings by excluded raters ({out.excluded_raters})": out.excluded_ratings,
-        "ratings that a rater revised later": out.replaced_ratings,
-        "ratings of controls, practice items and attention checks": out.control_ratings,
-        "third ratings, shown beside those that disagree": out.third_ratings,
+        f"scores by excluded raters ({out.excluded_raters})": out.excluded_ratings,
+        "scores that a rater revised later": out.replaced_ratings,
+        "scores of controls, practice items and attention checks": out.control_ratings,
+        "scores of third ratings, shown beside those that disagree": out.third_ratings,
         "skips": out.skipped,
         "items without a rating": out.unrated_items,
         "items not given to raters, because their verdicts were settled or given up": out.passed_over,
@@ -171,7 +174,11 @@ def _left_out(ratings: Ratings) -> str:
     listed = [f"{words}: {number:,}" for words, number in parts.items() if number]
     if out.excluded_raters and not out.excluded_ratings:
         listed.append(f"excluded raters without ratings: {out.excluded_raters:,}")
-    what = f"{counted(len(ratings.value), 'rating')} count{'s' * (len(ratings.value) == 1)}"
+    what = f"{counted(len(ratings.value), 'score')} count{'s' * (len(ratings.value) == 1)}"
+    if ratings.submitted:
+        what += (
+            f" (from {counted(ratings.submitted, 'item rating')}, one for each system whose output was rated)"
+        )
     if out.incomplete_items:
         wanted = ratings.campaign.ratings_per_item
         what += f", with fewer than {wanted} raters on {out.incomplete_items:,} of the items"
