@@ -76,7 +76,7 @@ def metrics_of(node: PlannedNode) -> Rows:
         case "nvs_context":
             return [one for threshold in (0.9, 0.99, 0.5) for one in _in_context(threshold)]
         case "buckets":
-            return [one for name in ("bleu", "chrf") for one in _of_buckets(name, curse, gain)]
+            return [one for name in ("bleu", "chrf") for one in of_buckets(name, curse, gain)]
         case "differences":
             return _differences("baseline" in labels)
     raise AssertionError(f"{kind} is no analysis")
@@ -114,7 +114,7 @@ def _differences(from_baseline: bool) -> Rows:
 BUCKETS = {"length": ["1–5 words", "6–12 words"], "idiom": ["with an idiom", "without"]}
 
 
-def _of_buckets(name: str, curse: float, gain: float) -> Rows:
+def of_buckets(name: str, curse: float, gain: float) -> Rows:
     found = [row(name, 30 - curse + gain, "all", low=28.0, high=33.0)]
     for kind, words in BUCKETS.items():
         for position, own in enumerate(words, start=1):

@@ -296,6 +296,16 @@ def test_the_answer_names_the_hardest_part_for_the_best_system(report: Document)
     assert f"Hardest for scones-greedy, {by}: {cell.value:.1f} BLEU {bounds}." in notes.paragraphs
 
 
+def test_the_only_part_with_a_score_is_not_the_hardest(build: Build) -> None:
+    parts = [
+        part | ({} if part["subject"] in ("all", "length/1", "idiom/1") else {"value": None})
+        for part in analysis_rows.of_buckets("bleu", 1.0, 0.0)
+    ]
+    notes, *_ = build({"buckets/": {"metrics": parts}}).section("answer/test").blocks
+    assert isinstance(notes, Notes)
+    assert not any(line.startswith("Hardest") for line in notes.paragraphs)
+
+
 def test_columns_are_named_after_the_studys_own_metrics(build: Build, spec: Spec) -> None:
     spec["metrics"] = [{"kind": "bleu", "lowercase": True}, {"kind": "chrf", "word_order": 2}]
     report = build()

@@ -5,6 +5,7 @@ Sentences rank only systems that a test has compared, and only as the test says.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -220,7 +221,7 @@ class _Answer(_Quality):
             yield f"Scores are means over {min(counts)} to {max(counts)} trainings, as many as a variant has."
 
     def hardest(self, analyses: Sequence[AnalysisResults]) -> Iterator[str]:
-        """Name the part of the test set on which the best system scores lowest, if parts are scored."""
+        """Name the part of the test set on which the best system scores lowest, of several scored parts."""
         if self.metric is None or not self.scored:
             return
         best, title = self.scored[0].name, f"{self.metric.title}, "
@@ -234,7 +235,8 @@ class _Answer(_Quality):
             if row.name == best and column.title.startswith(title)
             if (value := row.cells[column.key].value) is not None
         ]
-        if parts:
+        counts = Counter(by for *_, by in parts)
+        if parts := [part for part in parts if counts[part[-1]] > 1]:
             _, row, column, by = min(parts, key=lambda part: part[0])
             shown = _score(row, replace(column, title=self.metric.title))
             yield f"Hardest for {best}, {by}: {column.title.removeprefix(title)}: {shown}."
