@@ -138,7 +138,7 @@ def _is_beside(table: Table, other: Table) -> bool:
     )
 
 
-def templates_in(folder: Path, filters: Mapping[str, Callable[..., Any]]) -> Environment:
+def templates_in(folder: Path, filters: Mapping[str, Any]) -> Environment:
     """Load the templates of a folder; `filters` are added to those of Jinja."""
     environment = Environment(
         loader=FileSystemLoader(folder),
