@@ -98,7 +98,7 @@ def read_folder(folder: Path) -> MarianFolder:
     check_files(folder, NEEDED, [TARGET_VOCABULARY])
     config = read_json(folder / CONFIG, MAX_CONFIG)
     if config.get("model_type") != "marian":
-        found = f"{CONFIG} is of a model of type {shown(config.get('model_type'))}"
+        found = f"the model type {shown(config.get('model_type'))} in {CONFIG}"
         raise UnusableModel(found, 'a model of type "marian"')
     architecture = _architecture(config)
     apart = config.get("share_encoder_decoder_embeddings") is False
@@ -261,7 +261,7 @@ def _vocabulary(folder: Path, name: str, size: int) -> list[str]:
         raise UnusableModel(f"no {missing[0]} in {name}", f"a vocabulary with {', '.join(SPECIAL)}")
     if len(ids) != size:
         found = f"{counted(len(ids), 'piece')} in {name}, {size:,} in {CONFIG}"
-        raise UnusableModel(found, "files of one model, whose vocabularies are of one size")
+        raise UnusableModel(found, "files of one model, with vocabularies of the same size")
     return [by_id[id_] for id_ in range(size)]
 
 
@@ -281,7 +281,7 @@ def check_pieces(path: Path, vocabulary: list[str]) -> None:
     pieces = pieces_of(path)
     known = len({*pieces} & {*vocabulary})
     if known < KNOWN_SHARE * len({*pieces}):
-        found = f"{path.name} has {counted(len(pieces), 'piece')}, of which the vocabulary has {known:,}"
+        found = f"{path.name} has {counted(len(pieces), 'piece')}, but the vocabulary has only {known:,}"
         raise UnusableModel(found, "files of one model")
 
 

@@ -147,7 +147,7 @@ def _variables(path: Path) -> dict[str, _Variable]:
                 )
             kind = _text(file)
             if kind != "TransformerSpec":
-                raise UnusableModel(f"{path.name} is of a {shown(kind)}", "a Transformer that translates")
+                raise UnusableModel(f"{path.name} contains a {shown(kind)}", "a Transformer that translates")
             _, count = _numbers(file, "II")
             variables: dict[str, _Variable] = {}
             for _ in range(min(count, MAX_VARIABLES)):

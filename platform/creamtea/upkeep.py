@@ -373,8 +373,8 @@ def _check_removable(session: Session, studies: dict[int, StudyRow]) -> None:
         name = next(iter(studies.values())).name
         raise InputError(
             f"study {name} is needed by {'campaign' if len(campaigns) == 1 else 'campaigns'} "
-            f"{', '.join(sorted(campaigns))}, whose results rest on its outputs: first remove "
-            "what is not needed with `creamtea campaign rm NAME`"
+            f"{', '.join(sorted(campaigns))}, whose results rest on its outputs: first remove the "
+            "campaigns that nobody needs with `creamtea campaign rm NAME`"
         )
 
 

@@ -80,7 +80,7 @@ def test_steps_run_where_they_are_told_and_go_on_when_a_node_is_lost(
     remedy = "; change it under resources.toy in the study"
     assert {remedy in error and len(error.splitlines()) for error in failed.values()} == {1}
     asks = {name: error.removeprefix("the step asks ").removeprefix("for ") for name, error in failed.items()}
-    assert asks["no group"].startswith("worker group spair, and no node is of that group (groups: spare)")
+    assert asks["no group"].startswith("worker group spair, and no node is in that group (groups: spare)")
     assert asks["no node"].startswith("node secund, and no node is called that (names: ")
     assert ", second" in asks["no node"]
     assert asks["not in the group"].startswith("in worker group spare for node 127.0.0.2, and no node is ")

@@ -212,7 +212,7 @@ def test_a_scorer_without_errors_leaves_no_file(found_errors: Callable[..., Path
     [
         (
             [{"index": 0, "score": 1, "spans": [{"start": 0, "end": 99, "severity": "minor"}]}],
-            r"gave segment 0 errors that cannot be: .*character 99",
+            r"gave segment 0 impossible errors: .*character 99",
         ),
         (
             [{"index": 0, "score": 1, "spans": []}, *({"index": n, "score": 1} for n in (1, 2))],

@@ -124,7 +124,7 @@ def test_a_scorer_sees_nothing_of_creamteas_environment(
 
 NOISE = "import sys\nprint('model 1 of 2\\n\\x1b[1mout of memory', file=sys.stderr)\n"
 KILLED = "import os; os.kill(os.getpid(), "
-NO_SCORE = "printed what is not a score, as line 1 of its output"
+NO_SCORE = "printed line 1 of its output, which is not a score"
 TAIL = r"; standard error ends: model 1 of 2 / \[1mout of memory$"
 
 
@@ -211,7 +211,7 @@ def test_secrets_are_not_kept(program: Write, monkeypatch: pytest.MonkeyPatch) -
     scores = run(program(text + GOOD), THREE, lambda done, total, message: heard.append(message))
     assert "the scorer tea: with …" in heard
     assert "hf_" not in f"{heard} {scores.facts} {scores.signature}"
-    with pytest.raises(StepUnavailable, match="what is not a score") as caught:
+    with pytest.raises(StepUnavailable, match="which is not a score") as caught:
         run(program(text + "print('x' * 75 + token)"), THREE, quiet)
     assert "hf_" not in str(caught.value)
 

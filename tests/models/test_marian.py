@@ -181,7 +181,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "an unknown activation": (config(activation_function="mish"), 'activation_function "mish"'),
     "pre-norm": (config(normalize_before=True), "normalize_before true .*a part that does not map"),
     "sides of different heads": (config(decoder_attention_heads=2), "attention_heads 4 in the encoder"),
-    "another model": (config(model_type="bart"), 'a model of type "bart"'),
+    "another model": (config(model_type="bart"), 'the model type "bart"'),
     "no numbers": (config(d_model="wide"), 'd_model "wide"'),
     "more layers than weights": (config(encoder_layers=3), r"no model\.encoder\.layers\.2\."),
     "absurd sizes": (config(d_model=10**12), "width 1000000000000 in config.json"),
@@ -191,7 +191,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "ids that are no numbers": (edited("vocab.json", a="b"), "does not number its pieces"),
     "a vocabulary of other pieces": (
         rewritten("vocab.json", renamed_pieces),
-        r"source\.spm has \d+ pieces, of which the vocabulary has",
+        r"source\.spm has \d+ pieces, but the vocabulary has only",
     ),
     "no JSON": (written("config.json", b"{"), "config.json is not JSON"),
     "nested JSON": (written("config.json", b"[" * 10**5), "config.json is not JSON"),

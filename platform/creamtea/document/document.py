@@ -394,8 +394,8 @@ EXPLANATIONS = (
     (r"mapping values are not allowed", "a second colon in a line, or a line that is indented too far; "
      "text with a colon needs quotes"),
     (r"could not find expected ':'", "a line without a colon between key and value"),
-    (r"block (?:mapping|collection).*but found", "a line that is not indented like those before it, "
-     "or is of another kind"),
+    (r"block (?:mapping|collection).*but found", "a line whose indentation or kind differs from the lines "
+     "before it"),
     (r"expected a single document", "a second document after ---; a file has one"),
     (r"expected the node content", "a bracket, a comma or a mark where there must be a value"),
 )  # fmt: skip

@@ -163,9 +163,9 @@ class Controller:
         self._next_check = time.monotonic() + CHECK_SECONDS
         if not self._wait_out(lambda: leases.renew(self._database, lease)):
             raise CreamteaError(
-                "another controller works on this database now, because nothing was heard from this one for "
+                "another controller works on this database now, because this one gave no sign of life for "
                 f"{leases.LEASE.seconds} seconds (its machine slept, or was too busy). Nothing is lost: "
-                "its steps go on there"
+                "the other one continues its steps"
             )
         for finished in self._executor.poll(0.0):  # steps that ended during an outage are not overdue
             self._commit(finished)
@@ -300,7 +300,7 @@ class Controller:
         again = self._wait_out(lambda: state.remake(self._database, task, damaged, why))
         self._emit(events.StepStopped(task.key, task.name, why))
         for key, name in (again or {}).items():
-            self._emit(events.StepReset(key, name, "a file of it was damaged"))
+            self._emit(events.StepReset(key, name, "one of its files was damaged"))
         self._next_check = self._next_load = 0.0  # the queue lacks these steps
 
     def _offer_room(self) -> None:

@@ -458,7 +458,7 @@ def remake(database: Database, task: StepTask, damaged: Collection[str], why: st
             .where(StepRow.state == "succeeded")
             .distinct()
         ).all()
-        _reset(session, makers, now, "a file of it was damaged", FRESH)
+        _reset(session, makers, now, "one of its files was damaged", FRESH)
         add_events(session, [task.key], now, "interrupted", [why])
         settle(session)
         return names_of(session, makers)

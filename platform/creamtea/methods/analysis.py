@@ -136,7 +136,7 @@ LENGTH = Column("length_ratio", "length", 3, note="hypothesis over reference tok
 EMPTY = share("empty", "empty", "share of empty outputs", "lower")
 BEAM = Column("setting", "beam width (log scale)", 0)
 GAP = Measure(
-    Column("log_prob_gap", "gap", 2, note="mean log-probability of the output less that of the empty string")
+    Column("log_prob_gap", "gap", 2, note="mean log-probability of the output minus the empty string's")
 )
 
 

@@ -285,7 +285,7 @@ class Rerank(Sampling):
             yield Mistake((*path, "metric"), found, "a metric of segments")
         if block.get("found_by") == "beam":
             for key in Sampling.model_fields.keys() - Search.model_fields.keys() & block.keys():
-                yield Mistake((*path, key), f"{key} beside `found_by: beam`", "no such key: it is of samples")
+                yield Mistake((*path, key), f"{key} beside `found_by: beam`", "no such key: samples have it")
         latency = study.data.get("latency")
         timed = latency.get("systems") if isinstance(latency, dict) else []
         if timed is None or (isinstance(timed, list) and path[1] in timed):

@@ -173,7 +173,7 @@ class MapSelection(Selection):
         latency = parsed(Latency, study.data.get("latency"))
         timed = latency is not None and (latency.systems is None or path[1] in latency.systems)
         if latency is not None and timed and latency.batch_size > 1:
-            batched = f"{path[1]} with its vocabulary map, of which CTranslate2 takes the union of a batch"
+            batched = f"{path[1]} with its vocabulary map, which CTranslate2 applies to a batch as a whole"
             yield Mistake(("latency", "batch_size"), batched, "1, or latency.systems without it")
 
 

@@ -280,12 +280,12 @@ def _check_user_files(database: Database, keys: Collection[str], here: bool) -> 
             is_there = place.parent.is_dir()
             if (is_there or here) and _digest(place) != digests[path]:
                 why = (
-                    "is not as it was when the study was planned"
+                    "has changed since the study was planned"
                     if is_there
                     else f"is not here: there is no folder {place.parent}"
                 )
                 raise InputError(
-                    f"{path} {why}, and what was read of it is gone from the store. The study's results "
+                    f"{path} {why}, and the store has lost the study's copy of it. The study's results "
                     "stay as they are: put the file back as it was, or run the study's file again, which "
                     "makes a new submission (`creamtea run`)"
                 )

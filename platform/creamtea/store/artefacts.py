@@ -398,7 +398,7 @@ class ArtefactStore:
             if isinstance(error, FileNotFoundError):
                 raise InfrastructureError(
                     f"artefact {path} is missing: it was deleted, or {self.root} is not mounted here; "
-                    "`creamtea db check` lists all that are missing, and what makes them again"
+                    "`creamtea db check` lists all missing files, and what makes them again"
                 ) from error
             raise InfrastructureError(
                 f"artefact store {self.root}: {path}: {explain(error, self.root)}"

@@ -40,7 +40,7 @@ SQLITE = (
     ("locked", PASSES),
     ("busy", PASSES),
     ("is full", FREE),
-    ("readonly", "check its rights, those of its folder, and whether its disk is read-only"),
+    ("readonly", "check its rights, its folder's rights, and whether its disk is read-only"),
     ("unable to open", "check that its folder is there, that this user may write both, and `ulimit -n`"),
     ("disk i/o", f"{FREE}; if it is not full, it fails: see the machine's log"),
 )

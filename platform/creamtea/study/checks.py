@@ -230,7 +230,7 @@ def _check_reference(path: KeyPath, number: int, system: Block, study: RawStudy)
             found = f"a reference of {name}, whose references nobody has written"
             yield Mistake((*path, "reference"), found, "`test_sets` of kind files for this system")
         elif number > references:
-            allowed = one_of([str(n + 1) for n in range(references)]) if references else "a `target` of it"
+            allowed = one_of([str(n + 1) for n in range(references)]) if references else "a `target` in it"
             yield Mistake((*path, "reference"), f"{number}, and {name} has {references}", allowed)
 
 
@@ -403,7 +403,7 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
         yield Mistake((*path, "start_from"), f"{shown(start)}, a cycle", "a variant trained before this")
         return
     if len(chain) == MAX_IN_A_ROW + 1:  # later variants of the chain would only repeat the mistake
-        found = f"the last of {len(chain)} variants of which each starts from another"
+        found = f"the last of {len(chain)} variants that start from each other in a chain"
         yield Mistake((*path, "start_from"), found, f"at most {MAX_IN_A_ROW} in a row")
     for key in ("subwords", "architecture"):
         written: list[Any] = [block.get(key) for block in (variant, parent)]
@@ -411,9 +411,9 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
         if key == "architecture":
             architectures = [parsed(Architecture, block or {}) for block in written]
             written = [architecture and architecture.shape() for architecture in architectures]
-            but = ", in every key but those of dropout"
+            but = ", apart from dropout"
         if None not in written and written[0] != written[1]:
-            yield Mistake((*path, key), f"not {start}'s", f"the {key} of what it starts from{but}")
+            yield Mistake((*path, key), f"not {start}'s", f"the {key} of {start}{but}")
     if parent.get("nvs") is not None and variant.get("nvs") is None:
         yield Mistake((*path, "nvs"), f"nothing, where {start} has an NVS head", "`nvs`, as that one has")
     seeds, known_seeds = variant.get("seeds", [1]), parent.get("seeds", [1])
@@ -472,7 +472,7 @@ def _check_freeze(
         objective = objective if objective is None or objective.kind != "softmax" else trained_by
     if objective and trained_by and objective != trained_by:
         found = f"{objective.describe()}, where the frozen model is trained by {trained_by.describe()}"
-        yield Mistake((*path, "objective"), found, "the objective of what it starts from")
+        yield Mistake((*path, "objective"), found, "the frozen model's objective")
 
 
 # ---------------------------------------------------------------- systems
@@ -669,7 +669,7 @@ def _check_word_metric(path: KeyPath, metric: OfWords, study: RawStudy) -> Itera
     if others:
         of_words = [name for name, kind in TEST_SETS.kinds.items() if issubclass(kind, WordTestSet)]
         found = f"{metric.name()}, a metric of words, with sentences to translate ({', '.join(others)})"
-        allowed = f"it where every test set is of words ({', '.join(of_words)}); for sentences bleu or chrf"
+        allowed = f"it if all test sets are of words ({', '.join(of_words)}); for sentences bleu or chrf"
         yield Mistake(path, found, allowed)
 
 

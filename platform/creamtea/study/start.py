@@ -245,7 +245,7 @@ def duration(study: FirstStudy) -> str:
     if minutes is None:
         return "How long training takes is not known: no updates were timed here."
     speed, threads = study.timing.speeds[study.timing.autocast], counted(study.timing.cpus, "thread")
-    busy = " Other programs kept it busy meanwhile: without them it is quicker." if study.timing.busy else ""
+    busy = " Other programs kept it busy just now: without them it is quicker." if study.timing.busy else ""
     return (
         f"Training will take {in_words(minutes)} on this machine, at {speed:,.0f} target subwords per "
         f"second: estimated from a few updates of this shape with {threads}.{busy} Decoding and "

@@ -566,7 +566,7 @@ def unseen_warning(
         "unseen-symbols",
         place,
         f"{concerned:,} of {words:,} words {have} {' and '.join(named)} that no "
-        f"training word of {corpus} has: models that are trained on it read each as the same unknown symbol",
+        f"training word of {corpus} has: models that are trained on it read them all as one unknown symbol",
         "Correct them in the test set, or add words with them to the corpus.",
     )
 

@@ -159,7 +159,7 @@ class _Side:
 
 
 def _best(given: Rows, made: Rows, tested: int, progress: Callable[[int], None]) -> list[list[int]]:
-    """Train on all pairs; return alignments of the first `tested`: a place in `given` per word of `made`."""
+    """Train on all pairs; for each word of the first `tested` in `made`, return its position in `given`."""
     firsts = range(0, len(given), SHARD)
     shards = [
         Shard(*(side.copy(first, min(first + SHARD, len(side))) for side in (given, made)))

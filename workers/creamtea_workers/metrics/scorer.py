@@ -277,7 +277,7 @@ def take_line(line: bytes, number: int, wanted: Mapping[int, str], scores: Score
         message = _read(line)
         if message is None:
             raise Failure(
-                f"printed what is not a score, as line {number} of its output: {_quoted(line, redact)}; "
+                f"printed line {number} of its output, which is not a score: {_quoted(line, redact)}; "
                 "other text belongs to standard error"
             )
         _take(message, wanted, scores, redact)
@@ -352,7 +352,7 @@ def _take_score(message: Mapping[str, Any], wanted: Mapping[int, str], scores: S
         try:
             scores.spans[index] = read_error_spans(message["spans"], wanted[index])
         except ValueError as error:
-            raise Failure(f"gave segment {index} errors that cannot be: {error}") from None
+            raise Failure(f"gave segment {index} impossible errors: {error}") from None
     scores.values[index] = score
     scores.done, scores.total, scores.message = len(scores.values), len(wanted), "scoring"
 

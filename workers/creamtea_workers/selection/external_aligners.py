@@ -78,7 +78,7 @@ def read_table(file: UserFile, subwords: SubwordTexts) -> ImportedTable:
     if skipped > MAX_UNKNOWN * lines:
         raise StepError(
             f"{file.name}: {skipped:,} of {counted(lines, 'line')} have pieces that are not among the "
-            f"study's {subwords.size:,} subwords (first: {unknown}), so the table is of other subwords: "
+            f"study's {subwords.size:,} subwords (first: {unknown}), so the table is for other subwords: "
             f"{_SAME_SUBWORDS}"
         )
     first, second = (np.frombuffer(ids, dtype=np.int32).astype(np.int64) for ids in (source_ids, target_ids))
@@ -103,7 +103,7 @@ def coverage(table: TranslationTable, sources: Rows, file: UserFile) -> float:
     if share < MIN_COVERED:
         raise StepError(
             f"{file.name} has a row for only {100 * share:.1f} % of the source subwords of the training "
-            "text, so it is of other subwords or of the other direction (the source comes first): "
+            "text, so it is for other subwords or for the other direction (the source comes first): "
             f"{_SAME_SUBWORDS}"
         )
     return share

@@ -209,7 +209,7 @@ class Capacity:
         if not of_group:
             groups = ", ".join(sorted({node.names.group for node in self.nodes.values()} - {""}))
             return (
-                f"the step asks for worker group {need.group}, and no node is of that group "
+                f"the step asks for worker group {need.group}, and no node is in that group "
                 f"(groups: {groups or 'none'})"
             )
         known = sorted({name for node in of_group for name in node.names.own})

@@ -377,7 +377,7 @@ class EmptyString(Analysis):
     )
     plots: ClassVar[tuple[PointPlot, ...]] = (
         PointPlot(
-            "Log-probability of the output less that of the empty string",
+            "Log-probability of the output minus the empty string's",
             Column("gap", "gap in log-probability", 2, unit="nats"),
             share("sentences", "sentences", ""),
             {"log_prob_gap": ""},

@@ -80,7 +80,7 @@ class RecallAtSize(OfVariants):
                 Measure(share("recall_nvs", "NVS recall", RECALL, "higher")),
                 Measure(
                     replace(
-                        share("recall_difference", "Δ", "recall of NVS less that of the lexicon"),
+                        share("recall_difference", "Δ", "recall of NVS minus recall of the lexicon"),
                         less=("recall_nvs", "recall_lexicon"),
                     )
                 ),
