@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from creamtea.wording import key_name
+from creamtea.wording import key_name, option
 
 
 class CreamteaError(Exception):
@@ -34,6 +34,11 @@ class InputError(CreamteaError):
 def wrong(name: str, message: str) -> InputError:
     """Return an error about a key of a campaign file, which is also a field on a page."""
     return InputError(f"{key_name(name)}: {message}", about=name)
+
+
+def wrong_option(name: str, message: str, value: object = "") -> InputError:
+    """Return the error about an option of a command, or about its value; on a page it is a field."""
+    return InputError(f"{option(name)}{f' {value}' if value else ''}: {message}", about=name)
 
 
 class NotInDatabase(InputError):

@@ -1,7 +1,7 @@
 """Upkeep: disk space, unneeded and damaged files, and removing studies and campaigns.
 
 A file is needed if the database refers to it: an output of a step, a checkpoint of a step that has not
-succeeded (without parts that belong to no complete checkpoint), a log of a step, a file beside a source of a
+succeeded (without parts that belong to no complete checkpoint), a log of a step, a media file of a
 campaign. A running attempt writes files that the database does not know yet, so only files that have not
 changed for `age` are ever removed. If a step produces an existing file again, or a campaign gets a file
 again, the file's time is renewed.
@@ -144,7 +144,7 @@ def _by_owner(stored: Iterable[Entry]) -> list[list[Entry]]:
 
 # ---------------------------------------------------------------- creamtea du
 
-MEDIA = "campaign"  # the kind for files beside sources
+MEDIA = "campaign"  # the kind for media files
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class Fault:
     path: str
     what: str  # "damaged" or "missing"
     places: tuple[str, ...]  # its places in studies and campaigns, for people
-    studies: tuple[str, ...]  # studies with this output; () for a file beside sources
+    studies: tuple[str, ...]  # studies with this output; () for a media file
     submission: int | None  # the newest submission with this output
     outdated: bool  # made by another version of creamtea, whose steps this version cannot run
 
@@ -309,7 +309,7 @@ def _objects(session: Session) -> dict[str, _Object]:
     )
     for digest, size, campaign in session.execute(media):
         objects[digest].size = size
-        objects[digest].places.add(f"beside sources of campaign {campaign}")
+        objects[digest].places.add(f"media files of campaign {campaign}")
     return dict(objects)
 
 
@@ -403,7 +403,7 @@ def what_it_holds(session: Session, campaign: Campaign) -> RemovedCampaign:
 def remove_campaigns(database: Database, names: Sequence[str]) -> list[RemovedCampaign]:
     """Remove draft or closed campaigns with their items, links, logs and all data of raters.
 
-    Removes all of them or none. Files beside their sources stay in the artefact store until `creamtea gc`.
+    Removes all of them or none. Media files stay in the artefact store until `creamtea gc`.
     Raises InputError for a campaign that is unknown or launched.
     """
     with database.transaction() as session:

@@ -312,7 +312,7 @@ def test_checks_of_an_open_campaign_are_not_given_away(home, own: Database) -> N
     assert pack(own, home.store, "tea")
 
 
-# ---------------------------------------------------------------- files beside sources
+# ---------------------------------------------------------------- media files
 
 
 def test_files_beside_sources_are_in_it_and_checked(home, verified: Verify, changed) -> None:
@@ -320,7 +320,7 @@ def test_files_beside_sources_are_in_it_and_checked(home, verified: Verify, chan
     assert set(pictures.values()) == {png(1, 1), png(3, 3), wav(0.1), CAPTIONS}
     assert all(name == f"media/{sha256(content)}" for name, content in pictures.items())
     name = min(pictures)
-    place = f"campaign taste: files beside sources: {name.removeprefix('media/')}"
+    place = f"campaign taste: media files: {name.removeprefix('media/')}"
     assert place in places(verified({**home.files, name: png(2, 2)}))
     without = {other: content for other, content in home.files.items() if other != name}
     assert name.removeprefix("media/") in places(verified(without))
@@ -331,7 +331,7 @@ def test_files_beside_sources_are_in_it_and_checked(home, verified: Verify, chan
     found = places(
         changed(("tables/campaign_media.jsonl", lambda rows: rows.pop(0)), ("tables/item.jsonl", other))
     )
-    assert "campaign taste: files beside sources" in found
+    assert "campaign taste: media files" in found
     assert "registered plan: items" in found
 
 

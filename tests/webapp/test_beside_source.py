@@ -1,4 +1,4 @@
-"""Files beside sources: who gets them, in parts too, and what a rater sees, hears and reaches by keys."""
+"""Media files: who gets them, in parts too, and what a rater sees, hears and reaches by keys."""
 
 import base64
 import http.client
@@ -25,10 +25,12 @@ from rating_board import (
     wait_for_scores,
     wait_for_width,
 )
+from sqlalchemy import select
 from test_gate import cookie_of, exchange
 
 from creamtea.access import sessions
 from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.tables import Assignment, Rating
 
 pytestmark = pytest.mark.browser
 
@@ -294,15 +296,72 @@ def test_practice_has_a_film_with_captions_and_says_which_cannot_be_shown(
     expect(film).to_have_count(1)
 
 
+def test_outputs_that_are_files(rate, files: Files) -> None:
+    """Two of four systems have the same sound, one a picture beside its text: three outputs, by letters."""
+    spoken, other = files.entry("audio/wav", captions=True), files.entry("audio/wav", samples.wav(5.0))
+    picture = files.entry("image/png") | {"description": "A poster with the text"}
+    entries = [entry | {"system": system} for system, entry in enumerate((spoken, spoken, picture, other))]
+    items = [("A cup of tea.", ["", "", "Eine Tasse Tee.", ""]), ("A scone.", ["", "", "Ein Scone.", ""])]
+    wires: list[Wire] = []
+    fields = files.fields(*entries, protocol="contrastive-da")
+    rater = rate(items, before=lambda page: wires.append(Wire(page)), slow_clock=True, **fields)
+    page = rater.page
+    cards = page.locator(".outputs > li")
+    expect(cards).to_have_count(3)
+    expect(page.locator(".source .media > *")).to_have_count(0)
+    expect(page.get_by_text("(empty)").locator("visible=true")).to_have_count(0)
+    letters = {}  # what is in the card → its letter
+    for number in range(3):
+        card, letter = cards.nth(number), "ABC"[number]
+        if card.locator("img").count():
+            letters["picture"] = letter
+            image = card.get_by_role("img", name=f"Translation {letter}: A poster with the text")
+            expect(image).to_have_js_property("naturalWidth", 1600)
+            expect(card.locator(".text")).to_have_text("Eine Tasse Tee.")
+        else:
+            sound = card.get_by_label(f"Sound 1 of translation {letter}")
+            expect(sound).to_have_js_property("readyState", 4)  # HTMLMediaElement.HAVE_ENOUGH_DATA
+            letters["spoken" if card.locator("track").count() else "other"] = letter
+    assert set(letters) == {"picture", "spoken", "other"}
+    assert serious(page) == []
+
+    heard = cards.nth("ABC".index(letters["spoken"]))
+    heard.locator("audio").evaluate("player => { player.currentTime = 5 }")
+    expect(heard.locator(".captions")).to_have_text("Eine Tasse Tee, bitte")
+    heard.locator("audio").focus()
+    page.keyboard.press("5")  # a key of the player's
+    wait_for_scores(page, ["–"] * 3)
+    expect(heard).to_have_class(re.compile("chosen"))
+    page.set_viewport_size({"width": 390, "height": 844})
+    wait_for_width(page, 390)
+    assert serious(page) == []
+    page.set_viewport_size({"width": 1280, "height": 720})
+    for number in range(3):
+        press_at(page, number, 10 + 5 * number, steps=26)
+    save(page)
+    item_on(page, 2, 2)
+    with rater.database.session() as session:
+        own = select(Rating.system, Rating.step).join(Assignment, Assignment.id == Rating.assignment_id)
+        steps = dict(session.execute(own.where(Assignment.rater_id == rater.rater_id)).all())
+    assert len(steps) == 4
+    assert steps[0] == steps[1]
+    assert len({*steps.values()}) == 3
+    everything = wires[0].everything()
+    assert not [name for name in SECRET_NAMES if name.encode() in everything]
+    assert not re.search(rb'"system":', everything)
+
+
 def test_an_organiser_looks_at_the_files(site, open_page, files: Files) -> None:
-    entries = (files.entry("image/png"), files.entry("audio/wav", captions=True))
+    of_output = files.entry("audio/wav", samples.wav(5.0)) | {"system": 0}
+    entries = (files.entry("image/png"), files.entry("audio/wav", captions=True), of_output)
     settings = {"baseline": "tapir-greedy", "delta": 2.0}
     number = files.campaign("pangolin-looked", *entries, settings=settings, state="draft")
     page = open_page(site.new_link("organiser").replace("/enter#", f"/enter?campaign={number}#"))
-    expect(page.get_by_role("heading", name="Files beside sources")).to_be_visible()
-    expect(page.get_by_text(re.compile(r"3 beside sources, \d+\.\d MB"))).to_be_visible()
+    expect(page.get_by_role("heading", name="Media files")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"4 of sources and outputs, \d+\.\d MB"))).to_be_visible()
     expect(page.locator(".beside-source img").first).to_have_js_property("naturalWidth", 1600)
-    expect(page.locator(".beside-source audio")).to_have_count(2)
+    expect(page.locator(".beside-source audio")).to_have_count(4)
+    expect(page.locator(".beside-source figcaption", has_text="tapir-greedy")).to_have_count(2)
     expect(page.get_by_role("link", name="Captions")).to_have_count(2)
     assert serious(page) == []
     page.set_viewport_size({"width": 390, "height": 844})

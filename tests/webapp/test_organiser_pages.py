@@ -218,7 +218,7 @@ def test_a_campaign_file_goes_into_the_form_and_comes_out_equal(ready: Database,
     file = ("c.yaml", yaml.safe_dump({**written, "media": "m.jsonl"}).encode(), "application/yaml")
     ran(app.file_uploader(key="campaign-file").set_value([file]).run())
     press(app, "fill")
-    assert "Upload its files beside sources below." in shown(app)
+    assert "Upload its media files below." in shown(app)
     assert app.text_input(key="campaign-name-1").value == "scones"
     press(app, "make")
     row = campaign_row(ready, "scones")
@@ -318,7 +318,7 @@ def test_taxonomy_proposals_and_files_beside_sources(ready: Database, visit: Vis
     assert campaigns.summaries(ready) == []
     upload(app, "protocol.proposals", "mended.jsonl", json.dumps(line).encode())
     press(app, "make")
-    assert "Files beside sources" in [one.value for one in app.header]
+    assert "Media files" in [one.value for one in app.header]
     made = campaign_row(ready, "uploaded")
     assert [level["name"] for level in made.settings["taxonomy"]["severities"]] == ["minor", "critical"]
     assert marked(ready, "uploaded") == {4}

@@ -86,7 +86,7 @@ files/                 segments with sources and references, outputs, segment sc
 tables/                the rows of the database: JSON Lines, a file per table; study.jsonl has the study
                        as it was run, metric.jsonl every metric, campaign.jsonl what was registered,
                        rating.jsonl the ratings (raters by pseudonym)
-media/                 files that raters saw or heard beside sources, by their SHA-256
+media/                 media files that raters saw or heard, by their SHA-256
 manifest.json          versions, and the SHA-256 of every file
 """
 
@@ -203,7 +203,7 @@ def _check_no_check_is_open(campaigns: list[Campaign], items: list[Item]) -> Non
 
 
 def media_file(digest: str) -> str:
-    """Return the place in a bundle of a file beside sources."""
+    """Return the place in a bundle of a media file."""
     return f"media/{digest}"
 
 

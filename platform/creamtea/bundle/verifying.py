@@ -410,8 +410,8 @@ def _check_campaign(session: Session, campaign: Campaign, archive: Archive, find
 
 
 def _check_media(session: Session, campaign: Campaign, archive: Archive, findings: Findings) -> None:
-    """Check that the files beside sources are those that the items name."""
-    place = f"campaign {campaign.name}: files beside sources"
+    """Check that the media files are those that the items name."""
+    place = f"campaign {campaign.name}: media files"
     kept = select(CampaignMedia).where(CampaignMedia.campaign_id == campaign.id)
     files = {file.digest: file for file in session.scalars(kept.order_by(CampaignMedia.digest))}
     items = session.scalars(select(Item).where(Item.campaign_id == campaign.id).order_by(Item.position))
@@ -426,9 +426,7 @@ def _check_media(session: Session, campaign: Campaign, archive: Archive, finding
             findings.differences.append(Difference(where, "a file", NOTHING))
             continue
         content = archive.read(media_file(content_digest))
-        findings.compare(
-            "files beside sources", [content_digest, file.size], [sha256(content), len(content)], where
-        )
+        findings.compare("media files", [content_digest, file.size], [sha256(content), len(content)], where)
 
 
 def _check_report(bundle: Opened, session: Session, archive: Archive, findings: Findings) -> None:

@@ -1,24 +1,30 @@
-"""Files beside sources (image, audio, video): what they may be, how they are given, where they are kept.
+"""Image, audio and video files of sources and outputs: their types, how they are given, where they are kept.
 
-An organiser gives a file in JSON Lines with one object for each file beside a source:
+An organiser gives a file in JSON Lines with one object for each file:
 
     {"segment": 1, "file": "photos/tea.png", "description": "A cup of tea beside a scone"}
     {"document": "interview-3", "file": "interview-3.mp3"}
     {"tutorial": 1, "file": "practice.webm"}
     {"attention": 2, "file": "check.png"}
+    {"segment": 1, "system": "greedy", "file": "greedy/1.mp3"}
+    {"tutorial": 1, "output": 2, "file": "practice-2.mp3"}
 
 `segment` counts the test set's from 1; `document` is a name in `documents`; `tutorial` and `attention`
-count the practice items and the attention checks from 1. The files are in the folder of this file, or below
-it. A document's file is shown once on each of its pages, or with each of its segments where these are rated
-alone. A file `interview-3.vtt` beside `interview-3.mp3` has its captions.
+count the practice items and the attention checks from 1. The file is shown beside the source. With `system`
+(of practice items and checks, with the number of the `output`) it is the system's output, or stands beside
+the output's text: two outputs are equal if their texts and their files are. The files are in the folder of
+this file, or below it. A document's file is shown once on each of its pages, or with each of its segments
+where these are rated alone. A file `interview-3.vtt` beside `interview-3.mp3` has its captions.
 
 Every file is checked before any is kept, and kept under its SHA-256 in the artefact store.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -60,7 +66,7 @@ ENDINGS = {
 CAPTIONS, CAPTIONS_ENDING = "text/vtt", ".vtt"
 MAX_BYTES = {"image": 20_000_000, "audio": 100_000_000, "video": 200_000_000}  # of a file
 MAX_CAMPAIGN = 2_000_000_000  # bytes of all files of a campaign
-MAX_PER_ITEM = 8
+MAX_PER_PLACE = 8  # beside a source, or of an output
 MAX_DESCRIPTION = 1000  # characters
 ALLOWED = ", ".join(endings[0].removeprefix(".") for endings in ENDINGS.values())
 
@@ -127,8 +133,10 @@ Description = Annotated[str, Field(max_length=MAX_DESCRIPTION), AfterValidator(c
 
 
 class ItemMedia(Strict):
-    """A file beside the source of an item, as `Item.media` has it."""
+    """A file of an item, as `Item.media` has it."""
 
+    # whose output the file is, or stands beside: a name, in the database a number; None: beside the source
+    system: Annotated[str, Field(min_length=1)] | None = None
     digest: Digest  # SHA-256 of its content, its name in the artefact store
     type: Annotated[str, AfterValidator(_allowed)]  # MIME
     description: Description = ""  # what it shows or says, for who cannot see or hear it
@@ -149,13 +157,21 @@ def checked_entries(entries: Any) -> tuple[MediaEntry, ...]:
     if not isinstance(entries, list | tuple):
         raise ValueError("not a list")
     try:
-        digests = [ItemMedia.model_validate(entry).digest for entry in entries]
+        given = [ItemMedia.model_validate(entry) for entry in entries]
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    if len(digests) > MAX_PER_ITEM or len(set(digests)) < len(digests):
-        raise ValueError(f"at most {MAX_PER_ITEM} different files")
+    per_place = Counter(entry.system for entry in given)
+    if len({(entry.system, entry.digest) for entry in given}) < len(given) or any(
+        count > MAX_PER_PLACE for count in per_place.values()
+    ):
+        raise ValueError(f"at most {MAX_PER_PLACE} different files in one place")
     return tuple(entries)
+
+
+def distinct(text: str, files: Iterable[MediaEntry]) -> str:
+    """Return a text that is the same for two outputs if their texts, files and captions are."""
+    return "\0".join([text, *(f"{file['digest']} {file.get('captions', '')}" for file in files)])
 
 
 def types_of(entries: Iterable[MediaEntry]) -> dict[str, str]:
@@ -186,10 +202,10 @@ class FileStore(Protocol):
 
 
 def check_stored(store: FileStore, digest: str, media: str) -> None:
-    """Raise InputError if a file beside sources is gone from the store."""
+    """Raise InputError if a campaign's file is gone from the store."""
     if not store.exists(digest):
         raise InputError(
-            f"a file beside sources ({media}) is not in {store.root} any more: put it back there as "
+            f"a campaign's file ({media}) is not in {store.root} any more: put it back there as "
             f"objects/{digest[:2]}/{digest}, which is its SHA-256"
         )
 
@@ -201,6 +217,12 @@ class CheckedFile:
     path: Path
     type: str
     size: int  # bytes
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the content."""
+        with self.path.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def check_file(path: Path, place: str) -> CheckedFile:
@@ -292,6 +314,8 @@ class MediaLine(Strict):
     document: Annotated[str, Field(min_length=1)] | None = None
     tutorial: Number | None = None
     attention: Number | None = None
+    system: Annotated[str, Field(min_length=1)] | None = None  # of the segment's output
+    output: Number | None = None  # of the practice item or attention check
     file: Annotated[str, Field(min_length=1)]
     description: Description = ""
 
@@ -299,12 +323,15 @@ class MediaLine(Strict):
     def _says_beside_what(self) -> MediaLine:
         if sum(getattr(self, target) is not None for target in TARGETS) != 1:
             raise ValueError(f"one of {', '.join(TARGETS)} says beside what the file is shown")
+        written = (self.tutorial or self.attention) is not None
+        if (self.system is not None and self.segment is None) or (self.output is not None and not written):
+            raise ValueError("system goes with segment, and output with tutorial or attention")
         return self
 
 
 @dataclass(frozen=True)
 class GivenFile:
-    """A file that is checked and kept, and the item beside which it is shown.
+    """A file that is checked and kept, and where it is shown.
 
     `target` is one of TARGETS, `number` a number from 1 or a document's name.
     """
@@ -312,6 +339,7 @@ class GivenFile:
     place: str  # "media.jsonl, line 3"
     target: str
     number: int | str
+    output: int | str | None  # the output's number or the system's name; None: beside the source
     media: ItemMedia
     sizes: Mapping[str, int]  # bytes of the file and of its captions, by SHA-256
 
@@ -350,7 +378,8 @@ def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
         )
         sizes = {digest: file.size for digest, file in zip(digests, found, strict=True)}
         target = next(target for target in TARGETS if getattr(line, target) is not None)
-        given.append(GivenFile(place, target, getattr(line, target), media, sizes))
+        output = line.system or line.output
+        given.append(GivenFile(place, target, getattr(line, target), output, media, sizes))
     return given
 
 
@@ -395,7 +424,7 @@ def amount_of_media(session: Session, campaign_id: int) -> Amount:
 
 
 def first_media(session: Session, campaign_id: int, most: int) -> list[Row[str, str, list[MediaEntry]]]:
-    """List the first `most` sources with files, each once, as rows of `kind`, `source` and `media`."""
+    """List the first `most` items with files, alike ones once, as rows of `kind`, `source` and `media`."""
     if amount_of_media(session, campaign_id).files == 0:
         return []
     found: dict[str, Row[str, str, list[MediaEntry]]] = {}

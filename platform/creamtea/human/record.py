@@ -20,7 +20,7 @@ from pydantic_core.core_schema import no_info_plain_validator_function
 
 from creamtea.errors import InputError
 from creamtea.human.making.settings import CampaignSettings, settings_of
-from creamtea.human.media import checked_entries, types_of
+from creamtea.human.media import checked_entries, distinct, types_of
 from creamtea.human.protocols import OWN, PROTOCOLS, protocol_names
 from creamtea.human.protocols.base import MAX_SYSTEMS
 from creamtea.store.rows import check_json, check_text
@@ -148,7 +148,7 @@ Names = Annotated[
 MediaEntries = Annotated[
     tuple[MediaEntry, ...],
     PlainValidator(checked_entries),
-    "a list of files beside the source: digest (SHA-256), type, description",
+    "a list of files of the item: digest (SHA-256), type, description, and the system if it is of an output",
 ]
 
 # not PlainValidator, which inspects the annotated type
@@ -208,7 +208,7 @@ class ItemContent:
     source: Text = ""
     context: Texts = ()
     references: Texts = ()  # shown to raters
-    media: MediaEntries = ()  # files beside the source
+    media: MediaEntries = ()  # files beside the source, and with a `system` those of its output
     systems: Names
     outputs: Texts  # one for each of `systems`
     weight: Weight = 1.0
@@ -236,9 +236,24 @@ def of_systems(item: Item | ItemContent, names: Mapping[Any, Any]) -> dict[str, 
         "block": item.block
         and {**item.block, "systems": [names[system] for system in item.block["systems"]]},
         "degraded": None if item.degraded is None else names[item.degraded],
+        "media": tuple(
+            {**entry, "system": names[entry["system"]]} if "system" in entry else entry
+            for entry in item.media
+        ),
         "proposals": item.proposals
         and {str(names[system]): spans for system, spans in item.proposals.items()},
     }
+
+
+def files_of(item: Item | ItemContent, system: object = None) -> list[MediaEntry]:
+    """Return the files of a system's output, by default those beside the source."""
+    return [entry for entry in item.media if entry.get("system") == system]
+
+
+def distinct_outputs(item: Item | ItemContent) -> list[str]:
+    """Return `distinct` of each output: its text alone if it has no file."""
+    outputs = zip(item.systems, item.outputs, strict=True)
+    return [distinct(text, files_of(item, system)) for system, text in outputs]
 
 
 def fields_without(content: Any, *names: str) -> dict[str, Any]:
@@ -305,7 +320,7 @@ class Content:
     items: tuple[ItemContent, ...] = ()
     answers: tuple[AnswerContent, ...] = ()
     whole: WholeTestSet | None = field(default=None, compare=False)  # for formats that write it
-    # for an import: the files beside sources whose names are not their SHA-256
+    # for an import: the files of items whose names are not their SHA-256
     files: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
     def segment_name(self, index: int) -> str:

@@ -40,7 +40,7 @@ class Area:
 UPLOADS = "uploads"  # not a folder: multipart uploads that were never completed
 
 AREAS = {
-    # objects/ab/<sha256>: an output file of a step, or a file beside a source; never changed
+    # objects/ab/<sha256>: an output file of a step, or a media file; never changed
     "objects": Area("outputs", Kept.REFERENCED, "outputs"),
     # checkpoints/<key>/<name>: the state from which a step's next attempt resumes
     "checkpoints": Area("checkpoints", Kept.UNFINISHED, "checkpoints"),

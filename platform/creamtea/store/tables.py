@@ -387,7 +387,7 @@ class Campaign(Base):
         return self.registered is not None or self.state != "closed"
 
 
-MediaEntry = dict[str, str]  # a file beside a source: ItemMedia of human/media.py
+MediaEntry = dict[str, Any]  # a file of an item: ItemMedia of human/media.py
 StoredSpan = dict[str, Any]  # an error as JSON: Span of human/protocols/spans.py
 Payload = dict[str, Any]  # an answer without its score, in the protocol's own format (human/protocols)
 Output = TypeVar("Output")  # a system: its number in the database, its name in files
@@ -450,7 +450,7 @@ class Item(Base):
     source: Mapped[str]
     context: Mapped[list[str]]  # source segments before this one, if the campaign shows them
     references: Mapped[list[str]] = mapped_column(default=list)  # human translations that raters see
-    media: Mapped[list[MediaEntry]] = mapped_column(Json, default=list)  # files beside the source
+    media: Mapped[list[MediaEntry]] = mapped_column(Json, default=list)  # files of source and outputs
     systems: Mapped[list[int]]  # positions in Campaign.systems, one for each output
     outputs: Mapped[list[str]]
     weight: Mapped[float]  # in means, for stratified samples
@@ -479,7 +479,7 @@ def shown_of(outputs: Sequence[Output], drawn: Sequence[bool] | None) -> list[Ou
 
 
 class CampaignMedia(Base):
-    """A file that items of the campaign show beside their sources (`Item.media`).
+    """A file that items of the campaign show (`Item.media`).
 
     Its content is in the artefact store. Because of the row it is kept there, and the campaign's raters may
     fetch it.

@@ -10,8 +10,7 @@ from drawn import LINES, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.human.formats.pearmut_media import Assets, TaggedFile, assets_of, parse, shown_source
-from creamtea.human.record import ItemContent
+from creamtea.human.formats.pearmut_media import Assets, TaggedFile, assets_of, parse, with_tags
 
 FILES = {"tea.png": samples.png(), "talk one.wav": samples.wav(0.1), "scene.webm": samples.WEBM}
 TYPES = {".png": "image/png", ".wav": "audio/wav", ".webm": "video/webm"}
@@ -61,10 +60,7 @@ def test_what_an_export_writes_comes_back(
         | ({"captions": digest(samples.CAPTIONS)} if captioned and entry["type"] != "image/png" else {})
         for entry, text, captioned in described
     )
-    item = ItemContent(
-        position=0, segment=0, document="", source=source, systems=("A",), outputs=("x",), media=media
-    )
-    written = shown_source(item, {"assets": {"destination": "assets/tea"}})
+    written = with_tags(source, media, {"assets": {"destination": "assets/tea"}})
     assert assets.read(written) == (source, media)
 
 

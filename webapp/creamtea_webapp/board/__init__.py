@@ -22,6 +22,7 @@ from creamtea.human.media import kind_of
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.human.rating import Earlier, Guidance, Work
 from creamtea.human.rating.page import ShownSegment
+from creamtea.store.tables import MediaEntry
 from creamtea_webapp.gate.middleware import UNTIL_THEN, publish
 from creamtea_webapp.gate.paths import address_of_media
 
@@ -149,18 +150,20 @@ def board_data(work: Work, shown: BoardState) -> dict[str, Any]:
 
 
 def _segment(segment: ShownSegment) -> dict[str, Any]:
-    """Return a segment with its files by their addresses, which tell nothing about them."""
-    return asdict(segment) | {
-        "media": [
-            {
-                "kind": kind_of(file["type"]),
-                "address": address_of_media(file["digest"]),
-                "description": file["description"],
-                "captions": address_of_media(file["captions"]) if file.get("captions") else None,
-            }
-            for file in segment.media
-        ]
-    }
+    return asdict(segment) | {"media": _files(segment.media), "files": [*map(_files, segment.files)]}
+
+
+def _files(entries: Sequence[MediaEntry]) -> list[dict[str, Any]]:
+    """Return files by their addresses, which tell nothing about them, without names of systems."""
+    return [
+        {
+            "kind": kind_of(file["type"]),
+            "address": address_of_media(file["digest"]),
+            "description": file["description"],
+            "captions": address_of_media(file["captions"]) if file.get("captions") else None,
+        }
+        for file in entries
+    ]
 
 
 def _whole(work: Work) -> dict[str, Any] | None:
@@ -170,7 +173,9 @@ def _whole(work: Work) -> dict[str, Any] | None:
     return {
         "letters": work.document_letters,
         "draft": work.document_draft,
-        "before": [asdict(segment) for segment in work.document_before],
+        "before": [
+            asdict(segment) | {"files": [*map(_files, segment.files)]} for segment in work.document_before
+        ],
     }
 
 

@@ -140,7 +140,8 @@ class Board {
   }
 
   get canCompare() {
-    return this.segments.some(({ data: { outputs } }) => outputs.length > 1);
+    const comparable = (texts) => texts.length > 1 && texts.some((text) => text.trim() !== "");
+    return this.segments.some(({ data: { outputs } }) => comparable(outputs));
   }
 
   differences(marked) {

@@ -1,12 +1,20 @@
-// A file beside the source. Nothing plays by itself; browsers' own controls are used, which keys reach. While
+// Files of the source and of outputs. Nothing plays by itself; browsers' own controls are used, which keys reach. While
 // something plays the rater is at work, without a movement (`plays`).
 
 const NAMES = { image: "Image", audio: "Sound", video: "Video" };
 const LOST = "This file could not be loaded. Reload the page; if that does not help, tell the organiser.";
 
-function shownMedia({ kind, address, description, captions }, number, plays) {
+// The elements that show the files of the source, or with a letter ("" where there is one) of an output.
+function shownFiles(files, plays, letter = null) {
+  const whose = letter === null ? "the source" : letter === "" ? "the translation" : `translation ${letter}`;
+  return files.map((file, i) => {
+    const described = letter ? `Translation ${letter}: ${file.description}` : file.description;
+    return shownMedia(file, file.description ? described : `${NAMES[file.kind]} ${i + 1} of ${whose}`, plays);
+  });
+}
+
+function shownMedia({ kind, address, description, captions }, name, plays) {
   const figure = document.createElement("figure");
-  const name = description || `${NAMES[kind]} ${number + 1} of the source`;
   figure.className = kind;
   const lost = () => {
     const note = document.createElement("p");

@@ -44,6 +44,8 @@ class Segment extends Place {
     return this.element.querySelector(".source");
   }
 
+  plays = () => this.page.clock.tick();
+
   showSource() {
     const { source, context, references, sourceLanguage, several } = this.data;
     showText(this.find(".source .text"), source, sourceLanguage);
@@ -52,9 +54,7 @@ class Segment extends Place {
       this.element.setAttribute("role", "group");
       this.element.setAttribute("aria-label", `Segment ${this.number}`);
     }
-    this.find(".source .media").replaceChildren(
-      ...this.data.media.map((file, n) => shownMedia(file, n, () => this.page.clock.tick())),
-    );
+    this.find(".source .media").replaceChildren(...shownFiles(this.data.media, this.plays));
     this.showReferences(references);
     new ResizeObserver(([{ target }]) =>
       target.classList.toggle("tall", target.offsetHeight > window.innerHeight / 3),
@@ -83,7 +83,7 @@ class Segment extends Place {
   }
 
   showOutputs() {
-    const { widget, stacked, outputs, letters, targetLanguage } = this.data;
+    const { widget, stacked, outputs, files, letters, targetLanguage } = this.data;
     const shown = outputs.length;
     const list = this.find(".outputs");
     list.classList.toggle("stacked", stacked);
@@ -98,7 +98,8 @@ class Segment extends Place {
       const item = template.cloneNode(true);
       item.querySelector(".letter").textContent = letters[i];
       const empty = text.trim() === "";
-      item.querySelector(".nothing").hidden = !empty;
+      item.querySelector(".nothing").hidden = !empty || files[i].length > 0;
+      item.querySelector(".media").replaceChildren(...shownFiles(files[i], this.plays, letters[i]));
       const element = item.querySelector(".text");
       element.classList.toggle("blank", empty);
       element.id = this.data.several ? `text-${this.number}-${i}` : `text-${i}`;

@@ -51,10 +51,13 @@ class Whole extends Place {
       return row;
     };
     folded.querySelector("ol").replaceChildren(
-      ...before.map(({ source, outputs }) => {
+      ...before.map(({ source, outputs, files }) => {
         const entry = document.createElement("li");
-        const texts = outputs.map((text, i) => line(text || "(empty)", targetLanguage, letters[i]));
-        entry.append(line(source, sourceLanguage), ...texts);
+        const shown = outputs.flatMap((text, i) => [
+          line(text || (files[i].length > 0 ? "" : "(empty)"), targetLanguage, letters[i]),
+          ...shownFiles(files[i], () => this.page.clock.tick(), letters[i]),
+        ]);
+        entry.append(line(source, sourceLanguage), ...shown);
         return entry;
       }),
     );

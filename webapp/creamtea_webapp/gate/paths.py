@@ -20,7 +20,7 @@ MAX_QUERY = 1000  # characters; what a cookie can keep during a sign-in
 
 
 def address_of_media(digest: str) -> str:
-    """Return the address of a file beside a source (gate/routes.py)."""
+    """Return the address of a media file (gate/routes.py)."""
     return f"beside-source/{digest}"
 
 

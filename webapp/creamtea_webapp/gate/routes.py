@@ -1,7 +1,7 @@
-"""The gate's routes: the entrance, the documentation, files beside sources, and Prometheus' metrics.
+"""The gate's routes: the entrance, the documentation, media files, and Prometheus' metrics.
 
 At the entrance a one-time link becomes a browser session, unless it fails too often. The documentation is
-public to everybody who may come in, raters too. A file beside a source is for those who may see its campaign.
+public to everybody who may come in, raters too. A media file is for those who may see its campaign.
 The metrics ask for a token instead of a session (CREAMTEA_METRICS_TOKEN).
 """
 
@@ -242,7 +242,7 @@ class Site(StaticFiles):
         return response
 
 
-# ---------------------------------------------------------------- files beside sources
+# ---------------------------------------------------------------- media files
 #
 # A file goes by its SHA-256 alone: its address tells neither its name nor the campaign. Players ask for parts
 # of a file, so that one can seek in it (RFC 9110, 14.2); of several parts at once the whole is sent.
@@ -259,7 +259,7 @@ def media_route() -> Route:
 
 
 async def _media(request: Request) -> Response:
-    """Send a file beside a source, or the part that is asked for.
+    """Send a media file, or the part that is asked for.
 
     200 with the file, 206 with a part, 416 for a part beyond its end. 404 if the file does not exist or this
     session may not have it.
@@ -288,7 +288,7 @@ async def _media(request: Request) -> Response:
     try:
         chunks = await run_sync(_chunks, digest, part, asked is None)
     except InfrastructureError as error:
-        log.error("a file beside a source: %s", error)
+        log.error("a media file: %s", error)
         return PlainTextResponse("The file cannot be read at the moment.", status_code=503)
     return StreamingResponse(chunks, status_code=status, headers=headers)
 

@@ -392,7 +392,7 @@ def remove(
     """Remove a draft or a closed campaign for good, with its ratings, raters and log.
 
     To keep the ratings, run `creamtea campaign export` first. A launched campaign must be closed first.
-    `creamtea gc` frees the space of files beside sources.
+    `creamtea gc` frees the space of media files.
     """
     from creamtea.upkeep import remove_campaigns, what_it_holds
 

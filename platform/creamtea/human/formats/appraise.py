@@ -46,12 +46,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from creamtea.error_spans import CodeUnits
-from creamtea.errors import InputError
+from creamtea.errors import InputError, about, wrong_option
 from creamtea.files import write_texts
 from creamtea.human.formats.base import (
     APPRAISE,
-    BEGINS_BEHIND,
-    ENDS_BEHIND,
     FIRST_SEGMENT,
     Format,
     ImportFacts,
@@ -60,10 +58,12 @@ from creamtea.human.formats.base import (
     Written,
     cannot_hold,
     counts,
+    end_with_text,
     first_line,
     first_places,
     known_keys,
     repeats,
+    several_pairs,
 )
 from creamtea.human.formats.columns import (
     Place,
@@ -531,11 +531,7 @@ def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, .
     pairs = sorted({rating.pair for rating in file.ratings})
     known = ", ".join("-".join(pair) for pair in pairs)
     if pair is None and len(pairs) > 1:
-        raise InputError(
-            f"{file.name}: scores of several language pairs ({known}); choose one with "
-            f"{option('source-language')} and {option('target-language')}",
-            about="source-language",
-        )
+        raise several_pairs(f"{file.name}: scores of several language pairs ({known})")
     wanted = pair or pairs[0]
     ratings = tuple(rating for rating in file.ratings if rating.pair == wanted)
     if not ratings:
@@ -596,22 +592,13 @@ class _Errors:
                 self.notes["errors that were marked beforehand, read as proposals"] += 1
                 if "end" in span:  # one past the last character
                     span["end"] = max(span["start"], span["end"] - 1)
-            if units is not None and "start" in span:
-                self._place(span, units)
+            if units is not None:
+                end_with_text(span, len(units), self.notes)
+                span |= {name: units.character(span[name]) for name in ("start", "end") if name in span}
             if prefilled:
                 span["proposed"] = self._proposal(item, span, taken)
             spans.append(span)
         return spans
-
-    def _place(self, span: dict[str, Any], units: CodeUnits) -> None:
-        if span["start"] >= len(units):
-            self.notes[BEGINS_BEHIND] += 1
-            del span["start"], span["end"]
-            return
-        if span["end"] >= len(units):
-            self.notes[ENDS_BEHIND] += 1
-        span["start"] = units.character(span["start"])
-        span["end"] = units.character(min(span["end"], len(units) - 1))
 
     def _proposal(self, item: ItemContent, span: dict[str, Any], taken: set[int]) -> int:
         """Return the number of the item's proposal at an error's place; add one if there is none."""
@@ -634,11 +621,8 @@ class _Texts:
         self, facts: ImportFacts, systems: Sequence[str], file: AppraiseFile, ratings: Sequence[Rated]
     ) -> None:
         if unknown := sorted(set(facts.output_of) - set(systems)):
-            raise InputError(
-                f"{option('output-of')} {unknown[0]}: the file has no such system; it has "
-                f"{', '.join(systems)}",
-                about="output-of",
-            )
+            it_has = f"the file has no such system; it has {', '.join(systems)}"
+            raise wrong_option("output-of", it_has, unknown[0])
         self._facts, self._file = facts, file
         self._segments = sorted({(rating.document, rating.segment) for rating in ratings})
         self.domains: Mapping[str, str] = {}
@@ -672,7 +656,8 @@ class _Texts:
         self._lines = {named.get(name, name): lines for name, lines in found.lines.items()}
         self._size = option("documents"), len(found.names)
         if self._facts.segment_scores is not None:
-            scored = self._rated_lines(self._facts.segment_scores, len(found.names))
+            with about("segment-scores"):
+                scored = self._rated_lines(self._facts.segment_scores, len(found.names))
             kept = {name: [line for line in lines if line in scored] for name, lines in self._lines.items()}
             self._lines = {name: lines for name, lines in kept.items() if lines}
 
@@ -683,10 +668,7 @@ class _Texts:
         for number, line in enumerate(text_lines(path), start=1):
             words = line.split()
             if len(words) != 2:
-                raise InputError(
-                    f"{path.name}, line {number}: found {line[:60]!r}; allowed: SYSTEM SCORE",
-                    about="segment-scores",
-                )
+                raise InputError(f"{path.name}, line {number}: found {line[:60]!r}; allowed: SYSTEM SCORE")
             if words[1] != "None":
                 rated.add(seen[words[0]])
                 self.published += 1
@@ -695,12 +677,11 @@ class _Texts:
             if lines != size:
                 raise InputError(
                     f"{path.name}: found {lines:,} scores of {system}; allowed: {size:,}, one for each line "
-                    f"of {option('documents')}",
-                    about="segment-scores",
+                    f"of {option('documents')}"
                 )
         return rated
 
-    def _read_lines(self, about: str, name: str, path: Path | None) -> list[str]:
+    def _read_lines(self, field: str, name: str, path: Path | None) -> list[str]:
         if path is None:
             return []
         lines = text_lines(path)
@@ -710,7 +691,7 @@ class _Texts:
             raise InputError(
                 f"{name}: {path.name} has {counted(len(lines), 'line')}, and {self._size[0]} has "
                 f"{self._size[1]:,}; allowed: a line for each segment of the test set in both",
-                about=about,
+                about=field,
             )
         return lines
 
@@ -746,7 +727,7 @@ class _Texts:
                 f"{option('documents')}, which says what lines each document has",
                 about="documents",
             )
-        return Numbering({key: at for at, key in enumerate(ordered)}, renumbered=len(ordered) if many else 0)
+        return Numbering(first_places(ordered), renumbered=len(ordered) if many else 0)
 
     def _by_document(self, first: int) -> Numbering[Segment]:
         """Map each document's segments to its lines, in their order.
@@ -758,22 +739,19 @@ class _Texts:
         for document, segment in self._segments:
             longest[document] = max(longest.get(document, 0), segment - first + 1)
             if document not in self._lines:
-                raise InputError(
-                    f"{option('documents')}: no document {document!r} in it, which the scores name",
-                    about="documents",
-                )
+                raise wrong_option("documents", f"no document {document!r} in it, which the scores name")
         wrong = [
             f"{document} ({counted(len(self._lines[document]), 'line')}, {counted(segments, 'segment')})"
             for document, segments in longest.items()
             if segments != len(self._lines[document])
         ]
         if wrong:
-            raise InputError(
-                f"{option('documents')}: {counted(len(wrong), 'document')} with another number of lines than "
-                f"of segments in {self._file.name}: {', '.join(wrong[:3])}{', …' if len(wrong) > 3 else ''}. "
-                "The n-th segment of a document is its n-th line: write - in the lines that the campaign "
-                f"does not have, or give {option('segment-scores')} (published ones tell these lines)",
-                about="documents",
+            raise wrong_option(
+                "documents",
+                f"{counted(len(wrong), 'document')} with another number of lines than of segments in "
+                f"{self._file.name}: {', '.join(wrong[:3])}{', …' if len(wrong) > 3 else ''}. The n-th "
+                "segment of a document is its n-th line: write - in the lines that the campaign does not "
+                f"have, or give {option('segment-scores')} (published ones tell these lines)",
             )
         return Numbering({key: self._lines[key[0]][key[1] - first] for key in self._segments})
 
@@ -879,9 +857,7 @@ class Appraise(Format):
         found = find_protocol(protocol)
         if not found.reads_appraise:
             known = " or ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
-            raise InputError(
-                f"{option('protocol')} {protocol}: Appraise's scores are of {known}", about="protocol"
-            )
+            raise wrong_option("protocol", f"Appraise's scores are of {known}", protocol)
         statistics = None if facts.rater_statistics is None else read_statistics(facts.rater_statistics)
         file = read_appraise(path, statistics)
         ratings = _of_pair(file, facts.pair)

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_type_hints
 
-from creamtea.errors import InputError
+from creamtea.errors import InputError, wrong_option
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.human.record import Content
@@ -196,10 +196,7 @@ class ImportFacts:
         """
         baseline = None if self.baseline is None else meant(self.baseline, systems)
         if baseline is not None and baseline not in systems:
-            raise InputError(
-                f"{option('baseline')} {baseline}: no such system; there are {', '.join(systems)}",
-                about="baseline",
-            )
+            raise wrong_option("baseline", f"no such system; there are {', '.join(systems)}", baseline)
         outputs = {meant(system, systems): path for system, path in self.output_of.items()}
         leave_out = tuple(meant(system, systems) for system in self.leave_out)
         return replace(self, baseline=baseline, output_of=outputs, leave_out=leave_out)
@@ -231,6 +228,12 @@ def import_options() -> dict[str, tuple[Any, ImportOption]]:
     }
 
 
+def several_pairs(found: str) -> InputError:
+    """Return the error about files of several language pairs."""
+    options = f"{option('source-language')} and {option('target-language')}"
+    return InputError(f"{found}; choose one with {options}", about="source-language")
+
+
 Read = tuple[Content, tuple[NotKept, ...]]  # the campaign, and the losses
 Written = tuple[list[Path], tuple[NotKept, ...]]  # the files, and the losses
 
@@ -259,7 +262,7 @@ class Format:
     title: str  # on pages
     expected: str  # how such files begin, for the message that no format recognises a file
     options: ClassVar[Collection[str]] = ()  # fields of ImportFacts that other formats do not read
-    has_media: ClassVar[bool] = False  # whether exports have the files beside sources, in a folder
+    has_media: ClassVar[bool] = False  # whether exports have the media files, in a folder
     of_test_set: ClassVar[bool] = False  # whether `write` needs `Content.whole`, the whole test set
     only_file: ClassVar[str] = ""  # the name of an export's only file; its folder can be imported, too
 
@@ -277,15 +280,25 @@ class Format:
 
         InputError with file, line, what was found and what is allowed.
         """
-        raise InputError(f"{option('format')} {self.name}: it can only be written", about="format")
+        raise wrong_option("format", "it can only be written", self.name)
 
     def write(self, content: Content, path: Path) -> Written:
         """Write the campaign into a new folder. InputError for what the format cannot hold."""
-        raise InputError(f"{option('format')} {self.name}: it can only be read", about="format")
+        raise wrong_option("format", "it can only be read", self.name)
 
 
 # The number of the first segment in each format. The database counts segments from 0, and reports use the
 # file's numbers (`CampaignSettings.first_segment`).
 FIRST_SEGMENT = {"csv": 0, "jsonl": 0, APPRAISE: 1, MQM: 1}
-BEGINS_BEHIND = "errors marked after the end of the text: read as omissions"
-ENDS_BEHIND = "errors that end after the end of the text: they end with it here"
+
+
+def end_with_text(error: dict[str, Any], length: int, notes: Counter[str]) -> None:
+    """End an error where its text of this length ends; one that begins behind it becomes an omission."""
+    if error.get("end", -1) < length:
+        return
+    if error["start"] < length:
+        error["end"] = length - 1
+        notes["errors that end after the end of the text: they end with it here"] += 1
+    else:
+        del error["start"], error["end"]
+        notes["errors marked after the end of the text: read as omissions"] += 1

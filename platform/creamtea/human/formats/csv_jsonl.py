@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from creamtea.errors import InputError
+from creamtea.errors import InputError, wrong_option
 from creamtea.files import write_texts
 from creamtea.human.formats.base import (
     FIRST_SEGMENT,
@@ -267,10 +267,7 @@ class CampaignExport(Format):
                 about="protocol",
             )
         if facts.taxonomy is not None:
-            raise InputError(
-                f"{option('taxonomy')}: the folder's campaign.json says the campaign's own: leave it out",
-                about="taxonomy",
-            )
+            raise wrong_option("taxonomy", "the folder's campaign.json says the campaign's own: leave it out")
         content = replace(read_folder(path, self.name), name=facts.name)
         facts = facts.for_systems(content.systems)
         given = {"baseline": facts.baseline, "delta": facts.delta}

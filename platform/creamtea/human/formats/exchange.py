@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from creamtea.access import audit
-from creamtea.errors import InputError
+from creamtea.errors import InputError, wrong_option
 from creamtea.files import new_folder, write_texts
 from creamtea.human.formats.appraise import Appraise
 from creamtea.human.formats.base import Format, ImportFacts, NotKept, counts, first_line
@@ -172,7 +172,7 @@ def import_campaign(
 ) -> Imported:
     """Store the campaign at `path` in the format `kind`, all of it or nothing.
 
-    `dry_run`: only count what would be stored. `store` gets the files beside sources, if there are any.
+    `dry_run`: only count what would be stored. `store` gets the files of items, if there are any.
     InputError if `facts` repeat or contradict the folder or file, and for invalid settings.
     """
     found = find_format(kind)
@@ -256,17 +256,13 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
     known = ", ".join(content.systems)
     for name in names:
         if name not in content.systems:
-            raise InputError(
-                f"{option('leave-out')} {name}: no such system; there are {known}", about="leave-out"
-            )
+            raise wrong_option("leave-out", f"no such system; there are {known}", name)
         if name == content.settings.get("baseline"):
-            raise InputError(
-                f"{option('leave-out')} {name}: it is the baseline; choose another with {option('baseline')}",
-                about="leave-out",
-            )
+            other = f"it is the baseline; choose another with {option('baseline')}"
+            raise wrong_option("leave-out", other, name)
     systems = tuple(system for system in content.systems if system not in names)
     if not systems:
-        raise InputError(f"{option('leave-out')}: no system would be left of {known}", about="leave-out")
+        raise wrong_option("leave-out", f"no system would be left of {known}")
     relative = find_protocol(content.protocol, content.settings).relative
     gone = set(names)
     kept = {
@@ -282,11 +278,8 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
         if (item.original is None or item.original in kept) and item.degraded not in gone
     )
     if not items:
-        raise InputError(
-            f"{option('leave-out')} {', '.join(names)}: every item shows one of these, so that no rating "
-            "would be left",
-            about="leave-out",
-        )
+        none_left = "every item shows one of these, so that no rating would be left"
+        raise wrong_option("leave-out", none_left, ", ".join(names))
     pages = {item.page: item.position for item in reversed(items)}  # a page's first item names it
     items = tuple(item if item.page is None else replace(item, page=pages[item.page]) for item in items)
     positions = {item.position for item in items}
@@ -332,6 +325,7 @@ def _item(item: ItemContent, gone: Collection[str]) -> ItemContent:
         systems=tuple(item.systems[place] for place in stays),
         outputs=tuple(item.outputs[place] for place in stays),
         output_drawn=item.output_drawn and tuple(item.output_drawn[place] for place in stays),
+        media=tuple(entry for entry in item.media if entry.get("system") not in gone),
         block=item.block and _block(item.block, gone),
         proposals=item.proposals
         and {system: errors for system, errors in item.proposals.items() if system not in gone},

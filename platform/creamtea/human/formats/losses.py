@@ -31,6 +31,7 @@ from creamtea.human.record import (
     CountedScore,
     ItemContent,
     counted_scores,
+    files_of,
     rating_items,
 )
 from creamtea.store.tables import CONTROL_KINDS, PLANNED_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
@@ -255,7 +256,9 @@ PARTS = (
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("references after the first",
          _items(lambda item: max(len(item.references) - 1, 0)), (PEARMUT,)),
-    Part("files beside sources", _items(lambda item: len(item.media)), (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("files beside sources", _items(lambda item: len(files_of(item))), (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("files of outputs", _items(lambda item: len(item.media) - len(files_of(item))),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("numbers of items", lambda content: 1, EVERY, once=True),
     Part("order of systems (the first is the usual baseline)",
          lambda content: int(len(content.systems) > 1), (APPRAISE, PEARMUT), once=True),

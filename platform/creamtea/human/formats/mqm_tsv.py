@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from creamtea.error_spans import is_no_error, name_key
-from creamtea.errors import InputError
+from creamtea.errors import InputError, wrong_option
 from creamtea.files import write_texts
 from creamtea.human.formats.base import (
     FIRST_SEGMENT,
@@ -330,10 +330,8 @@ class MqmTsv(Format):
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
         """Read the campaign in the file; its segments keep their numbers."""
         if facts.protocol not in (None, Mqm.name):
-            raise InputError(
-                f"{option('protocol')} {facts.protocol}: files of {option('format')} mqm are of {Mqm.name}",
-                about="protocol",
-            )
+            files = f"files of {option('format')} mqm are of {Mqm.name}"
+            raise wrong_option("protocol", files, facts.protocol)
         noticed = _Noticed()
         lines = list(_lines(path, noticed))
         numbering = _numbered(lines, noticed)

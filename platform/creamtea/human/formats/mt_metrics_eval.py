@@ -40,11 +40,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from creamtea.errors import InputError
+from creamtea.errors import InputError, wrong_option
 from creamtea.files import write_texts
 from creamtea.human.formats.base import (
-    BEGINS_BEHIND,
-    ENDS_BEHIND,
     MT_METRICS_EVAL,
     Format,
     ImportFacts,
@@ -54,7 +52,9 @@ from creamtea.human.formats.base import (
     Written,
     cannot_hold,
     counts,
+    end_with_text,
     known_keys,
+    several_pairs,
 )
 from creamtea.human.formats.columns import Place, read_text, text_lines
 from creamtea.human.formats.losses import not_held, sanitised
@@ -375,11 +375,7 @@ def _pair(path: Path, facts: ImportFacts) -> str:
         return pairs[0]
     if wanted not in pairs:
         found = ", ".join(pairs) or "none"
-        raise InputError(
-            f"{path.resolve().name}: found sources of these language pairs: {found}; choose one with "
-            f"{option('source-language')} and {option('target-language')}",
-            about="source-language",
-        )
+        raise several_pairs(f"{path.resolve().name}: found sources of these language pairs: {found}")
     return wanted
 
 
@@ -521,18 +517,6 @@ def _span(
     return {**place, **source, **severe, **({} if score is None else {"cost": float(score)})}
 
 
-def _cut(error: dict[str, Any], text: str | None, notes: Counter[str]) -> None:
-    """Cut an error at the end of its text; an error that begins after the end becomes an omission."""
-    if not text or error.get("end", 0) < len(text):
-        return
-    if error["start"] < len(text):
-        error["end"] = len(text) - 1
-        notes[ENDS_BEHIND] += 1
-    else:
-        del error["start"], error["end"]
-        notes[BEGINS_BEHIND] += 1
-
-
 def _ratings(
     found: Protocol,
     name: str,
@@ -554,11 +538,9 @@ def _ratings(
             "marked errors": errors,
         }
     if not marked:
-        raise InputError(
-            f"{option('protocol')} {found.name}: human-scores has no errors marked for {name} ({RATINGS}); "
-            f"without {option('protocol')} the segment scores are read",
-            about="protocol",
-        )
+        none = f"human-scores has no errors marked for {name} ({RATINGS})"
+        otherwise = f"without {option('protocol')} the segment scores are read"
+        raise wrong_option("protocol", f"{none}; {otherwise}", found.name)
     all_errors = [error for each in marked.values() for rating in each for error in rating.errors]
     positive = sum(score.exact() > 0 for score in scores.values())
     categories = sum(bool(error["category"]) for error in all_errors)
@@ -683,7 +665,8 @@ class MtMetricsEval(Format):
         for (segment, system), each in marked.items():
             for error in (error for rating in each for error in rating.errors):
                 text = sources[segment] if error.get("in_source") else outputs[system][segment]
-                _cut(error, text, notes)
+                if text:
+                    end_with_text(error, len(text), notes)
         protocol = facts.protocol or (
             Mqm.name if marked and name.lower().startswith(Mqm.name) else SegmentScores.name
         )

@@ -41,7 +41,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from creamtea.document.values import parse_json
 from creamtea.error_spans import CodeUnits, name_key
-from creamtea.errors import InputError
+from creamtea.errors import InputError, wrong_option
 from creamtea.files import write_texts
 from creamtea.human.formats.base import (
     PEARMUT,
@@ -57,15 +57,16 @@ from creamtea.human.formats.base import (
 )
 from creamtea.human.formats.columns import Place, moment_of, read_text
 from creamtea.human.formats.losses import category_of, not_held, written_category
-from creamtea.human.formats.pearmut_media import TAGS, Assets, assets, assets_of, shown_source
+from creamtea.human.formats.pearmut_media import TAGS, Assets, Entries, assets, assets_of, with_tags
 from creamtea.human.formats.rating_rows import GivenRating, check_protocol, checked_items, made_elsewhere
 from creamtea.human.making.known_answers import NO_SEGMENT
 from creamtea.human.making.settings import settings_of
+from creamtea.human.media import distinct
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.scores import DaSqm
 from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm, Span, spans_of
 from creamtea.human.protocols.taxonomy import MISSING
-from creamtea.human.record import AnswerContent, Content, ItemContent
+from creamtea.human.record import AnswerContent, Content, ItemContent, distinct_outputs, files_of, of_systems
 from creamtea.store.rows import check_text
 from creamtea.store.tables import (
     CONTROL_KINDS,
@@ -111,7 +112,7 @@ class Pearmut(Format):
         return False
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
-        """Return the campaign in the answers, with its files beside sources, and what is not kept.
+        """Return the campaign in the answers, with its files, and what is not kept.
 
         A folder of an export has the answers and the campaign's file; `facts.campaign_file` is that of
         others, for the protocol, files and items without an answer. A document that is submitted again is a
@@ -381,10 +382,7 @@ def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
     told = names.get(campaign.info.protocol.lower()) if campaign else None
     same = (None, told, DaSqm.name if told == "da" else told)  # Pearmut has one name for DA and DA+SQM
     if told is not None and facts.protocol in known and facts.protocol not in same:
-        raise InputError(
-            f"{option('protocol')} {facts.protocol}: the campaign's file contradicts it: it says {told}",
-            about="protocol",
-        )
+        raise wrong_option("protocol", f"the campaign's file contradicts it: it says {told}", facts.protocol)
     name = facts.protocol or told
     if name not in known:
         found = facts.protocol or (campaign.info.protocol[:60] if campaign else "")
@@ -591,7 +589,7 @@ class _Import:
     def _name_losses(self, item: PearmutItem, segment: str, kind: ItemKind) -> None:
         """Count the losses of an item once, however often it was rated."""
         lost = _unread_of_item(item, kind)
-        texts = (self.files.read(item.src)[0], item.ref or "", *item.tgt.values())
+        texts = (item.ref or "", *(self.files.read(text)[0] for text in (item.src, *item.tgt.values())))
         lost["texts that show files (their tags stay in the text)"] += sum(
             text.startswith(TAGS) for text in texts
         )
@@ -613,7 +611,7 @@ class _Import:
 
         If a user gets it again in another document, it is another item, and its answer not a revision.
         """
-        outputs = {system: item.tgt[system] for system in systems}
+        outputs = {system: self.files.read(item.tgt[system]) for system in systems}
         # an output with other errors marked beforehand is another item
         marked = [item.error_spans.get(system, []) for system in sorted(systems)]
         key: ItemKey = (kind, segment, *sorted(systems), repr(marked))
@@ -631,16 +629,26 @@ class _Import:
             return None
         first, content = self._items[position]
         source = self.files.read(item.src)[0]
-        if (content.source, dict(zip(content.systems, content.outputs, strict=True))) != (source, outputs):
+        told = {system: distinct(text, files) for system, (text, files) in outputs.items()}
+        if (content.source, dict(zip(content.systems, distinct_outputs(content), strict=True))) != (
+            source,
+            told,
+        ):
             raise InputError(
-                f"{place}: the segment {segment[:60]!r} has another text than in {first}; "
+                f"{place}: the segment {segment[:60]!r} has another text or file than in {first}; "
                 "allowed: one source and one output of a system"
             )
         return content
 
     def _new_item(
-        self, place: Place, segment: str, kind: ItemKind, item: PearmutItem, outputs: Mapping[str, str]
+        self,
+        place: Place,
+        segment: str,
+        kind: ItemKind,
+        item: PearmutItem,
+        shown: Mapping[str, tuple[str, Entries]],
     ) -> ItemContent | None:
+        outputs = {system: text for system, (text, _) in shown.items()}
         guidance = None
         if kind.is_written:
             units = {system: Units(text, self.tokens) for system, text in outputs.items()}
@@ -648,6 +656,7 @@ class _Import:
             if guidance is None:
                 return None
         source, media = self.files.read(item.src)
+        of_outputs = ({"system": name, **file} for name, (_, files) in shown.items() for file in files)
         number, document = self._segments.get(segment, (NO_SEGMENT, ""))
         return ItemContent(
             position=len(self._items),
@@ -655,7 +664,7 @@ class _Import:
             segment=NO_SEGMENT if kind.is_written else number,
             document="" if kind.is_written else document,
             source=source,
-            media=media,
+            media=(*media, *of_outputs),
             references=() if item.ref is None else (item.ref,),
             systems=tuple(outputs),
             outputs=tuple(outputs.values()),
@@ -765,7 +774,7 @@ class _Import:
         if not self.protocol.marks_errors:
             self.left["marked errors"] += len(response.error_spans)
             return None
-        output = pearmut.tgt[system]
+        output = item.outputs[item.systems.index(system)]
         units = Units(output, self.tokens)
         if "\n" in output:
             _, line_feed = units.of_span(Span(start=0, end=output.index("\n"), severity="minor"))
@@ -806,7 +815,7 @@ class _Import:
                 names[item.position] = dict(zip(item.systems, item.systems, strict=True))
             elif len(item.systems) <= len(systems):
                 names[item.position] = dict(zip(item.systems, systems, strict=False))
-                item = replace(item, systems=systems[: len(item.systems)])
+                item = replace(item, **of_systems(item, names[item.position]))
             else:
                 self.left["practice and checks with more outputs than there are systems"] += 1
                 continue
@@ -1171,18 +1180,16 @@ def _item(item: ItemContent, info: dict[str, Any], answer: AnswerContent | None 
     order = [system for group in answer.order for system in group] if answer else item.systems
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     kind = ItemKind(item.kind)
+    units = _units(item, info)
     prefilled = {
-        system: [
-            _error_span(Span.model_validate(span), Units(outputs[system], info["special_tokens"]))
-            for span in spans
-        ]
+        system: [_error_span(Span.model_validate(span), units[system]) for span in spans]
         for system, spans in (item.proposals or {}).items()
     }
     return {
         "item_id": f"{item.document} {item.segment}" if not kind.is_written else f"{kind} {item.position}",
-        "src": shown_source(item, info),
+        "src": with_tags(item.source, files_of(item), info),
         **({"ref": item.references[0]} if item.references else {}),
-        "tgt": {system: outputs[system] for system in order},
+        "tgt": {system: with_tags(outputs[system], files_of(item, system), info) for system in order},
         **({"validation": validation_of(item, info)} if kind.is_written else {}),
         **({"skippable": True} if kind is ItemKind.TUTORIAL else {}),
         **({"error_spans": prefilled} if prefilled else {}),
@@ -1214,16 +1221,18 @@ def _lines(
     ]
 
 
+def _units(item: ItemContent, info: dict[str, Any]) -> dict[str, Units]:
+    outputs = zip(item.systems, item.outputs, strict=True)
+    return {system: Units(output, info["special_tokens"]) for system, output in outputs}
+
+
 def _annotation(
     item: ItemContent, answer: AnswerContent | None, revision: int, info: dict[str, Any]
 ) -> dict[str, Any] | None:
     scores = [] if answer is None else [score for score in answer.scores if score.revision == revision]
     if answer is None or not scores:
         return None
-    units = {
-        system: Units(output, info["special_tokens"])
-        for system, output in zip(item.systems, item.outputs, strict=True)
-    }
+    units = _units(item, info)
     return {
         score.system: {
             "score": None if score.payload and "score" not in score.payload else score.step,
@@ -1272,12 +1281,12 @@ def validation_of(item: ItemContent, info: dict[str, Any]) -> dict[str, Any]:
     said = guidance.get("explanation") or guidance.get("warning")
     above = {better: item.systems[worse] for better, worse in reversed(guidance.get("above", []))}
     found: dict[str, dict[str, Any]] = {}
-    for at, (system, output) in enumerate(zip(item.systems, item.outputs, strict=True)):
+    for at, (system, units) in enumerate(_units(item, info).items()):
         spans = guidance.get("spans", {}).get(str(at), [])
         rules = {
             "warning": said,
             "score": guidance.get("steps", {}).get(str(at)),
-            "error_spans": [_expectation(span, Units(output, info["special_tokens"])) for span in spans],
+            "error_spans": [_expectation(span, units) for span in spans],
             "score_greaterthan": above.get(at),
         }
         found[system] = {name: rule for name, rule in rules.items() if rule}

@@ -1,15 +1,15 @@
-"""Sources that show files in Pearmut, as text and files beside it.
+"""Sources and outputs that show files in Pearmut, as text and files beside it.
 
-Nothing of other people's HTML is ever shown as HTML. A source is taken apart only where it is exactly what
+Nothing of other people's HTML is ever shown as HTML. A text is taken apart only where it is exactly what
 this module knows: tags of files first, each with a line break or not, then text with line breaks. Any other
 tag or attribute, a file that is not in the campaign's folder, or one that creamtea does not show, and the
-source stays as it is written.
+text stays as it is written.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from html.parser import HTMLParser
@@ -21,7 +21,7 @@ from creamtea.errors import InputError
 from creamtea.human.media import (
     CAPTIONS,
     MAX_DESCRIPTION,
-    MAX_PER_ITEM,
+    MAX_PER_PLACE,
     CheckedFile,
     ItemMedia,
     check_captions,
@@ -30,7 +30,8 @@ from creamtea.human.media import (
     inside,
     kind_of,
 )
-from creamtea.human.record import MEDIA_FOLDER, Content, ItemContent, media_types
+from creamtea.human.record import MEDIA_FOLDER, Content, media_types
+from creamtea.store.tables import MediaEntry
 
 TAGS = ("<audio ", "<video ", "<img ", "<iframe ")  # Pearmut takes a text that begins so for HTML
 TAG_KINDS = {"img": "image", "audio": "audio", "video": "video"}
@@ -56,11 +57,11 @@ class Assets:
 
     folder: Path | None = None
     destination: str = ""
-    files: dict[str, Path] = field(default_factory=dict)  # SHA-256 → file, of those that sources show
+    files: dict[str, Path] = field(default_factory=dict)  # SHA-256 → file, of those that are shown
     _known: dict[str, tuple[str, Entries]] = field(default_factory=dict)
 
     def read(self, written: str) -> tuple[str, Entries]:
-        """Split a source into its text and its files; leave it as written if that cannot be."""
+        """Split a text into text and files; leave it as written if that cannot be."""
         if not written.startswith(TAGS) or self.folder is None:
             return written, ()
         if written not in self._known:
@@ -75,7 +76,7 @@ class Assets:
         found = [self._file(file) for file in files]
         entries = [entry for entry in found if entry is not None]
         digests = {entry.digest for entry in entries}
-        if len(entries) < len(files) or len(digests) < len(files) or len(files) > MAX_PER_ITEM:
+        if len(entries) < len(files) or len(digests) < len(files) or len(files) > MAX_PER_PLACE:
             return written, ()
         return text, tuple(entry.stored() for entry in entries)
 
@@ -105,8 +106,7 @@ class Assets:
             file = check(inside(self.folder, name, name), name)
         except (InputError, ValueError):  # not there, elsewhere, of another type
             return None
-        with file.path.open("rb") as opened:
-            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        digest = file.digest
         self.files[digest] = file.path
         return digest, file.type
 
@@ -121,7 +121,7 @@ def assets_of(campaign_file: Path, source: str, destination: str) -> Assets:
 
 
 def parse(written: str) -> tuple[list[TaggedFile], str] | None:
-    """Split a source into its files and the text behind them; None for anything else."""
+    """Split a text into its files and the text behind them; None for anything else."""
     parser = _Parser()
     parser.feed(written)
     parser.close()
@@ -203,7 +203,7 @@ _TRACK = '<track kind="captions" label="Captions" src="{}" default>'  # before t
 
 
 def assets(content: Content) -> dict[str, Any]:
-    """Return the assets of `info`; empty if no source has a file.
+    """Return the assets of `info`; empty if no item has a file.
 
     Two campaigns may not have one destination.
     """
@@ -213,13 +213,13 @@ def assets(content: Content) -> dict[str, Any]:
     return {"assets": {"source": MEDIA_FOLDER, "destination": f"assets/creamtea-{name}"}}
 
 
-def shown_source(item: ItemContent, given: dict[str, Any]) -> str:
-    """Return the source as Pearmut shows it; `given` has what `assets` returned."""
-    if not item.media:
-        return item.source
+def with_tags(text: str, files: Sequence[MediaEntry], given: dict[str, Any]) -> str:
+    """Return a text as Pearmut shows it with its files; `given` has what `assets` returned."""
+    if not files:
+        return text
     folder = given["assets"]["destination"]
     tags = []
-    for entry in item.media:
+    for entry in files:
         kind = kind_of(entry["type"])
         address = f"{folder}/{export_name(entry['digest'], entry['type'])}"
         tag = _TAGS[kind].format(address, escape(entry["description"]))
@@ -228,4 +228,4 @@ def shown_source(item: ItemContent, given: dict[str, Any]) -> str:
             track = _TRACK.format(f"{folder}/{export_name(captions, CAPTIONS)}")
             tag = tag.removesuffix(end) + track + end
         tags.append(tag)
-    return "<br>".join([*tags, escape(item.source).replace("\n", "<br>")])
+    return "<br>".join([*tags, escape(text).replace("\n", "<br>")])

@@ -21,7 +21,7 @@ from typing import Any, Generic, Self, TypeVar
 from pydantic import ValidationError
 
 from creamtea.error_spans import SEVERITIES, as_severity, is_no_error
-from creamtea.errors import InputError
+from creamtea.errors import InputError, wrong_option
 from creamtea.human.formats.base import FIRST_SEGMENT, ImportFacts, NotKept, counts
 from creamtea.human.formats.columns import CheckedLine, Place, columns_of
 from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol, usable_protocols
@@ -183,6 +183,11 @@ def checked_items(
                 "output_drawn",
                 item.output_drawn is None or len(item.output_drawn) == len(item.systems),
                 "one for each of systems",
+            ),
+            (
+                "media",
+                {None, *item.systems} >= {file.get("system") for file in item.media},
+                "systems of the item",
             ),
             ("block", _is_block(item, systems), BLOCK),
             ("original", item.original in originals, "the position of an item"),
@@ -463,10 +468,7 @@ def check_protocol(
     elif errors and not scores and (categories or not protocol.marks_errors):
         why, fits = f"all scores are 0, and the ratings are {counted(errors, 'marked error')}", "mqm"
     if why:
-        raise InputError(
-            f"{option('protocol')} {protocol.name}: {file} contradicts it: {why}; {fits} fits",
-            about="protocol",
-        )
+        raise wrong_option("protocol", f"{file} contradicts it: {why}; {fits} fits", protocol.name)
 
 
 @dataclass(frozen=True)

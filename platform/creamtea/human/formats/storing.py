@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -99,7 +98,6 @@ def _item(item: Item, names: dict[Any, str], positions: dict[int, int]) -> ItemC
         segment=item.segment_index,
         context=tuple(item.context),
         references=tuple(item.references),
-        media=tuple(item.media),
         outputs=tuple(item.outputs),
         output_drawn=item.output_drawn and tuple(item.output_drawn),
         original=None if item.original_id is None else positions[item.original_id],
@@ -165,7 +163,7 @@ def store_import(
     """Store a closed campaign without a study: it can be analysed, not rated.
 
     One transaction stores all of it or nothing. The audit log gets `actor` and `origin` (a file's name).
-    `media_sizes`: the bytes of each file beside a source, by SHA-256. InputError if a campaign of this name
+    `media_sizes`: the bytes of each file of an item, by SHA-256. InputError if a campaign of this name
     exists.
     """
     with database.transaction() as session:
@@ -294,7 +292,7 @@ def _metrics(
     return metrics, left_out
 
 
-# ---------------------------------------------------------------- files beside sources
+# ---------------------------------------------------------------- files of items
 
 
 def check_kept(content: Content, store: FileStore | None) -> None:
@@ -335,9 +333,7 @@ def read_media_folder(
         if not path.is_file():
             raise InputError(f"{place}: missing, and an item names it: import the whole export")
         file = (check_captions if media == CAPTIONS else check_file)(path, place)
-        with path.open("rb") as opened:
-            same = hashlib.file_digest(opened, "sha256").hexdigest() == digest
-        if not same or file.type != media:
+        if file.digest != digest or file.type != media:
             raise InputError(f"{place}: not the file that was exported: its name is the SHA-256 of that one")
         found[digest] = file
     check_total((file.size for file in found.values()), folder.name)
@@ -352,5 +348,5 @@ def keep_media(media: Mapping[str, CheckedFile], store: FileStore | None) -> Non
 
 def _needed(store: FileStore | None) -> FileStore:
     if store is None:
-        raise ValueError("a campaign with files beside its sources needs the artefact store")
+        raise ValueError("a campaign with files needs the artefact store")
     return store

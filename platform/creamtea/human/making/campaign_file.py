@@ -132,15 +132,17 @@ class LoadedCampaign:
     def request(self, database: Database | None, store: FileStore | None) -> CampaignRequest:
         """Read all files and return the contents of the new campaign.
 
-        A campaign without a study needs no database. Without a store, files beside sources are only checked.
+        A campaign without a study needs no database. Without a store, media files are only checked.
         InputError for a file that cannot be read or does not fit.
         """
         asked, finder = self.campaign, self.campaign.protocol.proposals_from
         if finder is not None and not asked.study:
             raise wrong(FIELD, "a study's metric finds them, and texts have none")
         documents, texts = self._read("documents", asked.documents, _read_documents), None
+        media = self._read("media", asked.media, partial(read_media, store=store))
         if not asked.study:
-            texts = read_texts(asked.texts, self.folder.path, asked.systems, documents)
+            filed = {file.output for file in media or ()}
+            texts = read_texts(asked.texts, self.folder.path, asked.systems, documents, filed)
             documents = texts.documents
         if finder is not None and asked.protocol.proposals is not None:
             both = f"{key_name(FIELD)} and {key_name('protocol.proposals')}"
@@ -165,7 +167,7 @@ class LoadedCampaign:
             instructions=asked.raters.instructions,
             documents=documents,
             proposals=proposals,
-            media=self._read("media", asked.media, partial(read_media, store=store)),
+            media=media,
             texts=texts,
         )
 
@@ -360,7 +362,7 @@ def _plain(value: Any) -> Any:
 def document_of(name: str, request: CampaignRequest) -> dict[str, Any]:
     """Return a campaign's document: the settings that differ from the defaults.
 
-    Texts, documents, files beside sources and errors marked beforehand are left out: the names of their files
+    Texts, documents, media files and errors marked beforehand are left out: the names of their files
     are unknown.
     """
     settings = request.settings

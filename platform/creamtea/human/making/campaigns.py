@@ -21,19 +21,19 @@ from creamtea.document.mistakes import shown as shown_value
 from creamtea.errors import InputError, about, wrong
 from creamtea.human.making.choosing import PART_CONTEXT, choose, draw_blocks, make_pages
 from creamtea.human.making.controls import with_controls
+from creamtea.human.making.item_files import files_by_target, with_files, with_identities
 from creamtea.human.making.known_answers import written_items
 from creamtea.human.making.proposals import FIELD, Proposal, add_proposals
 from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
 from creamtea.human.making.texts import (
     Documents,
-    Line,
     Texts,
     check_names,
     domain_settings,
     read_metric,
     study_texts,
 )
-from creamtea.human.media import MAX_PER_ITEM, GivenFile, store_media
+from creamtea.human.media import GivenFile, store_media
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.rating.page import is_first_of_page
 from creamtea.human.rating.places import THIRD_PLACES
@@ -101,7 +101,7 @@ class CampaignRequest:
     instructions: str = ""  # Markdown
     documents: Documents | None = None  # of the test set
     proposals: Sequence[Proposal] | None = None  # errors that are marked before a rater begins
-    media: Sequence[GivenFile] | None = None  # files beside sources
+    media: Sequence[GivenFile] | None = None  # files of sources and outputs
     texts: Texts | None = None  # from files, instead of a study
 
 
@@ -154,7 +154,9 @@ def store_items(session: Session, campaign: Campaign, items: Sequence[ItemConten
     rows = {
         item.position: Item(
             campaign_id=campaign.id,
-            **fields_without(item, "segment", "systems", "block", "original", "degraded", "proposals"),
+            **fields_without(
+                item, "segment", "systems", "media", "block", "original", "degraded", "proposals"
+            ),
             segment_index=item.segment,
             **of_systems(item, numbers),
         )
@@ -266,6 +268,9 @@ def _draw(
             raise InputError(f"{key_name(key)} document needs {file}", about="documents")
     context = max(settings.context, PART_CONTEXT) if settings.by_documents else settings.context
     lines = texts.lines(test_set, None if documents is None else documents.names, context)
+    with about("media"):
+        files = files_by_target(request.media or (), lines, settings, systems)
+        lines = with_identities(lines, files, systems)
     shown = texts.shown_references(settings.show_reference, test_set)
     human = texts.human if texts.study else texts.references
     metrics = []
@@ -283,26 +288,21 @@ def _draw(
     if not rated:
         raise wrong("protocol.pairs", "no pair with the baseline differs on the chosen segments: use all")
     with about("media"):
-        files = _files_by_target(request.media or (), lines, settings)
         for page in rated:
             for number, item in enumerate(page):
-                of_page = files["document", item.document] if number == 0 else []
-                item = _with_files(item, [*of_page, *files["segment", item.segment + 1]])
+                of_page = files.get(("document", item.document), ()) if number == 0 else ()
+                own = files.get(("segment", item.segment + 1), ())
+                item = with_files(item, [*of_page, *own], protocol)
                 page[number] = dataclasses.replace(item, references=tuple(shown[item.segment]))
     with about("practice"):
-        tutorial = written_items(settings.tutorial, protocol, systems)
+        tutorial = written_items(settings.tutorial, protocol, systems, files)
     references = {line.index: line.reference for line in lines}
     pages = with_controls(rated, references, settings, texts.languages[1], seed, len(tutorial))
     if request.proposals is not None:
         with about("protocol.proposals" if settings.proposed_by is None else FIELD):
             pages = add_proposals(pages, request.proposals, protocol, systems, lines)
     with about("attention.items"):
-        checks = written_items(settings.attention, protocol, systems)
-    with about("media"):
-        tutorial, checks = (
-            [_with_files(item, files[target, number]) for number, item in enumerate(items, start=1)]
-            for target, items in (("tutorial", tutorial), ("attention", checks))
-        )
+        checks = written_items(settings.attention, protocol, systems, files)
     domains = set() if documents is None else set(documents.domains.values())
     for domain in settings.domain_instructions:
         if domain not in domains:
@@ -323,44 +323,6 @@ def _draw(
             for position, item in enumerate(page, start=len(items))
         )
     return settings.model_copy(update=facts), items
-
-
-def _files_by_target(
-    given: Sequence[GivenFile], lines: Sequence[Line], settings: CampaignSettings
-) -> dict[tuple[str, int | str], list[GivenFile]]:
-    """Return the files of each segment, document, practice item and attention check, by number or name.
-
-    InputError for a file whose target does not exist.
-    """
-    documents = {line.document for line in lines} - {""}
-    written = {"tutorial": len(settings.tutorial), "attention": len(settings.attention)}
-    files: dict[tuple[str, int | str], list[GivenFile]] = defaultdict(list)
-    for file in given:
-        missing = ""
-        if file.target == "document":
-            if file.number not in documents:
-                listed = one_of(sorted(documents), file.number, "there are")
-                missing = f"{key_name('documents')} has no document {str(file.number)!r}; {listed}"
-        elif file.target == "segment":
-            if int(file.number) > len(lines):
-                missing = f"there is no segment {file.number}: the test set has {len(lines)}"
-        elif int(file.number) > (count := written[file.target]):
-            missing = f"there is no {file.target} item {file.number}: there are {count}"
-        if missing:
-            raise InputError(f"{file.place}: {missing}")
-        files[file.target, file.number].append(file)
-    return files
-
-
-def _with_files(item: ItemContent, files: Sequence[GivenFile]) -> ItemContent:
-    seen: dict[str, GivenFile] = {}
-    for file in files:
-        first = seen.setdefault(file.media.digest, file)
-        if first is not file:
-            raise InputError(f"{file.place}: the same file as in {first.place}, beside the same source")
-    if len(files) > MAX_PER_ITEM:
-        raise InputError(f"{files[-1].place}: more than {MAX_PER_ITEM} files beside one source: leave it out")
-    return dataclasses.replace(item, media=tuple(file.media.stored() for file in files))
 
 
 # ---------------------------------------------------------------- progress

@@ -342,7 +342,7 @@ def make_pages(
             new_item(line, systems, shown, block)
             for line in lines
             for block in [None if blocks is None else blocks[line.index]]
-            for shown in _shown_together(protocol, line.outputs, settings, systems, block)
+            for shown in _shown_together(protocol, line.distinct, settings, systems, block)
         ]
         _shuffle(items, seed)
         return [[item] for item in items]
@@ -357,7 +357,7 @@ def make_pages(
         pages: list[tuple[tuple[int, ...], int, list[ItemContent]]] = []
         for number, part in enumerate(parts(document, settings.segments_per_page)):
             equal_in = document if settings.document_score else part  # for systems that share a page
-            texts = [_BETWEEN.join(line.outputs[system] for line in equal_in) for system in range(len(rank))]
+            texts = [_BETWEEN.join(line.distinct[system] for line in equal_in) for system in range(len(rank))]
             for shown in _shown_together(protocol, texts, settings, systems, block):
                 first_item, *others = (new_item(line, systems, shown, block) for line in part)
                 if number == 0:  # nothing comes before

@@ -4,7 +4,8 @@ A *bad reference* is an item with one output spoilt: L consecutive tokens are re
 reference of another segment. L follows WMT's recipe from the number of tokens n: 1 → 1, 2–5 → 2, 6–8 → 3,
 9–15 → 4, 16–20 → 5, more → ⌊n/4⌋. In Chinese and Japanese, characters are tokens, and L is doubled; so it is
 in other languages without blanks, whose characters keep their marks. A *repeat* is the same item again. Both
-come half a batch after their original, so that the same rater meets both in the ordinary flow.
+come half a batch after their original, so that the same rater meets both in the ordinary flow. An
+output with a file cannot be spoilt.
 
 Items of one page come again together. On a page of bad references a random third of the segments is spoilt
 (at least one), and the others are repeats: the page checks both, and a rater does not recognise the control.
@@ -18,7 +19,7 @@ from dataclasses import replace
 
 from creamtea.errors import InputError
 from creamtea.human.making.settings import CampaignSettings, number_of
-from creamtea.human.record import ItemContent
+from creamtea.human.record import ItemContent, distinct_outputs
 from creamtea.store.tables import Item, ItemKind
 from creamtea.wording import counted, key_name
 from creamtea.words import characters, is_unspaced
@@ -106,7 +107,7 @@ def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: st
     have = f"{counted(hosts, page)} {'has' if hosts == 1 else 'have'}"
     return InputError(
         f"{missing} {what} too many: only {have} a place for a control half a batch later, one each, and an "
-        f"empty output cannot be spoilt; ask for fewer with {key_name(field)}",
+        f"output that is empty or has a file cannot be spoilt; ask for fewer with {key_name(field)}",
         about=field,
     )
 
@@ -159,7 +160,8 @@ def _bad_reference(
     """
     own = references.get(item.segment)
     others = [text for text in references.values() if text not in ("", own)]
-    distinct = sorted(set(item.outputs))
+    outputs = distinct_outputs(item)  # with a file no text of `item.outputs`
+    distinct = sorted({*outputs} & {*item.outputs})
     bad = replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0)
     texts: dict[str, str] = {}
     for text in draw.sample(distinct, len(distinct)):
@@ -167,8 +169,12 @@ def _bad_reference(
         if spoilt is None or spoilt in distinct:
             continue
         if not later:
-            outputs = tuple(spoilt if output == text else output for output in item.outputs)
-            return replace(bad, degraded=item.systems[item.outputs.index(text)], outputs=outputs)
+            changed = zip(item.outputs, outputs, strict=True)
+            return replace(
+                bad,
+                degraded=item.systems[outputs.index(text)],
+                outputs=tuple(spoilt if known == text else output for output, known in changed),
+            )
         texts[text] = spoilt
     return replace(bad, guidance={"spoilt": texts}) if texts else None
 
@@ -176,13 +182,14 @@ def _bad_reference(
 def spoil_shown(item: Item, draw: random.Random) -> bool:
     """Spoil a text that a bad reference of an adaptive design shows; return False if none can be spoilt."""
     texts = item.guidance["spoilt"] if item.guidance else {}
-    outputs = dict(zip(item.systems, item.outputs, strict=True))
+    outputs = dict(zip(item.systems, distinct_outputs(item), strict=True))
     shown = sorted({outputs[system] for system in item.shown} & texts.keys())
     if not shown:
         return False
     chosen = draw.choice(shown)
     item.degraded = next(system for system in item.shown if outputs[system] == chosen)
-    item.outputs = [texts[chosen] if output == chosen else output for output in item.outputs]
+    changed = zip(item.outputs, outputs.values(), strict=True)
+    item.outputs = [texts[chosen] if known == chosen else output for output, known in changed]
     return True
 
 

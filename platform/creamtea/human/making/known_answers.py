@@ -30,11 +30,12 @@ from sqlalchemy.orm import Session
 
 from creamtea.document.document import read_checked
 from creamtea.document.values import Strict
-from creamtea.errors import InputError
+from creamtea.errors import InputError, about
+from creamtea.human.making.item_files import FilesByTarget, with_files
 from creamtea.human.making.settings import AttentionItem, AttentionOutput, TutorialItem, TutorialOutput
 from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, as_expected, spans_of
-from creamtea.human.record import ItemContent, output_names
+from creamtea.human.record import ItemContent, distinct_outputs, output_names
 from creamtea.store.tables import Assignment, Item, ItemKind, KnownAnswer, Rating, StoredSpan
 from creamtea.wording import counted
 
@@ -61,29 +62,47 @@ def read_attention(path: Path) -> list[AttentionItem]:
 
 
 def written_items(
-    items: Sequence[TutorialItem | AttentionItem], protocol: Protocol, systems: Sequence[str]
+    items: Sequence[TutorialItem | AttentionItem],
+    protocol: Protocol,
+    systems: Sequence[str],
+    files: FilesByTarget | None = None,
 ) -> list[ItemContent]:
     """Make an item from each practice item or check; the campaign's first systems name its outputs.
 
     InputError if no answer could be right, or any would be: a wrong number of outputs, values that the scale
-    lacks, equal texts, or nothing that answers must meet.
+    lacks, equal outputs, or nothing that answers must meet.
     """
-    return [_written_item(number, item, protocol, systems) for number, item in enumerate(items, start=1)]
+    found = []
+    for number, item in enumerate(items, start=1):
+        is_check = isinstance(item, AttentionItem)
+        place = f"{'attention check' if is_check else 'practice item'} {number}"
+        made = _written_item(place, item, protocol, systems)
+        with about("media"):
+            target = "attention" if is_check else "tutorial"
+            made = with_files(made, (files or {}).get((target, number), ()), protocol)
+        texts = distinct_outputs(made)
+        with _naming(place):
+            if "" in texts:
+                without = f"output {texts.index('') + 1}, text: required key is missing"
+                raise ValueError(f"{without}, as `media` names no file of this output")
+            if len(set(texts)) < len(texts):
+                raise ValueError(
+                    "two of its outputs are the same text or file, which is shown once: leave one out"
+                )
+        found.append(made)
+    return found
 
 
 def _written_item(
-    number: int, item: TutorialItem | AttentionItem, protocol: Protocol, systems: Sequence[str]
+    place: str, item: TutorialItem | AttentionItem, protocol: Protocol, systems: Sequence[str]
 ) -> ItemContent:
     is_check = isinstance(item, AttentionItem)
-    place = f"{'attention check' if is_check else 'practice item'} {number}"
     texts = [output.text for output in item.outputs]
     lowest, highest = protocol.min_outputs, protocol.max_outputs
     with _naming(place):
         if not lowest <= len(texts) <= highest:
             allowed = str(lowest) if lowest == highest else f"{lowest} to {highest}"
             raise ValueError(f"{counted(len(texts), 'output')}; an item of {protocol.name} has {allowed}")
-        if len(set(texts)) < len(texts):
-            raise ValueError("two of its outputs are the same text, which is shown once: leave one out")
     steps: dict[str, list[int]] = {}
     spans: dict[str, list[StoredSpan]] = {}
     above: list[list[int]] = []

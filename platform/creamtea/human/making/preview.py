@@ -53,7 +53,7 @@ class Preview:
     document_score: bool  # whether the last page of each document asks for a score of the whole
     pages: int | None  # pages of the items without practice; None if each item has its own page
     minutes_per_page: float | None  # on average; None likewise
-    media: Amount  # files beside sources
+    media: Amount  # of sources and outputs
     ratings_per_item: int
     ratings: int  # items times raters, with controls, without each rater's practice items
     minutes_per_item: float
@@ -114,7 +114,7 @@ class Preview:
                 text + ("; the whole is scored on the last page" if self.document_score else ""),
             )
         if self.media.files:
-            yield "files", f"{self.media.files:,} beside sources, {self.media.size / 1e6:,.1f} MB"
+            yield "files", f"{self.media.files:,} of sources and outputs, {self.media.size / 1e6:,.1f} MB"
         if (drawn := self.drawn) is not None:
             text = f"{drawn.documents:,} of {drawn.of_documents:,} documents, " if drawn.documents else ""
             text += f"{drawn.chosen:,} of {counted(drawn.population, 'segment')}"

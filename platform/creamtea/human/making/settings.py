@@ -74,7 +74,7 @@ USUAL_PROTOCOL = "contrastive-da"
 class TutorialOutput(Strict):
     """A text with its accepted values of the scale, and the errors that must be marked in it."""
 
-    text: Written  # the output
+    text: Text = ""  # the output; empty: it is a file that `media` names
     # the lowest and the highest accepted value
     accepted: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
     # errors that must be marked; an empty list: none may be marked
@@ -520,8 +520,8 @@ class CampaignHead(Strict):
     seed: Annotated[int, Field(ge=0, lt=2**63), Setting("Seed", rare=True)] = 1
     # the document of each segment, one per line, or DOMAIN TAB DOCUMENT, which WMT mode uses
     documents: Annotated[FileName | None, Setting("Documents", file="documents", rare=True)] = None
-    # JSON Lines: image, audio and video files beside sources
-    media: Annotated[FileName | None, Setting("Files beside sources", file="media", rare=True)] = None
+    # JSON Lines: image, audio and video files beside sources or as outputs
+    media: Annotated[FileName | None, Setting("Media files", file="media", rare=True)] = None
 
 
 class TextsBlock(Strict):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -58,10 +58,16 @@ class Line:
     # if drawn: rated or random, and the part of the population that it represents
     kind: ItemKind = ItemKind.RATED
     weight: float = 1.0
+    identities: tuple[str, ...] = ()  # what tells outputs apart, where some have files (human/media.py)
+
+    @property
+    def distinct(self) -> tuple[str, ...]:
+        """Return for each output a text that is equal for equal outputs."""
+        return self.identities or self.outputs
 
     def differs(self, between: Sequence[int] = ()) -> bool:
         """Return True if the outputs of these systems (positions; by default all) are not all the same."""
-        return len({self.outputs[system] for system in between or range(len(self.outputs))}) > 1
+        return len({self.distinct[system] for system in between or range(len(self.outputs))}) > 1
 
 
 def check_names(session: Session, study: StudyRow, test_set: str, systems: Sequence[str]) -> None:
@@ -138,7 +144,7 @@ class Texts:
             elif not any(self.references[name]):
                 mistake = f"test set {test_set!r} has no reference to show: leave it out"
             if name is None or mistake:
-                raise InputError(f"{key_name(SHOWN)}: {number}: {mistake}", about=SHOWN)
+                raise wrong(SHOWN, f"{number}: {mistake}")
             for texts, text in zip(of_segments, self.references[name], strict=True):
                 texts += [text] if text else []
         return of_segments
@@ -190,11 +196,8 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
     if documents is None:
         return [""] * segments
     if len(documents) != segments:
-        raise InputError(
-            f"{key_name('documents')}: {counted(len(documents), 'line')}, and {test_set!r} has "
-            f"{counted(segments, 'segment')}: one line per segment",
-            about="documents",
-        )
+        lines, there = counted(len(documents), "line"), counted(segments, "segment")
+        raise wrong("documents", f"{lines}, and {test_set!r} has {there}: one line per segment")
     if "" in documents:
         raise InputError(
             f"{key_name('documents')}: line {list(documents).index('') + 1}: found {ABSENT!r}, which is for "
@@ -390,8 +393,16 @@ def rated_steps(campaign: Campaign, nodes: Sequence[Node]) -> dict[str, str | No
 # ---------------------------------------------------------------- texts from files
 
 
-def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], documents: Documents | None) -> Texts:
+def read_texts(
+    asked: TextsBlock,
+    folder: Path,
+    systems: Sequence[str],
+    documents: Documents | None,
+    filed: Collection[object] = (),
+) -> Texts:
     """Read the files that a campaign's `texts` names, with the outputs of `systems` (empty: of all).
+
+    A system that is also in `filed` needs no texts: its outputs are media files.
 
     `documents`: from the campaign's own `documents` file. InputError names the file and the remedy if a file
     is missing, line or document counts differ, or a system has no outputs.
@@ -432,7 +443,9 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
         outputs = None if asked.outputs is None else folder / asked.outputs
         _read_json(read, sources, outputs, pair, systems)
     else:
-        outputs = path(asked.outputs, "outputs", "system-outputs", pair)
+        outputs = None
+        if asked.outputs or base or not systems or not {*systems} <= {*filed}:
+            outputs = path(asked.outputs, "outputs", "system-outputs", pair)
         references = [folder / name for name in asked.reference_files or ()]
         if asked.reference_files is None and base is not None:
             reference_folder = base / "references"
@@ -446,7 +459,8 @@ def read_texts(asked: TextsBlock, folder: Path, systems: Sequence[str], document
     if asked.reference_files == []:
         read.references = {}
     chosen = list(systems) or list(read.outputs)
-    known = {**read.references, **read.outputs}
+    known = {name: [""] * len(read.sources) for name in systems if name in filed}
+    known |= {**read.references, **read.outputs}
     for system in chosen:
         if system not in known:
             allowed = one_of(dict.fromkeys([*read.systems, *known]), system, "there are")
@@ -510,7 +524,7 @@ def _files(folder: Path, start: str, endings: Sequence[str]) -> list[Path]:
 
 
 def _read_text_files(
-    read: Texts, sources: Path, outputs: Path, references: Sequence[Path], systems: Sequence[str]
+    read: Texts, sources: Path, outputs: Path | None, references: Sequence[Path], systems: Sequence[str]
 ) -> None:
     with about("texts.sources"):
         read.sources = _segments(sources)
@@ -521,6 +535,8 @@ def _read_text_files(
                 raise wrong("texts.references", f"{shown(name)}: two files are of this name: rename one")
             read.references[name] = _segments(path)
         _check_as_long(zip(references, read.references.values(), strict=True), read.sources, sources)
+    if outputs is None:
+        return
     with about("texts.outputs"):
         files = {path.stem: path for path in _output_files(outputs, (".txt",), read)}
         if not files:

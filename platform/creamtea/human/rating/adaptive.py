@@ -25,6 +25,7 @@ from creamtea.human.making.controls import spoil_shown
 from creamtea.human.making.design import STEPS, adaptive_blocks, min_blocks
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import find_protocol
+from creamtea.human.record import distinct_outputs
 from creamtea.human.results.ratings import estimate_over_pages, load_ratings
 from creamtea.stats.incomplete import open_systems
 from creamtea.store.database import Database
@@ -125,7 +126,7 @@ def store_part(session: Session, campaign: Campaign, part: NextPart) -> None:
         drawn = set(block["systems"])
         # systems with the same texts on the whole page count once
         texts = {
-            tuple(dict(zip(item.systems, item.outputs, strict=True)).get(system) for item in page)
+            tuple(dict(zip(item.systems, distinct_outputs(item), strict=True)).get(system) for item in page)
             for system in drawn
             if system in page[0].systems
         }

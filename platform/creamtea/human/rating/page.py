@@ -30,6 +30,7 @@ from sqlalchemy.orm import Session
 from creamtea.errors import CreamteaError, InputError
 from creamtea.human.making.settings import settings_of
 from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.record import distinct_outputs, files_of
 from creamtea.store.tables import (
     SYSTEM_KINDS,
     Assignment,
@@ -75,6 +76,7 @@ class ShownSegment:
     proposals: list[list[StoredSpan]]  # for each output, the errors marked beforehand
     references: list[str] = field(default_factory=list)  # human translations of the source
     media: list[MediaEntry] = field(default_factory=list)  # files beside the source
+    files: list[list[MediaEntry]] = field(default_factory=list)  # of each output
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class ReadBefore:
 
     source: str
     outputs: list[str]  # one for each text of the whole document
+    files: list[list[MediaEntry]]  # of each output
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,8 @@ class RaterPage:
                     for group in assignment.order
                 ],
                 references=list(item.references),
-                media=list(item.media),
+                media=files_of(item),
+                files=[files_of(item, group[0]) for group in assignment.order],
                 proposals=shown_proposals(item, assignment.order),
             )
             for item, assignment in zip(self.items, self.assignments, strict=True)
@@ -232,7 +236,7 @@ class RaterPage:
 def shown_groups(item: Item) -> Order:
     """Return the systems of each distinct text that the item shows."""
     shown = set(item.shown)
-    groups = groups_of(item.systems, item.outputs)
+    groups = groups_of(item.systems, distinct_outputs(item))
     return [part for group in groups if (part := [system for system in group if system in shown])]
 
 
@@ -389,38 +393,44 @@ class DocumentScore:
         return [steps.get(group[0]) for group in self.groups]
 
 
+_NOTHING: tuple[str, str, list[MediaEntry]] = "", "", []
+
+
 def document_score_of(session: Session, campaign: Campaign, page: RaterPage) -> DocumentScore:
     """Return the scores of a whole document that this page asks for."""
     lead = page.first_item
     if lead.page is None or not settings_of(campaign.settings).document_score:
         return DocumentScore()
-    rows = session.execute(
-        select(Item.segment_index, Item.source, Item.systems, Item.outputs)
+    rows: Sequence[Any] = session.execute(
+        select(Item.segment_index, Item.source, Item.systems, Item.outputs, Item.media)
         .where(Item.campaign_id == campaign.id, Item.document == lead.document, Item.kind.in_(SYSTEM_KINDS))
         .order_by(Item.segment_index, Item.position)
     ).all()
-    if any(segment > page.items[-1].segment_index for segment, *_ in rows):
+    if any(row.segment_index > page.items[-1].segment_index for row in rows):
         return DocumentScore()  # a later page has the end
     sources: dict[int, str] = {}
-    texts: dict[tuple[int, int], str] = {}  # segment, system
-    for segment, source, systems, outputs in rows:
-        if segment < lead.segment_index:
-            sources[segment] = source
-            texts |= {(segment, system): text for system, text in zip(systems, outputs, strict=True)}
+    # by segment and system: what tells outputs apart, the text and the files
+    known: dict[tuple[int, int], tuple[str, str, list[MediaEntry]]] = {}
+    for row in rows:
+        if row.segment_index < lead.segment_index:
+            sources[row.segment_index] = row.source
+            for system, identity, text in zip(row.systems, distinct_outputs(row), row.outputs, strict=True):
+                known[row.segment_index, system] = identity, text, files_of(row, system)
     groups, letters = [], []
     for place, group in enumerate(shown := page.systems()):
         letter = chr(ord("A") + place) if len(shown) > 1 else ""
         parts: dict[tuple[str, ...], list[int]] = {}
         for system in group:
-            earlier = tuple(texts.get((segment, system), "") for segment in sources)
+            earlier = tuple(known.get((segment, system), _NOTHING)[0] for segment in sources)
             parts.setdefault(earlier, []).append(system)
         for number, text in enumerate(sorted(parts), start=1):  # an order that reveals no system
             groups.append(parts[text])
             letters.append(f"{letter}{number}" if len(parts) > 1 else letter)
-    before = [
-        ReadBefore(source, [texts.get((segment, group[0]), "") for group in groups])
-        for segment, source in sources.items()
-    ]
+    before = []
+    for segment, source in sources.items():
+        outputs = [known.get((segment, group[0]), _NOTHING) for group in groups]
+        texts, files = [output[1] for output in outputs], [output[2] for output in outputs]
+        before.append(ReadBefore(source, texts, files))
     return DocumentScore(groups, letters, before)
 
 

@@ -12,7 +12,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.step import Column
+from creamtea.human.media import kind_of
 from creamtea.human.protocols import Protocol
+from creamtea.human.record import files_of
 from creamtea.human.results.ratings import Array, Integers, Ratings, estimate_over_pages
 from creamtea.report import text
 from creamtea.report.model import Cell, Entry, Passage, Row, Table
@@ -118,7 +120,10 @@ def only_random(judged: RatedCampaign) -> RatedCampaign:
 def shown_texts(
     session: Session, ratings: Ratings, cells: Sequence[tuple[int, int]]
 ) -> dict[tuple[int, int], tuple[str, str]]:
-    """Return source and output of (unit, system) cells, from the items that were rated."""
+    """Return source and output of (unit, system) cells, from the items that were rated.
+
+    The output is followed by the kinds of its files ("[audio]").
+    """
     wanted = set(cells)
     items: dict[int, int] = {}
     for unit, system in wanted:
@@ -127,7 +132,11 @@ def shown_texts(
     texts = {}
     for item in session.scalars(select(Item).where(Item.id.in_(items))):
         for system, output in zip(item.systems, item.outputs, strict=True):
-            texts[items[item.id], int(system)] = (item.source, str(output))
+            kinds = "".join(f" [{kind_of(file['type'])}]" for file in files_of(item, system))
+            texts[items[item.id], int(system)] = (
+                item.source,
+                f"{output}{kinds}".strip() if kinds else str(output),
+            )
     return texts
 
 

@@ -117,7 +117,11 @@ def contents(
 
     def add(**fields: Any) -> None:
         position = len(items)
-        beside = {"references": maybe(("das da",), ()), "media": maybe((MEDIA,), ())}
+        of_output = {"system": fields["systems"][-1], **MEDIA}
+        beside = {
+            "references": maybe(("das da",), ()),
+            "media": maybe((MEDIA,), ()) + maybe((of_output,), ()),
+        }
         beside |= {"page": maybe(position, None)}
         items.append(ItemContent(position=position, **beside, **fields))
 

@@ -58,7 +58,8 @@ def everything() -> Content:
         return ItemContent(position=position, kind=kind, **{**values, "outputs": ("text", "text"), **fields})
 
     marked = {"A": [{"severity": "minor"}]}
-    beside = {"context": ("davor",), "references": ("das da", "dies"), "media": (MEDIA,), "proposals": marked}
+    beside = {"context": ("davor",), "references": ("das da", "dies"), "proposals": marked}
+    beside["media"] = (MEDIA, {"system": "A", **MEDIA})
     block = {"systems": ["A", "B"], "chances": [[0.5, 0.2], [0.2, 0.5]]}
     items = (
         item(0, weight=2.5, drawn=True, **beside),

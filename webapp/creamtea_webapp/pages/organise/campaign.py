@@ -23,6 +23,7 @@ from creamtea.human.making.campaigns import CampaignSummary, progress_by_kind
 from creamtea.human.making.preview import preview
 from creamtea.human.media import amount_of_media, first_media
 from creamtea.human.rating import RatingRefused, page_ahead, raters
+from creamtea.human.record import output_names
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.rows import row_id
@@ -102,13 +103,14 @@ def _launch(name: str, database: Database, actor: str) -> Made:
 
 
 def _media(campaign: CampaignSummary) -> None:
-    """Show the files beside sources, as raters get them."""
+    """Show the media files, as raters get them."""
     with session.database().session() as reading:
         amount = amount_of_media(reading, campaign.id)
         shown = first_media(reading, campaign.id, SOURCES_WITH_FILES)
     if shown:
-        st.header("Files beside sources", anchor="files-beside-sources")
-        show(TEMPLATE, "media", shown=shown, amount=amount, language=campaign.languages[0])
+        st.header("Media files", anchor="media-files")
+        names = output_names(campaign.systems)
+        show(TEMPLATE, "media", shown=shown, amount=amount, language=campaign.languages[0], names=names)
 
 
 # ---------------------------------------------------------------- progress

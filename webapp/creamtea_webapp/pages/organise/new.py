@@ -73,7 +73,7 @@ LOST = {
     "texts.references": "references",
     "documents": "documents",
     "protocol.proposals": "errors marked beforehand",
-    "media": "files beside sources",
+    "media": "media files",
 }
 GENERATION = "campaign-generation"  # how many files have been put into the form
 NO_STUDY = "none: texts from files"
@@ -221,10 +221,12 @@ def _make(draft: str, form: Form, database: Database, actor: str) -> Made:
         raise InputError("Enter a campaign name", about="name")
     beside = st.session_state.get(form.key(MEDIA_FILES)) or []
     if beside and "media" not in files:
-        raise wrong("media", "these files need a list that says beside what each is shown")
+        raise wrong("media", "these files need a list that says where each is shown")
     _check_files(database, draft, form, values, files)
     with tempfile.TemporaryDirectory() as folder, uploaded_to(Path(folder)):
         uploads = {Path(file.name).name: file for file in beside}
+        if len(uploads) < len(beside):
+            raise wrong("media", "two of these files have the same name: rename one, here and in the list")
         for key, given in files.items():
             uploads |= {_place(key, file): file for file in (given if isinstance(given, list) else [given])}
         for place, file in uploads.items():
