@@ -43,13 +43,13 @@ from creamtea.store.rows import check_text
 from creamtea.store.tables import CampaignMedia, Item, MediaEntry
 from creamtea.wording import file_name
 
-# ---------------------------------------------------------------- what a file may be
-# SVG is not among the types, because it can carry scripts; nor is what not every browser plays. A file's
-# ending must fit, too: it is what people go by.
+# ---------------------------------------------------------------- allowed types
+# SVG is not allowed, because it can contain scripts; nor are formats that some browsers cannot play. A file's
+# ending must match its content, because people rely on it.
 
-HEAD = 4096  # bytes that tell the type
+HEAD = 4096  # first bytes, which show the type
 
-# MIME type → the endings that fit, the usual one first
+# MIME type → its endings, the usual one first
 ENDINGS = {
     "image/png": (".png",),
     "image/jpeg": (".jpg", ".jpeg"),
@@ -77,9 +77,9 @@ _IMAGES = {
     b"GIF89a": "image/gif",
 }
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
-# what the first page of an Ogg stream with sound begins with (RFC 3533, RFC 7845)
+# beginnings of the first page of an Ogg stream with sound (RFC 3533, RFC 7845)
 _OGG_AUDIO = (b"\x01vorbis", b"OpusHead", b"\x7fFLAC", b"Speex   ")
-# brands of an ISO base media file (ISO/IEC 14496-12); those of HEIC, AVIF and QuickTime are not among them
+# brands of an ISO base media file (ISO/IEC 14496-12), without HEIC, AVIF and QuickTime
 _M4A = (b"M4A ", b"M4B ")
 _MP4 = (b"iso", b"mp41", b"mp42", b"avc1", b"M4V ", b"dash", b"mmp4", b"MSNV", b"f4v ")
 
@@ -97,13 +97,13 @@ def media_type(head: bytes) -> str | None:
         if head[8:12] in _M4A:
             return "audio/mp4"
         return "video/mp4" if head[8:12].startswith(_MP4) else None
-    if head.startswith(b"\x1a\x45\xdf\xa3"):  # EBML; a Matroska file names another type of document
+    if head.startswith(b"\x1a\x45\xdf\xa3"):  # EBML; a Matroska file has another document type
         return "video/webm" if b"\x42\x82\x84webm" in head[:256] else None
     return "audio/mpeg" if _is_mp3(head) else None
 
 
 def _is_mp3(head: bytes) -> bool:
-    """An ID3 tag, or a frame of MPEG audio layer III with a rate that there is (ISO/IEC 11172-3)."""
+    """Recognise an ID3 tag, or a frame of MPEG audio layer III with valid rates (ISO/IEC 11172-3)."""
     if head.startswith(b"ID3"):
         return True
     if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE0 != 0xE0:
@@ -188,7 +188,7 @@ def types_of(entries: Iterable[MediaEntry]) -> dict[str, str]:
 
 
 class FileStore(Protocol):
-    """What campaigns need of the artefact store."""
+    """The part of the artefact store's interface that campaigns use."""
 
     root: str
 
@@ -226,7 +226,7 @@ class CheckedFile:
 
 
 def check_file(path: Path, place: str) -> CheckedFile:
-    """Check that a file has an allowed type and size. InputError with `place` and what to do."""
+    """Check that a file has an allowed type and size. InputError with `place` and the remedy."""
     try:
         with open_regular(path) as file:
             head = file.read(HEAD)
@@ -251,7 +251,7 @@ def check_file(path: Path, place: str) -> CheckedFile:
 def inside(folder: Path, name: str, place: str) -> Path:
     """Return the path of this name in the folder or below it.
 
-    InputError for a name that leads elsewhere, by a link in the folder, say.
+    InputError for a name that leads out of the folder (by a link, say).
     """
     parts = PurePosixPath(name).parts
     path = folder.joinpath(*parts)
@@ -262,7 +262,7 @@ def inside(folder: Path, name: str, place: str) -> Path:
 
 
 def check_total(sizes: Iterable[int], place: str) -> None:
-    """Raise InputError if a campaign's files are more than it may have; `sizes` of different files."""
+    """Raise InputError if a campaign's files are too large together; `sizes`: of different files."""
     if (total := sum(sizes)) > MAX_CAMPAIGN:
         raise InputError(
             f"{place}: {total / 1e6:,.0f} MB in all; at most {MAX_CAMPAIGN / 1e6:,.0f} MB are allowed for "
@@ -271,10 +271,9 @@ def check_total(sizes: Iterable[int], place: str) -> None:
 
 
 # ---------------------------------------------------------------- captions
-# Of sound and video, for people who cannot hear them: a WebVTT file (W3C, WebVTT: The Web Video Text Tracks
-# Format) beside the media file, called as it is: `talk.vtt` of `talk.mp3`. What is checked is what organisers
-# get wrong: the encoding, the first line, and times as another format has them. Browsers read the rest, and
-# never as HTML.
+# For people who cannot hear sound or video: a WebVTT file (W3C, WebVTT: The Web Video Text Tracks Format)
+# with the media file's name, `talk.vtt` beside `talk.mp3`. Only common mistakes are checked: the encoding,
+# the first line, and times in another format. Browsers read the rest, and never as HTML.
 
 MAX_CAPTIONS = 2_000_000  # bytes
 _FIRST_LINE = re.compile(r"WEBVTT(?:[ \t].*)?")
@@ -283,7 +282,7 @@ _TIMES = re.compile(rf"{_TIME}[ \t]+-->[ \t]+{_TIME}(?:[ \t].*)?")
 
 
 def check_captions(path: Path, place: str) -> CheckedFile:
-    """Check that a file is WebVTT. InputError with `place`, the line and what to do."""
+    """Check that a file is WebVTT. InputError with `place`, the line and the remedy."""
     where = f"{place}: {path.name}"
     lines = re.split(r"\r\n|\r|\n", read_text(path, where, MAX_CAPTIONS))
     if not _FIRST_LINE.fullmatch(lines[0]):
@@ -302,7 +301,7 @@ def check_captions(path: Path, place: str) -> CheckedFile:
     return CheckedFile(path, CAPTIONS, path.stat().st_size)
 
 
-# ---------------------------------------------------------------- what an organiser gives
+# ---------------------------------------------------------------- an organiser's list of files
 
 
 TARGETS = ("segment", "document", "tutorial", "attention")
@@ -345,13 +344,13 @@ class GivenFile:
 
 
 def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
-    """Read the lines of a file, check all files that they name, then keep these files in the store.
+    """Read the lines of a list, check all files that they name, then put these files into the store.
 
-    Without a store the files have no digest of their content. InputError with the line of every file that is
-    not allowed; nothing is kept then.
+    Without a store, digests are placeholders. InputError with the line of every file that is not allowed;
+    nothing is stored then.
     """
     lines = read_lines(path, MediaLine, "media")
-    checked, mistakes = [], []  # each file, with its captions where there are any
+    checked, mistakes = [], []  # each file, with its captions if it has some
     for place, line in lines:
         try:
             found = [check_file(inside(path.parent, line.file, place), place)]
@@ -365,8 +364,8 @@ def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
         raise InputError("\n".join(mistakes))
     different = {file.path: file.size for found in checked for file in found}
     check_total(different.values(), path.name)
-    # → SHA-256; without a store a number each, so that two files beside a source are not the same
-    kept = {file: store.put_file(file) if store else f"{at:064x}" for at, file in enumerate(different)}
+    # file → SHA-256; without a store a number, so that two files beside a source differ
+    kept = {file: store.put_file(file) if store else f"{k:064x}" for k, file in enumerate(different)}
     given = []
     for (place, line), found in zip(lines, checked, strict=True):
         digests = [kept[file.path] for file in found]
@@ -383,15 +382,15 @@ def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
     return given
 
 
-# ---------------------------------------------------------------- what a campaign shows
+# ---------------------------------------------------------------- a campaign's files
 
 
 def store_media(
     session: Session, campaign_id: int, entries: Iterable[MediaEntry], sizes: Mapping[str, int]
 ) -> None:
-    """Record which files the items of a campaign show (`Item.media`), in place of the former record.
+    """Record the files that the items of a campaign show (`Item.media`), replacing the former record.
 
-    `sizes` of the files in bytes, by SHA-256.
+    `sizes`: bytes of each file, by SHA-256.
     """
     session.execute(delete(CampaignMedia).where(CampaignMedia.campaign_id == campaign_id))
     session.add_all(
@@ -404,7 +403,7 @@ def store_media(
 class KeptFile:
     type: str  # MIME
     size: int  # bytes
-    campaigns: Collection[int]  # that show it
+    campaigns: Collection[int]  # campaigns that show it
 
 
 @dataclass(frozen=True)
@@ -414,7 +413,7 @@ class Amount:
 
 
 def amount_of_media(session: Session, campaign_id: int) -> Amount:
-    """Count the different files that a campaign shows, and sum their sizes."""
+    """Return the number and the total size of the different files that a campaign shows."""
     files, size = session.execute(
         select(func.count(), func.coalesce(func.sum(CampaignMedia.size), 0)).where(
             CampaignMedia.campaign_id == campaign_id
@@ -436,7 +435,7 @@ def first_media(session: Session, campaign_id: int, most: int) -> list[Row[str, 
 
 
 def find_media(session: Session, digest: str) -> KeptFile | None:
-    """Find the file with this SHA-256; None if no campaign shows it."""
+    """Return the file with this SHA-256; None if no campaign shows it."""
     rows = session.scalars(select(CampaignMedia).where(CampaignMedia.digest == digest)).all()
     if not rows:
         return None

@@ -33,11 +33,11 @@ from creamtea.human.media import (
 from creamtea.human.record import MEDIA_FOLDER, Content, media_types
 from creamtea.store.tables import MediaEntry
 
-TAGS = ("<audio ", "<video ", "<img ", "<iframe ")  # Pearmut takes a text that begins so for HTML
+TAGS = ("<audio ", "<video ", "<img ", "<iframe ")  # Pearmut shows a text that begins so as HTML
 TAG_KINDS = {"img": "image", "audio": "audio", "video": "video"}
 EMPTY = ("img", "br", "source", "track")  # tags without an end
 DESCRIPTIONS = ("alt", "aria-label", "title")
-# attributes that say how a file looks, and those of captions
+# attributes of captions, and attributes that only change how a file looks
 OF_TRACKS = {"kind", "label", "src", "srclang", "default"}
 LOOKS = {"controls", "width", "height", "style", "class", "type", "preload"}
 Entries = tuple[dict[str, Any], ...]  # as `Item.media`
@@ -53,7 +53,7 @@ class TaggedFile:
 
 @dataclass
 class Assets:
-    """The files of a campaign: `folder` on this machine, or None, which its server shows as `destination`."""
+    """The files of a campaign, in `folder` on this machine (None: unknown); its server has `destination`."""
 
     folder: Path | None = None
     destination: str = ""
@@ -97,14 +97,14 @@ class Assets:
         )
 
     def _found(self, written: str, check: Callable[[Path, str], CheckedFile]) -> tuple[str, str] | None:
-        """Note the file at this address; return its SHA-256 and type, None if it is not allowed."""
+        """Record the file at this address; return its SHA-256 and type, or None if it is not allowed."""
         address = unquote(written.removeprefix("./").removeprefix("/"))
         name = address.removeprefix(f"{self.destination.strip('/')}/")
         if self.folder is None or name == address:
             return None
         try:
             file = check(inside(self.folder, name, name), name)
-        except (InputError, ValueError):  # not there, elsewhere, of another type
+        except (InputError, ValueError):  # missing, outside the folder, or of another type
             return None
         digest = file.digest
         self.files[digest] = file.path
@@ -112,7 +112,7 @@ class Assets:
 
 
 def assets_of(campaign_file: Path, source: str, destination: str) -> Assets:
-    """Find `info.assets` of a campaign, in a folder beside the campaign's file or below."""
+    """Find the `info.assets` of a campaign in the folder of the campaign's file or below it."""
     try:
         folder = inside(campaign_file.parent, source, "assets")
     except (InputError, ValueError):
@@ -135,7 +135,7 @@ class _Parser(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.files: list[TaggedFile] = []
         self.text: list[str] = []
-        self.other = False  # anything that is not known
+        self.other = False  # whether there is anything unknown
         self.playing: tuple[str, dict[str, str]] | None = None  # the audio or video that is open
         self._after_file = False
 
@@ -177,7 +177,7 @@ class _Parser(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self.playing is not None:
-            return  # for browsers that cannot play it
+            return  # text for browsers that cannot play the file
         if self._after_file:
             data = data.lstrip()
         if data:
@@ -205,7 +205,7 @@ _TRACK = '<track kind="captions" label="Captions" src="{}" default>'  # before t
 def assets(content: Content) -> dict[str, Any]:
     """Return the assets of `info`; empty if no item has a file.
 
-    Two campaigns may not have one destination.
+    Two campaigns must not share a destination.
     """
     if not media_types(content):
         return {}
