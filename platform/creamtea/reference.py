@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 from typer.main import get_command
 
-from creamtea.cli.main import NOUNS, type_of_one
+from creamtea.cli.main import NOUNS, element_type
 from creamtea.contract.step import Column
 from creamtea.document.mistakes import fields_by_key, number
 from creamtea.document.values import FILE, NAME_CHARACTERS, Description, Strict, descriptions
@@ -295,7 +295,7 @@ def _value(parameter: Any) -> str:
     if parameter.param_type_name == "option" and parameter.metavar not in (None, *NOUNS.values()):
         words = code(parameter.metavar).replace("|", "\\|")
     else:
-        words = _type(type_of_one(parameter.type_descriptor.annotation))
+        words = _type(element_type(parameter.type_descriptor.annotation))
     least, most = parameter.min, parameter.max
     if least is not None or most is not None:
         words += f", {least:,} to {most:,}" if most is not None else f", at least {least:,}"

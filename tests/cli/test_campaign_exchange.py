@@ -62,7 +62,7 @@ def test_what_cannot_be_done_is_said(creamtea: Any, ratings: Path) -> None:
     for arguments, message in {
         "export none -o out": "no campaign 'none'; known: none yet; ",
         "export none -o out --format xml": f"--format xml: {known}, mqm",
-        "import x --from nowhere": "--from nowhere: nothing is there",
+        "import x --from nowhere": "--from nowhere: no such file or folder",
         "import x --from ratings.csv": "it does not say the protocol: give --protocol",
         "import x --from ratings.csv --format xml": f"--format xml: {known}",
         "import x --from ratings.csv --sources s": "--sources is only for --format appraise",

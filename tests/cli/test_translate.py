@@ -30,7 +30,7 @@ def told(example: str, lines: dict[str, list[str]], capsys: pytest.CaptureFixtur
 def test_unknown_symbols_are_told_once_with_their_counts(capsys: pytest.CaptureFixture[str]) -> None:
     lines = {"a ж": ["ж"], "b ж ж ☃": ["ж", "ж", "☃"], "c": []}
     (line,) = told("", lines, capsys)
-    assert line == "creamtea: 2 lines have what the model has never seen: ж (3), ☃ (1)"
+    assert line == "creamtea: 2 lines have symbols that the model has never seen: ж (3), ☃ (1)"
     (line,) = told("", {"x": [chr(number) for number in range(0x4E00, 0x4E0C)]}, capsys)
     assert line.endswith(" and 2 others")
 

@@ -323,9 +323,9 @@ def test_the_command_lists_a_paper_and_shows_a_table(our_size: Database) -> None
     for arguments, message in {
         "": "name a study",
         "demo --paper scones": "demo is a study and --paper scones a paper: give one of them",
-        "demo --table 3": "--table and --figure are of a paper: give --paper, too",
+        "demo --table 3": "--table and --figure belong to a paper: give --paper as well",
         "--paper scones --table 3 --figure 3": "--table and --figure: give one of them",
-        "--paper scones --test-set test": "--test-set is of one study, not of a paper",
+        "--paper scones --test-set test": "--test-set is for one study, not for a paper",
         "--paper jam": "no paper 'jam'; the papers are scones, nvs, entmax",
         "--paper nvs --figure 2": "the NVS paper has no figure 2 with results",
     }.items():

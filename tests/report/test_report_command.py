@@ -51,7 +51,7 @@ def test_mistakes_are_one_message(run: CommandsOn) -> None:
         "7": "no study with number 7; known studies: teatime",
         "teatime --test-set dev": "--test-set dev: study 'teatime' has no such test set; it has test",
         "teatime --json --markdown": "--markdown and --json are different formats",
-        "teatime --format csv": "--format is of the files of --export FOLDER",
+        "teatime --format csv": "--format is for the files of --export FOLDER",
         "teatime --export x --json": "--json and --export are different formats",
         "teatime --html no-such-folder/x.html": "--html no-such-folder/x.html: there is no folder",
     }.items():

@@ -42,7 +42,7 @@ def blame(
         float | None,
         typer.Option(
             metavar="SCORE",
-            help="Where raters mark no errors: an output with at most this mean score counts as one error.",
+            help="If raters mark no errors: an output with at most this mean score counts as one error.",
         ),
     ] = None,
     as_json: workplace.AsJson = False,
@@ -65,7 +65,7 @@ def blame(
     from creamtea.report.human.build import build_human
 
     if below is not None and not math.isfinite(below):
-        raise InputError(f"--below {below:g}: give a number; one above the scale is for all outputs")
+        raise InputError(f"--below {below:g}: give a number; one above the scale includes all outputs")
     searches = Searches(beam, states, below)
     last = 0
 
@@ -107,10 +107,10 @@ def _table(report: Document) -> Table | None:
 
 
 def shares(report: Document) -> list[str]:
-    """Say for each system which share of its marked errors comes from where."""
+    """Say for each system which shares of its marked errors have which origin."""
     table = _table(report)
     if table is None:
-        return ["no marked error of an output that this study translated"]
+        return ["no errors are marked in outputs that this study translated"]
     lines = []
     for row in table.rows:
         shares = ", ".join(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BUNDLE_EXAMPLES = "Examples: `creamtea bundle demo` · `creamtea bundle 1 --out study.zip`"
 VERIFY_EXAMPLES = "Examples: `creamtea verify demo.bundle.zip` · `creamtea verify demo.bundle.zip --json`"
-SHOWN = 50  # differences that are printed
+SHOWN = 50  # differences printed
 
 
 def bundle(
@@ -36,7 +36,8 @@ def bundle(
     with_checks: Annotated[
         bool,
         typer.Option(
-            "--with-checks", help="Pack an open campaign, too, whose raters could read their checks in it."
+            "--with-checks",
+            help="Also pack an open campaign, whose raters could read their checks in the file.",
         ),
     ] = False,
 ) -> None:
@@ -98,7 +99,7 @@ def verify(
 def lines(checked: Verification) -> list[str]:
     """Say what was recomputed, what was not and why, and what differs.
 
-    A bundle may hold any text, so none of its texts may make a line of its own.
+    A bundle may hold any text, so control characters are escaped: no text can forge a line.
     """
     out = [f"{checked.study} (number {checked.number}), packed by creamtea {checked.packed_by}"]
     other = [f"{name} {then} (here {now})" for name, (then, now) in checked.versions.items() if then != now]
@@ -106,8 +107,8 @@ def lines(checked: Verification) -> list[str]:
     total = sum(checked.recomputed.values())
     parts = ", ".join(f"{quantity} {count:,}" for quantity, count in checked.recomputed.items())
     out.append(f"recomputed: {counted(total, 'number')} ({parts})")
-    for left in checked.not_recomputed:
-        out.append(f"not recomputed: {left.what} ({len(left.places):,}): {left.reason}")
+    for skipped in checked.not_recomputed:
+        out.append(f"not recomputed: {skipped.what} ({len(skipped.places):,}): {skipped.reason}")
     count = len(checked.differences)
     out.append(f"differences: {count:,}" if count else "no differences: every recomputed number is as stored")
     for difference in checked.differences[:SHOWN]:

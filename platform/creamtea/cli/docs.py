@@ -92,7 +92,7 @@ def build(root: Path) -> None:
 
 
 class SiteHandler(http.server.SimpleHTTPRequestHandler):
-    """Files of the site; its own page for what is not there; no lines about requests."""
+    """Serves the site's files, and its own page for a missing one; logs no requests."""
 
     # browsers would save the measured results (docs/results/data) as files
     extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {

@@ -33,7 +33,7 @@ Display = Callable[[events.EngineEvent], None]
 
 
 class StepCounts:
-    """How many steps are done, and what became of the others, in the words of a report.
+    """The numbers of steps that are done, failed, unavailable or not run, in the words of a report.
 
     `total` is None if the studies are not known in advance.
     """
@@ -64,9 +64,9 @@ class StepCounts:
 
 @contextmanager
 def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
-    """Open the display for this terminal or file, on standard error.
+    """Open a display on standard error: live lines on a terminal, plain ones elsewhere.
 
-    It shows live lines or plain ones; with `quiet`, nothing but trouble.
+    With `quiet` it shows only trouble.
     """
     counts = StepCounts(total, reused)
     if quiet:
@@ -129,8 +129,7 @@ class LiveLines:
 class PlainLines:
     """One line per event, and some of the progress of a long step.
 
-    Progress is first printed after `EVERY` seconds, then each time after twice the time, but at most
-    `AT_MOST`.
+    Progress is first printed after `EVERY` seconds. Each further pause is twice as long, up to `AT_MOST`.
     """
 
     EVERY, AT_MOST = 15.0, 300.0  # seconds
@@ -201,10 +200,10 @@ def first_line(text: str) -> str:
 
 
 POLL_SECONDS = 1.0
-MISSING_SECONDS = 30.0  # that waiting goes on without any controller
+MISSING_SECONDS = 30.0  # how long to wait without any controller
 
 
-def nobody() -> str:
+def no_controller() -> str:
     """Say that no controller is running, and what to do."""
     if Settings.load().controller_is_service:
         return "no controller is running now: what is queued waits until the service is back"
@@ -215,13 +214,13 @@ def nobody() -> str:
 
 
 class Patience:
-    """How long a controller has been missing."""
+    """Measures how long no controller has been running."""
 
     def __init__(self) -> None:
         self._alive_at = time.monotonic()
 
     def check(self, alive: bool, message: str) -> None:
-        """Raise CreamteaError if no controller has been alive for long and none will start by itself."""
+        """Raise CreamteaError if there has been no controller for long, and none will start by itself."""
         if alive or Settings.load().controller_is_service:
             self._alive_at = time.monotonic()
         elif time.monotonic() > self._alive_at + MISSING_SECONDS:
@@ -233,14 +232,14 @@ def follow(
 ) -> Iterator[events.EngineEvent]:
     """Yield what happens to the study, as events, until it has ended.
 
-    CreamteaError if no controller is left that could continue it; `log` is where to look then.
+    CreamteaError, which names the `log`, if no controller is left that could continue it.
     """
     study_id = submission.study_id
-    # what finished between the submission and the first poll is reported as well
+    # steps that finish between the submission and the first poll are reported as well
     seen = {key: "succeeded" if key in submission.reused_keys else "pending" for key in submission.keys}
     patience, clock = Patience(), OutageClock()
     while True:
-        over, nodes, alive = wait_out(lambda: _look(database, study_id), _wait, clock)
+        over, nodes, alive = wait_out(lambda: _poll(database, study_id), _wait, clock)
         for key, node in steps_of(nodes).items():
             if node.state != seen[key]:
                 event = _event(node, seen[key])
@@ -277,7 +276,7 @@ def follow_shown(
         raise typer.Exit(130) from None
 
 
-def _look(database: Database, study_id: int) -> tuple[bool, list[Node], bool]:
+def _poll(database: Database, study_id: int) -> tuple[bool, list[Node], bool]:
     """Return whether the study is over, its nodes, and whether a controller is running."""
     over = has_ended(database, study_id)  # before the rows, so that the last change is reported
     with database.session() as session:
@@ -400,7 +399,7 @@ def advise(outcome: StudyOutcome) -> list[str]:
     if outcome.left_out:
         lines.append(f"{counted(len(outcome.left_out), 'step')} not run: an earlier step failed")
     if outcome.unavailable:
-        lines.append("the next run tries again what was unavailable")
+        lines.append("the next run tries the unavailable steps again")
     if outcome.state == "cancelled":
         lines.append(f"the study was cancelled; `creamtea retry {outcome.study}` continues it")
     return lines

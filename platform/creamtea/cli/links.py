@@ -20,7 +20,7 @@ commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 @commands.command("list", epilog="Examples: `creamtea links list` · `creamtea links list --all --json`")
 def list_links(
-    every: Annotated[bool, typer.Option("--all", help="Include those that are no longer valid.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include links that are no longer valid.")] = False,
     json: AsJson = False,
 ) -> None:
     """List the valid links, and the organisers who may sign in by OpenID Connect.

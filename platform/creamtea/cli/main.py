@@ -39,8 +39,8 @@ NOUNS = {int: "whole number", float: "number", str: "text", Path: "path"}
 class Entry:
     """Where a command is: `place` is "module:function", or "module:commands" of a group.
 
-    The module's NAME_EXAMPLES is the text below the command's help. `summary`: of a group; that of a command
-    is the first paragraph of its docstring.
+    The module's NAME_EXAMPLES is the text below the command's help. `summary`: for a group; a command's
+    summary is the first paragraph of its docstring.
     """
 
     place: str
@@ -96,7 +96,7 @@ def _say_types_of_options(command: Any) -> None:
         typer.Context(command, help_option_names=HELP_OPTIONS["help_option_names"])
     )
     for option in (*command.params, help_option):
-        noun = NOUNS.get(type_of_one(option.type_descriptor.annotation))
+        noun = NOUNS.get(element_type(option.type_descriptor.annotation))
         if option.param_type_name == "argument":
             if noun is not None:  # not a choice, whose values are shown there
                 option.display_type_rich = lambda ctx: None
@@ -106,15 +106,15 @@ def _say_types_of_options(command: Any) -> None:
             option.metavar = noun
 
 
-def type_of_one(annotation: Any) -> Any:
+def element_type(annotation: Any) -> Any:
     """Return the element type of `list[T]`, or T of `T | None`."""
     if get_origin(annotation) not in (list, Union, UnionType):
         return annotation
-    return type_of_one(next(part for part in get_args(annotation) if part is not type(None)))
+    return element_type(next(part for part in get_args(annotation) if part is not type(None)))
 
 
-class Listed(TyperCommand):
-    """A command that is known by name and summary; the loaded command parses its arguments."""
+class LazyCommand(TyperCommand):
+    """A command with its name and summary; it is loaded only to parse its arguments."""
 
     def __init__(self, name: str, entry: Entry) -> None:
         super().__init__(name=name, callback=None, help=entry.described())
@@ -162,7 +162,7 @@ def lazy_group(entries: dict[str, Entry]) -> type[TyperGroup]:
             return super().get_params(ctx)
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            return Listed(cmd_name, entries[cmd_name]) if cmd_name in entries else None
+            return LazyCommand(cmd_name, entries[cmd_name]) if cmd_name in entries else None
 
         def list_commands(self, ctx: Any) -> list[str]:
             return list(entries)
@@ -175,7 +175,7 @@ gc.set_threshold(10_000, 10, 10)
 
 TRACEBACK = "--traceback"
 STDOUT = 1  # its file descriptor
-CLOSED_PIPE = 141  # 128 + SIGPIPE, as tools return that the signal ends
+CLOSED_PIPE = 141  # 128 + SIGPIPE: the exit code of a tool that this signal ends
 
 COMMANDS = {
     "init": Entry("study_files:init"),
@@ -279,7 +279,7 @@ def _run() -> None:
     try:
         app()
     except Exception as error:
-        message, code = _told(error)
+        message, code = _message_of(error)
         if not message:
             raise
         if TRACEBACK in sys.argv:
@@ -288,8 +288,8 @@ def _run() -> None:
         sys.exit(code)
 
 
-def _told(error: Exception) -> tuple[str, int]:
-    """Return the message and exit code of an error; no message for an error that nobody foresaw."""
+def _message_of(error: Exception) -> tuple[str, int]:
+    """Return the message and exit code of an error; no message for an unexpected error."""
     if isinstance(error, CreamteaError):
         return str(error), error.exit_code
     if isinstance(error, FileNotFoundError) and _folder_is_gone():

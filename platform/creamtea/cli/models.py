@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 def iterate_lines(stream: BinaryIO, name: str, before: Callable[[], None] = lambda: None) -> Iterator[str]:
     """Yield strictly UTF-8 lines without their ends, LF or CR LF; a byte-order mark is not text.
 
-    `before` is called before each is read. InputError names the line that is not UTF-8; `name` is what people
-    call the stream.
+    `before` is called before each line is read. InputError for a line that is not UTF-8 says its number and
+    the stream's `name`.
     """
     for number in count(1):
         before()
@@ -47,7 +47,7 @@ def iterate_lines(stream: BinaryIO, name: str, before: Callable[[], None] = lamb
             raise InputError(f"{name}, line {number}: not UTF-8; convert it (iconv -t UTF-8)") from None
 
 
-MAX_SYMBOLS = 10  # that a warning lists
+MAX_SYMBOLS = 10  # symbols that a warning lists
 TRANSLATE_EXAMPLES = """Examples:
 
 `creamtea translate demo softmax-beam4`
@@ -64,13 +64,13 @@ def translate(
     name: workplace.StudyOrNumber,
     system: Annotated[str, typer.Argument(metavar="SYSTEM", help="One of the study's systems.")],
     seed: Annotated[
-        int | None, typer.Option(help="Which of its variant's models; by default the first.")
+        int | None, typer.Option(help="The seed of the model; by default the variant's first.")
     ] = None,
     scores: Annotated[
-        bool, typer.Option("--scores", help="The model's score before each translation.")
+        bool, typer.Option("--scores", help="Print the model's score before each translation.")
     ] = False,
     selected: Annotated[
-        bool, typer.Option("--selected", help="Also the subwords that the selection allowed.")
+        bool, typer.Option("--selected", help="Also print the subwords that the selection allowed.")
     ] = False,
     best: Annotated[
         int,
@@ -78,7 +78,9 @@ def translate(
     ] = 1,
     word: Annotated[
         str | None,
-        typer.Option(metavar="WORD", help="Also whether the selection allows its subwords, or what would."),
+        typer.Option(
+            metavar="WORD", help="Also say whether its subwords are allowed, or what would allow them."
+        ),
     ] = None,
     as_json: workplace.AsJson = False,
 ) -> None:
@@ -135,7 +137,7 @@ def translate(
 
 
 def warn_of_long_lines(batch: Sequence[str], before: int) -> None:
-    """Say, before they are translated, which lines are whole texts. `before`: number of earlier lines."""
+    """Warn of lines that are whole texts, before translating. `before`: number of earlier lines."""
     for number, line in enumerate(batch, before + 1):
         if (words := count_words(line, unspaced=True)) > MAX_LINE:
             say(
@@ -147,25 +149,25 @@ def warn_of_long_lines(batch: Sequence[str], before: int) -> None:
 
 @dataclass
 class Doubts:
-    """Lines whose translations mean little, counted until they are told."""
+    """Counts of lines whose translations mean little, until `tell` prints them."""
 
     example: str  # a source of the system with its language; "" for a system whose sources have none
     unknown: Counter[str] = field(default_factory=Counter)
     with_unknown: int = 0  # [lines]
-    otherwise: int = 0  # [lines] without the language, or the tags
+    incomplete: int = 0  # [lines] without the language, or the tags
 
     def add(self, row: Mapping[str, Any]) -> None:
         self.unknown.update(row["unknown"])
         self.with_unknown += bool(row["unknown"])
         ends = [(line.startswith("<"), line.endswith(">")) for line in (row["source"], self.example)]
-        self.otherwise += bool(self.example) and ends[0] != ends[1]
+        self.incomplete += bool(self.example) and ends[0] != ends[1]
 
     def tell(self) -> None:
         """Print the doubts to standard error, each kind once."""
-        if self.otherwise:
+        if self.incomplete:
             tags = " and its tags last" if self.example.endswith(">") else ""
             say(
-                f"creamtea: {_lines(self.otherwise, 'is', 'are')} not written like this system's sources, "
+                f"creamtea: {_lines(self.incomplete, 'is', 'are')} not written like this system's sources, "
                 f"the language first{tags}, as in {self.example}",
                 err=True,
             )
@@ -179,12 +181,12 @@ class Doubts:
                 else ""
             )
             say(
-                f"creamtea: {_lines(self.with_unknown, 'has', 'have')} what the model has never seen: "
-                f"{symbols}{more}",
+                f"creamtea: {_lines(self.with_unknown, 'has', 'have')} symbols that the model has never "
+                f"seen: {symbols}{more}",
                 err=True,
             )
         self.unknown.clear()
-        self.with_unknown = self.otherwise = 0
+        self.with_unknown = self.incomplete = 0
 
 
 def _lines(count: int, singular: str, plural: str) -> str:
@@ -235,7 +237,7 @@ def export(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, for the model.")],
     to: Annotated[str, typer.Option("--to", metavar="|".join(FORMATS), help="What will load the model.")],
     seed: Annotated[
-        int | None, typer.Option(help="Which of its variant's models; by default the first.")
+        int | None, typer.Option(help="The seed of the model; by default the variant's first.")
     ] = None,
     quantize: Annotated[
         str | None,
@@ -325,7 +327,7 @@ def export(
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Raise one message for an OSError; it blames the folder only if that could not be written."""
+    """Turn an OSError into one message, which blames the folder only if that could not be written."""
     try:
         yield
     except OSError as error:

@@ -15,27 +15,27 @@ from pydantic import BaseModel
 
 from creamtea.printable import printable, printable_lines
 
-_FRESH = "\r\033[K"  # the beginning of the line, and nothing on it
+_FRESH = "\r\033[K"  # go to the beginning of the line, and clear it
 
 
 def say(text: str, *, err: bool = False, nl: bool = True, color: str | None = None) -> None:
-    """Print it, with control characters shown instead of obeyed."""
+    """Print a text, with control characters shown instead of obeyed."""
     typer.secho(printable_lines(text), err=err, nl=nl, fg=color)
 
 
 def hand_over(text: str, *, nl: bool = True) -> None:
-    """Print output for other programs: exactly as it is to a file or a pipe, as `say` does to a terminal."""
+    """Print output for other programs: unchanged to a file or a pipe, but like `say` to a terminal."""
     typer.echo(printable_lines(text) if sys.stdout.isatty() else text, nl=nl, color=True)  # strips nothing
 
 
 def show(json_output: bool, values: Any, lines: Iterable[str]) -> None:
-    """Print the values as JSON where that was asked for, else the lines; no text in one begins another."""
+    """Print the values as JSON if asked for, else the lines; no text within a line can begin another."""
     for line in [as_json(values)] if json_output else lines:
         say(printable(line))
 
 
 def as_json(value: Any) -> str:
-    """Write JSON in one line; moments in ISO 8601."""
+    """Write JSON in one line; times are in ISO 8601."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
 
 
@@ -52,5 +52,5 @@ def _plain(value: Any) -> Any:
 
 
 def say_instead(text: str) -> None:
-    """Replace the line of standard error, a terminal, that this has printed before."""
+    """Replace the line that this function printed before on standard error, which must be a terminal."""
     typer.echo(_FRESH + printable(text), err=True, nl=False)

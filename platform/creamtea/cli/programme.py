@@ -1,6 +1,6 @@
 """`creamtea programme`: a human evaluation of many translation directions, from one file to one table.
 
-A direction is a campaign, so `creamtea campaign` does for each of them what is not here.
+A direction is a campaign: for all that is missing here, use `creamtea campaign` on each direction.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def schema() -> None:
     whole["$defs"]["Direction"] = {"type": "object", "properties": own, "additionalProperties": False}
     whole["properties"][DIRECTIONS] = {
         "type": "object",
-        "description": "what is each direction's own; it overrides the keys above",
+        "description": "each direction's own keys, which override the keys above",
         "minProperties": 1,
         "propertyNames": {"pattern": f"^{DIRECTION.pattern}$"},
         "additionalProperties": {"anyOf": [{"$ref": "#/$defs/Direction"}, {"type": "null"}]},
@@ -168,7 +168,7 @@ def create(
         )
         if campaign.name not in requests:  # made by an earlier file
             remove = f"; `creamtea campaign rm {quote(campaign.name)}` removes it"
-            stays = f"{file} does not have this direction, whose campaign stays"
+            stays = f"this direction is not in {file}; its campaign stays"
             lines.append(f"    note: {stays}{remove * (campaign.state == 'draft')}")
         elif (texts := requests[campaign.name].texts) is not None:
             lines += [f"    note: {notice}" for notice in texts.notices]
@@ -182,7 +182,7 @@ def create(
 
 @commands.command(epilog="Example: `creamtea programme launch programme`")
 def launch(name: Name, json_output: AsJson = False) -> None:
-    """Open all drafts of a programme to their raters. Those that were launched before stay as they are."""
+    """Open all drafts of a programme to their raters. Campaigns launched before stay as they are."""
     digests, before = {}, []
     with existing_database() as database:
         with database.session() as session:
@@ -286,7 +286,7 @@ def links(
     ],
     count: Annotated[
         list[str] | None,
-        typer.Option(metavar="[DIRECTION=]N", help="Links for N new raters of each, or of this direction."),
+        typer.Option(metavar="[DIRECTION=]N", help="Links for N new raters of every direction, or of one."),
     ] = None,
     many: Annotated[
         Path | None,
@@ -337,16 +337,16 @@ def links(
 
 
 def _wanted(states: Mapping[str, str], count: list[str], many: Path | None) -> dict[str, list[str] | int]:
-    """Return the raters of each direction, by name or how many.
+    """Return the raters of each direction: their names, or how many.
 
-    A number for all directions is for those that are not closed, if there are any.
+    A number for all directions omits closed ones, unless all are closed.
     """
     directions = list(states)
     not_closed = [direction for direction, state in states.items() if state != "closed"] or directions
     wanted: dict[str, list[str] | int] = {}
     if bool(count) == (many is not None):
         raise InputError("say whom the links are for: give --count N or --raters FILE")
-    for text in sorted(count, key=lambda text: "=" in text):  # a direction's own number overrides that of all
+    for text in sorted(count, key=lambda text: "=" in text):  # a direction's own number overrides the common
         direction, equals, number = text.rpartition("=")
         if not number.isdecimal() or (equals and direction not in directions):
             raise InputError(f"--count {text}: give N, or DIRECTION=N with {one_of(directions, direction)}")
@@ -399,7 +399,7 @@ def export(
 ) -> None:
     """Write the ratings of every direction into a folder of its own, as `creamtea campaign export` does.
 
-    Directions without anything to export are left out, unless all of them are.
+    Directions without anything to export are left out. If no direction has anything, that is an error.
     """
     done: dict[str, exchange.Exported] = {}
     lines, empty = [], None

@@ -80,7 +80,7 @@ def report(
         typer.Option(
             "--paper",
             metavar="|".join(PAPERS),
-            help="In place of a study: what a paper published beside ours. Alone, a list of its tables.",
+            help="In place of a study: a paper's values beside ours. Alone: its list of tables and figures.",
         ),
     ] = None,
     table: Annotated[
@@ -90,22 +90,22 @@ def report(
         int | None, typer.Option("--figure", metavar="N", help="This figure of the paper.")
     ] = None,
     test_set: Annotated[
-        str | None, typer.Option("--test-set", metavar="NAME", help="Only what belongs to this test set.")
+        str | None, typer.Option("--test-set", metavar="NAME", help="Show only this test set's results.")
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
             metavar="STUDY: SYSTEM",
-            help="What all other systems are compared with, if there are several studies; by default the "
-            "first study's baseline.",
+            help="With several studies: the system that all others are compared with; by default the first "
+            "study's baseline.",
         ),
     ] = None,
     segments: Annotated[
         str | None,
         typer.Option(
             metavar="N,N,…",
-            help="The segments whose outputs stand side by side in the file of --html; by default 100 that "
-            "are drawn, always the same.",
+            help="The segments whose outputs the file of --html shows side by side; by default 100 random "
+            "ones, always the same.",
         ),
     ] = None,
     markdown: Markdown = False,
@@ -116,21 +116,21 @@ def report(
 ) -> None:
     """Show a study's systems side by side, with intervals and significance against the baseline.
 
-    There are quality, human scores, recall and size of the selected vocabulary, latency, analyses, training,
-    and failed steps with reasons. While the study runs, cells without a value yet say so. `--json` prints the
-    whole report with the data of its figures, at full precision.
+    The report has quality, human scores, recall and size of the selected vocabulary, latency, analyses,
+    training, and failed steps with reasons. While the study runs, cells without a value yet say so. `--json`
+    prints the whole report with the data of its figures, at full precision.
 
     Several studies are compared on the test sets that all of them have (the same sentences and references),
     with every difference tested and the settings in which the studies differ.
 
-    With `--paper`, a table or figure of a paper in its own rows and columns: published values, ours with
+    `--paper` shows a table or figure of a paper in its own rows and columns: published values, ours with
     intervals from the studies in the database, and a verdict.
     """
     printing = Printing(markdown, as_json, html, export, formats)
     names = studies or []
     _check_asked(names, paper, table, figure, test_set)
     if segments is not None and (html is None or len(names) != 1):
-        raise InputError("--segments is of the file that --html writes of one study: give both")
+        raise InputError("--segments chooses what --html writes of one study: give --html and one study")
     if baseline is not None and len(names) < 2:
         raise InputError("--baseline is for several studies: name two or more")
     numbers = [_number(part) for part in segments.split(",")] if segments is not None else []
@@ -170,11 +170,11 @@ def _check_asked(
     if studies and paper is not None:
         raise InputError(f"{studies[0]} is a study and --paper {paper} a paper: give one of them")
     if paper is None and (table is not None or figure is not None):
-        raise InputError("--table and --figure are of a paper: give --paper, too")
+        raise InputError("--table and --figure belong to a paper: give --paper as well")
     if table is not None and figure is not None:
         raise InputError("--table and --figure: give one of them")
     if test_set is not None and len(studies) != 1:
-        raise InputError("--test-set is of one study, not of a paper or of several studies: leave it out")
+        raise InputError("--test-set is for one study, not for a paper or several studies: leave it out")
 
 
 class Printing:
@@ -199,7 +199,7 @@ class Printing:
         if len(chosen) > 1:
             raise InputError(f"{' and '.join(chosen)} are different formats: give one of them")
         if formats and export is None:
-            raise InputError("--format is of the files of --export FOLDER: give both")
+            raise InputError("--format is for the files of --export FOLDER: give both")
         self._markdown, self._as_json, self._html, self._export = markdown, as_json, html, export
         self._formats, self._full = formats or list(Format), full
         if html is not None:
@@ -211,7 +211,7 @@ class Printing:
         outputs: Sequence[Outputs] = (),
         values: Callable[[], dict[str, Any]] = dict,
     ) -> None:
-        """Show a report. `outputs`: what a page holds beside it; `values`: what JSON holds beside it."""
+        """Show a report. `outputs`: added to a page; `values`: added to JSON."""
         if self._as_json:
             say(
                 json.dumps(
@@ -260,8 +260,8 @@ def write_page(path: Path, page: Callable[[], str], on_error: bool = False) -> N
     """Write a page. InputError, before the page is made, if the file cannot be written or is not a page.
 
     `on_error`: print the confirmation to stderr. It also goes there if `path` is not a file. The page is
-    written beside the file and replaces it once complete, so that a failure leaves the old file as it was. A
-    link to a file is followed; what is not a file (a pipe, /dev/stdout) is written to directly.
+    written beside the file and replaces it once complete, so a failure leaves the old file unchanged. A link
+    to a file is followed; a pipe or a device (/dev/stdout) is written to directly.
     """
     check_page(path)
     try:
@@ -285,7 +285,7 @@ def _replace(target: Path, page: Callable[[], str]) -> None:
 
 
 def _build_paper(database: Database, paper: str, table: int | None, figure: int | None) -> Document:
-    from creamtea.report.papers.build import build_exhibit, build_list  # likewise
+    from creamtea.report.papers.build import build_exhibit, build_list  # slow to import: it has statistics
 
     if table is not None:
         return build_exhibit(database, paper, "table", table)
@@ -295,7 +295,7 @@ def _build_paper(database: Database, paper: str, table: int | None, figure: int 
 
 
 def _build_comparison(database: Database, names: Sequence[str], baseline: str | None) -> Document:
-    from creamtea.engine.compare_outputs import compared  # likewise
+    from creamtea.engine.compare_outputs import compared  # slow to import: it has statistics
     from creamtea.report.across_studies import comparison_report
 
     store, tests = workplace.artefact_store(writable=False), 0
@@ -326,7 +326,7 @@ def _build(database: Database, study: str) -> Document:
     return build_report(database, study_asked_for(database, study))
 
 
-WAIT_SECONDS = 1.0  # between looks whether another study has ended
+WAIT_SECONDS = 1.0  # between checks whether another study has ended
 RATED = 4  # systems in the campaign that the last line suggests: as many as one screen compares well
 
 COMPARE_EXAMPLES = """Examples:
@@ -455,8 +455,8 @@ def compare(
 def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
     """Run the comparison in this process, or by the controller that serves this database.
 
-    Nothing has to be trained. If another `compare` or `run`, which serves nobody else, is running, wait for
-    it.
+    Nothing has to be trained. If another `compare` or `run` is running, which serves only its own study, wait
+    for it.
     """
     from creamtea.cli.following import follow_shown
     from creamtea.cli.running import control

@@ -45,9 +45,9 @@ class Stop(Event):
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Yield an event that the first SIGINT (control-C) or SIGTERM (of a service manager) sets.
+    """Yield an event that the first SIGINT (control-C) or SIGTERM (from a service manager) sets.
 
-    So the controller stops between two transactions, not inside one. A second signal stops it at once.
+    The controller thus stops between two transactions, not inside one. A second signal stops it at once.
     """
     stop = Stop()
 
@@ -240,10 +240,10 @@ def _serves(live: RunningController | None, address: str | None) -> bool:
 def _start_controller(
     database: Database, executor: str, address: str | None, behind: RunningController | None
 ) -> Path:
-    """Start a controller that outlives this process; returns its log file.
+    """Start a controller that outlives this process; return its log file.
 
-    CreamteaError with the end of the log if it ends before it has the lease. A slow one is left to start. It
-    waits for a running `creamtea run`.
+    CreamteaError with the end of the log if it ends before it has the lease. A slow start is not waited for,
+    nor a running `creamtea run` (`behind`), which the controller lets end first.
     """
     logs = Settings.load().home / "logs"
     make_private(logs)
@@ -309,7 +309,7 @@ def retry(
     Exit code 0: done, even if optional steps (scores, say) are unavailable, or queued for that controller; 1:
     a step failed; 2: no such study, it has not ended, or all of its steps have succeeded; 130: interrupted.
     """
-    from creamtea.cli.following import nobody
+    from creamtea.cli.following import no_controller
     from creamtea.orders.rows import LIVE
     from creamtea.orders.submission import requeue
     from creamtea.store.queries import find_study
@@ -321,7 +321,7 @@ def retry(
             study = find_study(session, workplace.study_asked_for(database, name))
         live = live_controller(database)
         if live is None and study.state in LIVE:
-            raise InputError(f"study {name} is {study.state}, so it cannot be retried; but {nobody()}")
+            raise InputError(f"study {name} is {study.state}, so it cannot be retried; but {no_controller()}")
         if live is None or live.study_id is not None:
             runs_steps.check()  # first: queuing would delete what failed, and why
 
@@ -429,8 +429,8 @@ def controller(
 def _check() -> NoReturn:
     """Say which controller renews its lease.
 
-    A controller that hangs does not renew it, and whatever asks here restarts it: compose's or Kubernetes'
-    health check.
+    The health checks of compose and Kubernetes call this, and restart a controller that hangs: it renews no
+    lease.
     """
     with workplace.opened_database() as database:
         live = live_controller(database)
@@ -439,7 +439,7 @@ def _check() -> NoReturn:
 
 
 def _wait_for_turn(database: Database, until_idle: bool, stop: Stop) -> bool:
-    """Wait until no other controller is running; False if that one runs every study, as this one would."""
+    """Wait until no other controller is running; False if the other one makes this one superfluous."""
     announced, clock = False, OutageClock()
     while (live := wait_out(lambda: live_controller(database), stop.pause, clock)) is not None:
         if live.study_id is None and until_idle:

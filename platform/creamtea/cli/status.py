@@ -1,4 +1,4 @@
-"""`creamtea status` and `creamtea logs`: studies, their steps, and what a step said."""
+"""`creamtea status` and `creamtea logs`: studies, their steps, and the log of a step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from creamtea.cli import workplace
-from creamtea.cli.following import Patience, nobody
+from creamtea.cli.following import Patience, no_controller
 from creamtea.cli.printing import hand_over, say
 from creamtea.errors import InputError
 from creamtea.orders.controllers import live_controller
@@ -118,7 +118,7 @@ def status(
         patience = Patience()
         with Live(_drawn(shown), console=console, auto_refresh=False) as live:
             while shown.unfinished:
-                patience.check(shown.controller is not None, nobody())
+                patience.check(shown.controller is not None, no_controller())
                 time.sleep(REFRESH)
                 shown = _read_status(database, name)
                 live.update(_drawn(shown), refresh=True)
@@ -209,7 +209,7 @@ def _steps_table(shown: OneStudy) -> RenderableType:
             "" if step.seconds is None else f"{step.seconds:.1f}",
             escape(_error(step)),
         )
-    missing = [Text(nobody(), "yellow")] if shown.unfinished and shown.controller is None else []
+    missing = [Text(no_controller(), "yellow")] if shown.unfinished and shown.controller is None else []
     return Group(Text(f"{shown.study} (submission {shown.id}): {shown.state}"), table, *missing)
 
 
@@ -273,7 +273,7 @@ def _no_log(others: list[LogName], node: Node, worker: int) -> str:
     """Say why there is nothing to show. `others`: the logs of the step's other workers."""
     if others:
         workers = ", ".join(map(str, sorted({log.worker for log in others})))
-        return f"--worker {worker}: step {node.name} has no log of that worker; it has those of {workers}"
+        return f"--worker {worker}: step {node.name} has no log of this worker, only of {workers}"
     return f"step {node.name} has no log: it {node.predicate}"
 
 
@@ -283,9 +283,9 @@ def _follow(
     place: tuple[str, str, int],
     last: LogName | None,
 ) -> tuple[Node, LogName | None]:
-    """Print the last attempt's log and what is added until the step has ended.
+    """Print the last attempt's log, and what is added to it, until the step has ended.
 
-    The log of a later attempt follows that of the one before.
+    The logs of later attempts follow.
     """
     name, step, worker = place
     shown, announced, patience = "", False, Patience()
@@ -305,9 +305,9 @@ def _follow(
             return node, last
         alive = live_controller(database) is not None
         if not alive and not announced:
-            say(f"creamtea: {nobody()}", err=True)
+            say(f"creamtea: {no_controller()}", err=True)
         announced = not alive
-        patience.check(alive, f"step {step} has not ended, and {nobody()}")
+        patience.check(alive, f"step {step} has not ended, and {no_controller()}")
         time.sleep(POLL_SECONDS)
 
 

@@ -47,13 +47,13 @@ def init(
         TwoFiles | None, typer.Option(metavar="SOURCE TARGET", help="Test text; else set aside.")
     ] = None,
     source_language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="en, de, … Else by the end of the file's name.")
+        str | None, typer.Option(metavar="CODE", help="en, de, … By default the ending of the file's name.")
     ] = None,
     target_language: Annotated[str | None, typer.Option(metavar="CODE", help="The same.")] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="STUDY.yaml", help="The study to write.")
     ] = Path("study.yaml"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice of what is set aside.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the choice of the text set aside.")] = 1,
     no_timing: Annotated[
         bool, typer.Option("--no-timing", help="Do not time updates: no estimate, and bf16.")
     ] = False,
@@ -248,7 +248,7 @@ def schema() -> None:
 
 
 def whole_schema() -> dict[str, Any]:
-    """Return the schema of a study file with that of its campaigns, which studies do not know."""
+    """Return the schema of a study file and its campaigns, which the model of a study does not include."""
     from creamtea.human.making.settings import CampaignDocument
     from creamtea.study.spec import schema_of, study_schema
 

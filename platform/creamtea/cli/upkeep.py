@@ -61,7 +61,7 @@ def gc(
         say(json.dumps({"deleted": delete, "areas": areas}))
         return
     if not garbage:
-        say(f"nothing to delete in {store.root}{_kept(young, older_than)}")
+        say(f"nothing to delete in {store.root}{_too_new(young, older_than)}")
         return
     table = Table("unneeded", Column("files", justify="right"), Column("size", justify="right"))
     for area, sums in areas.items():
@@ -76,8 +76,8 @@ def gc(
     )
 
 
-def _kept(young: Sequence[Entry], hours: float) -> str:
-    """Say which unneeded files stay because they are new."""
+def _too_new(young: Sequence[Entry], hours: float) -> str:
+    """Say how many unneeded files stay because they are new."""
     if not young:
         return ""
     size = in_units(sum(entry.size for entry in young))
@@ -186,7 +186,7 @@ def in_units(size: int) -> str:
 
 
 REPORT_SECONDS = 10.0  # between two lines of progress
-MAX_SHOWN = 20  # damaged or missing files that are listed
+MAX_SHOWN = 20  # damaged or missing files listed
 
 Url = Annotated[
     str | None,
@@ -245,7 +245,7 @@ def check(
     ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Check that the database is usable, and that the artefact store holds what was stored.
+    """Check that the database is usable, and that the files of the artefact store are complete and unchanged.
 
     Every file that the database refers to is read and compared with its SHA-256. With --database no file is
     read: the artefact store belongs to CREAMTEA_DATABASE_URL. Exit code 2: the database cannot be used; 1: a

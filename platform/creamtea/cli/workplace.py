@@ -84,7 +84,7 @@ def mistakes_as_json(wanted: bool) -> Iterator[None]:
 
 
 def write_new(output: Path, text: str, force: bool) -> None:
-    """Write a file; InputError for one that is there, without `force`."""
+    """Write a file. InputError if it exists, unless `force` is given."""
     if output.exists() and not force:
         raise InputError(f"{output} exists: choose another with --output, or overwrite it with --force")
     with replacing(output) as file:
@@ -92,16 +92,16 @@ def write_new(output: Path, text: str, force: bool) -> None:
 
 
 def listed_raters(path: Path | None) -> list[str]:
-    """Read the lines of a file given to --raters; InputError where it is not text."""
+    """Read the lines of a file given to --raters. InputError if it is not text."""
     return [] if path is None else lines_of(read_storable(path, f"--raters {path}", MAX_BYTES))
 
 
 def names(option: str, listed: str) -> list[str]:
-    """Read "a, b" as ["a", "b"]; InputError for a list of nothing."""
-    given = [name.strip() for name in listed.split(",") if name.strip()]
-    if not given:
+    """Read "a, b" as ["a", "b"]. InputError for an empty list."""
+    separate = [name.strip() for name in listed.split(",") if name.strip()]
+    if not separate:
         raise InputError(f"{option}: give names with commas between them")
-    return given
+    return separate
 
 
 @contextmanager
@@ -118,15 +118,15 @@ def opened_database() -> Iterator[Database]:
 
 @contextmanager
 def existing_database() -> Iterator[Database]:
-    """Open the database for a command that needs what others have made.
+    """Open the database for a command that needs what is stored there.
 
     InputError if there is none, so that no database is left behind in a wrong folder.
     """
     missing = missing_file(parse_url(Settings.load().database_url))
     if missing is not None:
         raise InputError(
-            f"there is no database at {missing}; `cd` to the folder where it was made, name that one's data "
-            "in CREAMTEA_HOME (or CREAMTEA_DATABASE_URL), or make one: `creamtea run STUDY.yaml`"
+            f"there is no database at {missing}; `cd` to the folder where it was made, name its place in "
+            "CREAMTEA_HOME (or CREAMTEA_DATABASE_URL), or make one: `creamtea run STUDY.yaml`"
         )
     with opened_database() as database:
         yield database
@@ -134,7 +134,7 @@ def existing_database() -> Iterator[Database]:
 
 @contextmanager
 def existing_or_empty_database() -> Iterator[Database]:
-    """Open the database, or an empty one for a command that shows something without studies, too.
+    """Open the database, or an empty one for a command that also shows something without studies.
 
     The empty database lasts as long as the command, and a line says that it is empty.
     """
@@ -161,7 +161,7 @@ def artefact_store(writable: bool = True) -> ArtefactStore:
 
 
 def study_asked_for(database: Database, asked: str) -> str | int:
-    """Return what `find_study` finds a study by: its name, or its number if no study has that name.
+    """Return the study's name, or its number if no study has that name, for `find_study`.
 
     InputError if there is neither.
     """
@@ -228,8 +228,8 @@ def load_campaigns(loaded: LoadedStudy) -> dict[str, LoadedCampaign]:
     from creamtea.human.making.campaign_file import Folder, check_campaign  # few studies have campaigns
 
     study, data = loaded.study, loaded.expansion.data["campaigns"]
-    there: dict[str, Collection[str]] = {"test_set": study.test_sets, "systems": study.systems}
-    found: dict[str, LoadedCampaign] = {}
+    known_names: dict[str, Collection[str]] = {"test_set": study.test_sets, "systems": study.systems}
+    campaigns: dict[str, LoadedCampaign] = {}
     lines: list[str] = []
     for name, settings in data.items():
         content = {**copy.deepcopy(settings), "name": name, "study": study.name}
@@ -239,7 +239,7 @@ def load_campaigns(loaded: LoadedStudy) -> dict[str, LoadedCampaign]:
             for key in ("name", "study", "texts")
             if key in settings
         )
-        for key, known in there.items():
+        for key, known in known_names.items():
             entries = settings.get(key) if isinstance(settings.get(key), list) else [settings.get(key)]
             part.mistakes += (
                 Mistake((key,), shown(entry), one_of(known, entry))
@@ -247,12 +247,12 @@ def load_campaigns(loaded: LoadedStudy) -> dict[str, LoadedCampaign]:
                 if isinstance(entry, str) and entry not in known
             )
         try:
-            found[name] = check_campaign(part, Folder(loaded.path.parent))
+            campaigns[name] = check_campaign(part, Folder(loaded.path.parent))
         except StudyErrors as error:
             lines += error.lines
     if lines:
         raise StudyErrors(lines, loaded.document.name)
-    return found
+    return campaigns
 
 
 def show_warnings(warnings: Sequence[StudyWarning]) -> None:

@@ -53,7 +53,7 @@ from creamtea.store.queries import find_campaign, find_study
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 
-USUAL_SYSTEMS = 4  # of a study, unless `init` is told which
+USUAL_SYSTEMS = 4  # how many of a study's systems `init` takes by default
 INIT = (
     "Examples: `creamtea campaign init demo --test-set test -o first.yaml` · "
     "`creamtea campaign init wmt -o tea.yaml`"

@@ -26,8 +26,8 @@ from creamtea.human.formats.base import ImportFacts, NotKept, import_options
 from creamtea.human.protocols.taxonomy import Taxonomy, read_taxonomy
 from creamtea.wording import counted
 
-# how facts are written on the command line whose type is another one
-WRITTEN: dict[Any, Any] = {
+# the type of a fact -> the type of its option, if they differ
+OPTION_TYPES: dict[Any, Any] = {
     Taxonomy | None: Path | None,
     tuple[str, ...]: str | None,
     Mapping[str, Path]: list[str] | None,
@@ -57,44 +57,44 @@ def export(
     """Write a campaign's ratings into a folder. Raters go by their pseudonyms.
 
     csv and jsonl hold every revision, with all that a re-analysis needs; the others are formats of other
-    tools, and the command says what of the campaign they cannot hold. docs/exchange.md describes the files.
+    tools, and the command says what they cannot hold. docs/exchange.md describes the files.
     """
     with existing_database() as database:
         done = exchange.export_campaign(database, name, kind, output, ACTOR, artefact_store())
     show(as_json, done, export_lines(f"campaign {name}", kind, output, done))
 
 
-def export_lines(what: str, kind: str, folder: Path, done: exchange.Exported) -> list[str]:
-    """Say what was written, and what of `what` was not."""
+def export_lines(name: str, kind: str, folder: Path, done: exchange.Exported) -> list[str]:
+    """Say what was written, and what was not. `name`: the campaign or the direction."""
     files = f"{counted(done.ratings, 'rating')}, {counted(len(done.files), 'file')} in {folder}"
     left_out = [f"left out: {part}" for part in done.left_out]
-    return [f"{what}: {files}", *_table(f"not kept by {kind}", done.not_kept), *left_out]
+    return [f"{name}: {files}", *_table(f"not kept by {kind}", done.not_kept), *left_out]
 
 
 def _table(title: str, not_kept: Sequence[NotKept]) -> list[str]:
-    """Write a line each, the counts below each other; nothing without any."""
+    """List the numbers of parts that were not kept, below each other; empty if all were kept."""
     if not not_kept:
         return []
     return [f"{title}:", *(f"{part.number:>9}  {part.what}" for part in not_kept)]
 
 
 def _with_facts(command: Callable[..., None]) -> Callable[..., None]:
-    """Give the command an option for each of the `ImportFacts`, as they declare it.
+    """Give the command an option for each field of `ImportFacts`, as the field declares it.
 
     typer reads a command's options from its signature.
     """
     signature = inspect.signature(command, eval_str=True)
-    *own, _ = signature.parameters.values()  # the last one is that of the facts
-    only = {
+    *own, _ = signature.parameters.values()  # the last parameter takes the facts
+    only_for = {
         field: f" Only for {kind}." for kind, found in exchange.BUILT_IN.items() for field in found.options
     }
     options = []
     for field, (declared, option) in import_options().items():
-        about = option.help + only.get(field, "")
+        about = option.help + only_for.get(field, "")
         described = typer.Option(metavar=option.value, help=about, min=option.lowest, max=option.highest)
-        written = WRITTEN.get(declared, declared)
+        option_type = OPTION_TYPES.get(declared, declared)
         parameter = partial(inspect.Parameter, field, inspect.Parameter.KEYWORD_ONLY, default=None)
-        options.append(parameter(annotation=Annotated[written, described]))
+        options.append(parameter(annotation=Annotated[option_type, described]))
 
     @wraps(command)
     def call(**values: Any) -> None:
@@ -137,11 +137,11 @@ def import_(
 ) -> None:
     """Import a campaign: an export, a file of ratings, or files of Appraise, MQM, mt-metrics-eval or Pearmut.
 
-    All of it is stored or nothing, and what cannot be kept is counted and named. The campaign is closed and
-    belongs to no study. docs/exchange.md says which columns a file of ratings needs.
+    Everything is stored or nothing, and whatever cannot be kept is counted and named. The campaign is closed
+    and belongs to no study. docs/exchange.md says which columns a file of ratings needs.
     """
     if not origin.exists():
-        raise InputError(f"--from {origin}: nothing is there")
+        raise InputError(f"--from {origin}: no such file or folder")
     facts = ImportFacts(
         name,
         **given

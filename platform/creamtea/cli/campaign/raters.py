@@ -54,7 +54,7 @@ def link(
     rater: Annotated[
         list[str] | None,
         typer.Option(
-            "--rater", metavar="PSEUDONYM", help="A rater, who is added if new. Repeatable: then as CSV."
+            "--rater", metavar="PSEUDONYM", help="A rater, who is added if new. Repeatable: prints CSV."
         ),
     ] = None,
     many: Annotated[
@@ -98,7 +98,7 @@ def link(
     --raters, --count and several --rater print many links as CSV. With --participants the link works for 90
     days, for everyone whom a recruiting platform sends with their own number (PROLIFIC_PID, or participant).
 
-    With --subject it is the address where this person signs in, and holds no secret. An organiser may
+    With --subject the link is the address where this person signs in, and holds no secret. An organiser may
     sign in for a year; `creamtea links list` and `creamtea links revoke` show and end this.
 
     A closed campaign has no more links for raters, and in a draft raters see nothing until it is launched.
@@ -153,7 +153,7 @@ def link(
 def revoke(name: CampaignName, rater: RaterNames) -> None:
     """Withdraw every link of a rater, used or not, and the sign-in. What the rater has saved stays."""
     with existing_database() as database:
-        for who, rater_id in _found(database, name, rater):
+        for who, rater_id in _rater_ids(database, name, rater):
             revoked = sessions.revoke_rater(database, rater_id, ACTOR)
             say(f"{counted(revoked, 'link')} of {who} withdrawn")
 
@@ -206,7 +206,7 @@ def report_raters(
 
     with existing_database() as database:
         campaign_id = campaigns.summary(database, name).id
-        chosen = [rater_id for _, rater_id in _found(database, name, rater or [])]
+        chosen = [rater_id for _, rater_id in _rater_ids(database, name, rater or [])]
         reports = rater_values(database, campaign_id, chosen)
     lines = []
     for report in reports:
@@ -241,9 +241,9 @@ def rater_values(database: Database, campaign_id: int, only: Collection[int] = (
 
 @people.command(epilog="Example: `creamtea campaign raters reopen first --rater anna --reason 'she asked'`")
 def reopen(name: CampaignName, rater: RaterNames, reason: Reason) -> None:
-    """Give a rater the skipped items again that still have a place, after the rater has finished, say."""
+    """Give a rater back the skipped items that still need a rating, for example after the rater finished."""
     with existing_database() as database:
-        for who, rater_id in _found(database, name, rater):
+        for who, rater_id in _rater_ids(database, name, rater):
             pages = raters.reopen(database, rater_id, ACTOR, reason)
             say(f"{who} gets {counted(pages, 'skipped page')} again")
 
@@ -254,7 +254,7 @@ def reopen(name: CampaignName, rater: RaterNames, reason: Reason) -> None:
 def exclude(name: CampaignName, rater: RaterNames, reason: Reason) -> None:
     """Take a rater's ratings out of the results. They are kept, and `include` brings them back."""
     with existing_database() as database:
-        for who, rater_id in _found(database, name, rater):
+        for who, rater_id in _rater_ids(database, name, rater):
             raters.exclude(database, rater_id, ACTOR, reason)
             say(f"the ratings of {who} no longer count")
 
@@ -265,7 +265,7 @@ def exclude(name: CampaignName, rater: RaterNames, reason: Reason) -> None:
 def include(name: CampaignName, rater: RaterNames, reason: Reason) -> None:
     """Let the ratings of an excluded rater count again."""
     with existing_database() as database:
-        for who, rater_id in _found(database, name, rater):
+        for who, rater_id in _rater_ids(database, name, rater):
             raters.include(database, rater_id, ACTOR, reason)
             say(f"the ratings of {who} count again")
 
@@ -277,18 +277,18 @@ def forget(
     reason: Why = "",
     yes: Yes = False,
 ) -> None:
-    """Delete who a rater is, for good: name, sign-in, links, answers in own words.
+    """Delete a rater's identity for good: name, sign-in, links, answers in their own words.
 
     The ratings stay, under the pseudonym.
     """
     with existing_database() as database:
-        for who, rater_id in _found(database, name, rater):
+        for who, rater_id in _rater_ids(database, name, rater):
             if not yes:
                 typer.confirm(f"delete the identity of {who} for good?", abort=True, err=True)
             raters.forget(database, rater_id, ACTOR, reason)
             say(f"the identity of {who} is deleted")
 
 
-def _found(database: Database, campaign: str, pseudonyms: list[str]) -> list[tuple[str, int]]:
-    """Return each rater with the number, once; InputError, before anything is done, where one is unknown."""
+def _rater_ids(database: Database, campaign: str, pseudonyms: list[str]) -> list[tuple[str, int]]:
+    """Return each rater's pseudonym and id, once. InputError, before anything is done, for an unknown one."""
     return [(who, raters.find(database, campaign, who)) for who in dict.fromkeys(pseudonyms)]
