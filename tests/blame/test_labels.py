@@ -260,7 +260,7 @@ STUDY = {
 
 def test_systems_that_are_given_are_told_apart() -> None:
     spec = Study.model_validate(STUDY)
-    given = "the outputs of gpt, human are given as texts: no model of it made them"
+    given = "the outputs of gpt, human are given as texts: no model of the study made them"
     others = "ours, nllb are not among its systems, or their texts differ"
     assert why_none(spec, ["gpt", "human"]) == given
     assert why_none(spec, ["ours", "nllb"]) == others

@@ -76,7 +76,7 @@ class _Work:
     step: TranslatingStep
     sources: dict[Output, str]
     texts: dict[Output, dict[str, str]]
-    others: dict[str, TranslatingStep]  # by variant; their translations are evidence, too
+    others: dict[str, TranslatingStep]  # by variant; their translations are also evidence
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class _BlameInputs:
     sources: dict[int, str]
     references: dict[int, list[str]]
     hypotheses: dict[tuple[str, int], str]  # by system and segment
-    trained: frozenset[str]  # systems that translate
+    trained: frozenset[str]  # systems whose outputs are decoded by a model of the study
 
 
 def gather(
@@ -117,18 +117,18 @@ def gather(
         stored = select(Blame.segment_index, Blame.system, Blame.key)
         rows = session.execute(stored.where(Blame.campaign_id == inputs.campaign))
         keys = {(segment, system): key for segment, system, key in rows}
-    left: list[tuple[_Work, list[Output]]] = []
+    to_examine: list[tuple[_Work, list[Output]]] = []
     for system in work:
         missing = [output for output in system.sources if keys.get(output) != _key(system, output, settings)]
         gathered.before += len(system.sources) - len(missing)
-        left.append((system, missing))
-    total = sum(len(missing) for _, missing in left)
-    if not only:  # forget outputs without a mark by now: a rater was excluded, or the bound is lower
+        to_examine.append((system, missing))
+    total = sum(len(missing) for _, missing in to_examine)
+    if not only:  # forget outputs that have lost their marks: a rater was excluded, or the bound is lower
         with database.transaction() as session:
             for row in session.scalars(select(Blame).where(Blame.campaign_id == inputs.campaign)):
                 if (row.segment_index, row.system) not in inputs.marked.marks:
                     session.delete(row)
-    for system, missing in left:
+    for system, missing in to_examine:
         if not missing:
             continue
         texts = _with_models(store, system, missing)
@@ -182,7 +182,7 @@ def _read(
     systems = {node.key: name for name, node in first.items()}
     hypotheses = session.execute(
         select(Hypothesis.step_key, Hypothesis.index, Hypothesis.text).where(
-            Hypothesis.step_key.in_(systems), Hypothesis.index.in_({at for at, _ in marked.marks})
+            Hypothesis.step_key.in_(systems), Hypothesis.index.in_({segment for segment, _ in marked.marks})
         )
     )
     sources = session.execute(select(Segment.index, Segment.source).where(Segment.step_key == test_set.key))
@@ -200,15 +200,15 @@ def _read(
 
 
 def _check_same_study(session: Session, study: StudyRow, campaign: Campaign) -> None:
-    """Raise InputError if the campaign rates other outputs than this study's.
+    """Raise InputError if the campaign rates outputs of another study.
 
-    Another submission may have the same models; ratings made elsewhere may be of any study.
+    Another submission may have the same models; ratings made elsewhere may belong to any study.
     """
     rated = None if campaign.study_id is None else session.get(StudyRow, campaign.study_id)
     if rated is not None and not is_about(session, campaign, study):
         raise InputError(
-            f"campaign {campaign.name!r} rates study {rated.name!r} as number {rated.id} ran it, and number "
-            f"{study.id} ({study.name!r}) is another: give {rated.id}"
+            f"campaign {campaign.name!r} rates outputs of study {rated.name!r}, number {rated.id}, not of "
+            f"number {study.id} ({study.name!r}): give {rated.id}"
         )
 
 
@@ -252,7 +252,9 @@ def why_none(spec: Study, systems: Sequence[str]) -> str:
     others = [name for name in systems if name not in given]
     reasons = []
     if given:
-        reasons.append(f"the outputs of {', '.join(given)} are given as texts: no model of it made them")
+        reasons.append(
+            f"the outputs of {', '.join(given)} are given as texts: no model of the study made them"
+        )
     if others:
         reasons.append(f"{', '.join(others)} are not among its systems, or their texts differ")
     return "; ".join(reasons)
@@ -261,25 +263,25 @@ def why_none(spec: Study, systems: Sequence[str]) -> str:
 def _others(
     database: Database, store: ArtefactStore, inputs: _BlameInputs, system: str
 ) -> dict[str, TranslatingStep]:
-    """Return a model of each of the study's variants of other objectives, by the variant.
+    """Return a step that translates with each of the study's variants of another objective.
 
-    Ensembles are left out, as they combine several models.
+    Ensembles are left out, because they combine several models.
     """
     variants, systems = inputs.spec.variants, inputs.spec.systems
     objective, models = variants[systems[system].variant].objective, {}
     for name, variant in variants.items():
-        with_it = [
+        using_variant = [
             other
             for other in systems
             if other in inputs.trained and systems[other].variant == name and not systems[other].ensemble
         ]
-        if variant.objective != objective and with_it:
-            models[name] = translating_step(database, store, inputs.study, with_it[0], None)
+        if variant.objective != objective and using_variant:
+            models[name] = translating_step(database, store, inputs.study, using_variant[0], None)
     return models
 
 
 def _texts(inputs: _BlameInputs, output: Output) -> dict[str, str]:
-    """Return other systems' rated outputs, raters' corrections of this one, and the references."""
+    """Return other systems' rated outputs, raters' corrections of this output, and the references."""
     beside = {
         of_system(inputs.systems[position]): text
         for position, text in sorted(inputs.marked.beside(output).items())
@@ -294,7 +296,7 @@ def _texts(inputs: _BlameInputs, output: Output) -> dict[str, str]:
 def _with_models(
     store: ArtefactStore, work: _Work, outputs: Sequence[Output]
 ) -> dict[Output, dict[str, str]]:
-    """Add translations by the study's variants of other objectives: same search, full vocabulary."""
+    """Add translations by the study's variants of another objective: same search, full vocabulary."""
     texts = {output: dict(work.texts[output]) for output in outputs}
     search = DecodeParams.model_validate(work.step.task.params).search
     for name, step in work.others.items():
@@ -313,7 +315,7 @@ def _key(work: _Work, output: Output, settings: Settings) -> str:
     return digest([VERSION, work.step.task.key, *texts, asdict(settings), *output, models])
 
 
-FILE = "segments.jsonl"  # of a step `test_set`; only the first references are rows
+FILE = "segments.jsonl"  # written by a step `test_set`; rows of the database have only the first references
 
 
 def references_of(

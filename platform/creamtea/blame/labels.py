@@ -55,7 +55,7 @@ class Origin(StrEnum):
     SELECTION = "selection"
     SEARCH = "search"
     MODEL = "model"
-    UNDECIDED = "undecided"  # no translation is known that is better there
+    UNDECIDED = "undecided"  # no translation is known that is better at the mark
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Mark:
 
 
 def marks_of_edit(output: str, text: str) -> list[Mark]:
-    """Mark each stretch of the output that the edited text lacks, and one omission for all additions."""
+    """Mark each stretch of the output that the edited `text` lacks, and one omission for all additions."""
     spans = word_spans(output)
     codes = SequenceMatcher(None, words(output), words(text), autojunk=False).get_opcodes()
     marks = [
@@ -95,7 +95,7 @@ class Candidate:
     rank: float
     tolerance: float  # a difference that rounding explains
     forbidden: tuple[tuple[int, int], ...] = ()
-    proved: bool = False  # nothing scores higher
+    proved: bool = False  # exact search proved that nothing scores higher
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
@@ -147,7 +147,7 @@ class Evidence:
         output = self.named(OUTPUT)
         if output is None:
             raise ValueError(LACKS_OUTPUT)
-        distances: dict[str, int] = {}  # words that only one of the two has, as they are aligned
+        distances: dict[str, int] = {}  # number of words that only one of the two aligned texts has
         for candidate in self.candidates:
             for name in candidate.names:
                 if name == REFERENCE or name.startswith(f"{REFERENCE} "):
@@ -160,19 +160,20 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Region:
-    """The words of another translation in the place of a mark; `differs`: not those of the output."""
+    """The words of another translation at a mark; `differs`: they are not the output's words."""
 
     differs: bool
     words: tuple[str, ...]
-    places: tuple[tuple[int, int], ...]  # of the words
+    places: tuple[tuple[int, int], ...]  # spans of the words
 
 
 @dataclass(frozen=True)
 class Finding:
     """Where a marked error comes from, and what shows it.
 
-    `better`: the translation with the needed words. `instead`: the output with the full vocabulary, the
-    translation that the model prefers, or the wrong one that it prefers.
+    `better`: the translation with the needed words. `instead`: for a selection error, the output with the
+    full vocabulary; for a search error, the better translation that the model prefers; for a model error, the
+    wrong translation that the model prefers.
     """
 
     origin: Origin
@@ -189,7 +190,7 @@ class Comparison:
         self._output = output
         self._omission = mark.start is None or mark.end is None
         self._marked: list[int] = []
-        self._gap = 0  # where a mark without a word in it stands: before this word
+        self._gap = 0  # a mark without words stands before this word
         if mark.start is not None and mark.end is not None:
             self._marked = [
                 number
@@ -202,8 +203,8 @@ class Comparison:
     def _touches(self, first: int, last: int, words: int) -> bool:
         """Return True if a difference belongs to the mark.
 
-        It replaces the output's words [first, last) by `words` words. An insertion beside a marked word does
-        not belong to it.
+        The difference replaces the output's words [first, last) by `words` words. An insertion beside a
+        marked word does not belong to the mark.
         """
         if self._omission:
             return words > 0
@@ -220,17 +221,14 @@ class Comparison:
         return Region(bool(changes), tuple(other.words[number] for number in numbers), places)
 
     def _touching(self, other: Candidate) -> list[tuple[int, int, int, int]]:
-        """Return the changes that belong to the mark.
-
-        For an omission these are insertions alone, if there are any, rather than replaced words.
-        """
+        """Return the changes that belong to the mark; for an omission only insertions, if there are any."""
         changes = self._changes(other)
         if self._omission and (inserted := [change for change in changes if change[0] == change[1]]):
             changes = inserted
         return [change for change in changes if self._touches(change[0], change[1], change[3] - change[2])]
 
     def _changes(self, other: Candidate) -> list[tuple[int, int, int, int]]:
-        """Return (first, last, begin, end): the output's words and the other's words in their place."""
+        """Return changes (first, last, begin, end): the output's words, and the other's in their place."""
         matcher = SequenceMatcher(None, self._output.words, other.words, autojunk=False)
         return [
             (first, last, begin, end)
@@ -239,14 +237,14 @@ class Comparison:
         ]
 
     def right(self, evidence: Evidence, better: Sequence[str]) -> Candidate | None:
-        """Return the first of the better translations that differs from the output there."""
+        """Return the first of the better translations that differs from the output at the mark."""
         for candidate in map(evidence.named, better):
             if candidate is not None and self.region(candidate).differs:
                 return candidate
         return None
 
     def mends(self, other: Candidate, better: Candidate) -> bool:
-        """Return True if the other has what the better translation has there."""
+        """Return True if the other translation has the better translation's words at the mark."""
         if other.words == better.words:
             return True
         needed, other_region = self.region(better), self.region(other)
@@ -257,9 +255,9 @@ class Comparison:
         return not other_region.words and self._neighbours(better) <= self._kept(other)
 
     def keeps(self, other: Candidate, better: Candidate) -> bool:
-        """Return True if the other has the same error.
+        """Return True if the other translation has the same error.
 
-        That is the marked words, or none of the missing words between the same neighbours.
+        It then has the marked words, or lacks all omitted words between the same neighbours.
         """
         other_region = self.region(other)
         if not self._omission:
@@ -268,14 +266,14 @@ class Comparison:
         return missing and self._neighbours(better) <= self._kept(other)
 
     def _kept(self, other: Candidate) -> set[int]:
-        """Return the output's words that the other has in the same order."""
+        """Return the numbers of the output's words that the other translation has in the same order."""
         changed = {number for first, last, _, _ in self._changes(other) for number in range(first, last)}
         return set(range(len(self._output.words))) - changed
 
     def _neighbours(self, better: Candidate) -> set[int]:
         """Return the nearest words on both sides of the error that the better translation keeps.
 
-        Without them an empty output would mend every superfluous word, and have every omission.
+        Without this condition, an empty output would mend every superfluous word and have every omission.
         """
         kept = sorted(self._kept(better))
         neighbours: set[int] = set()
@@ -287,8 +285,8 @@ class Comparison:
 def label(evidence: Evidence, mark: Mark, better: Sequence[str]) -> Finding:
     """Find where the marked error comes from.
 
-    `better`: names of better translations, the best first; the first that differs there has the needed words.
-    Without a vocabulary selection there is no candidate FULL.
+    `better`: names of better translations, the best first; the first that differs at the mark has the needed
+    words. Without a vocabulary selection there is no candidate FULL.
     """
     output = evidence.named(OUTPUT)
     if output is None:
@@ -312,9 +310,9 @@ def label(evidence: Evidence, mark: Mark, better: Sequence[str]) -> Finding:
 def _selection(comparison: Comparison, full: Candidate, right: Candidate) -> bool:
     """Return True for a selection error.
 
-    The same search over the full vocabulary writes something else there, and a needed word was not allowed;
-    if the full output mends the error, any of its words: a beam may give up words before one that it cannot
-    write.
+    That needs two things: the same search over the full vocabulary writes something else at the mark, and
+    the selection did not allow a needed word. If the full output mends the error, any forbidden word of it
+    counts: a beam may drop words before one that it cannot write.
     """
     if not comparison.region(full).differs:
         return False
@@ -333,7 +331,7 @@ COUNTED = ("minor", "major", "critical")
 class Marked:
     """The marked errors of a campaign.
 
-    `texts`: every rated output. `marks`: of all raters who count; outputs without marks are left out.
+    `texts`: every rated output. `marks`: by all raters who count; outputs without marks are left out.
     `edits`: raters' corrections of an output, each text once.
     """
 
@@ -348,32 +346,32 @@ class Marked:
 
     @cached_property
     def _by_segment(self) -> dict[int, dict[int, str]]:
-        """Group the texts once: a report asks for each output, of which a campaign has thousands."""
-        found: dict[int, dict[int, str]] = defaultdict(dict)
+        """The texts by segment, grouped once: a report asks for each of thousands of outputs."""
+        by_segment: dict[int, dict[int, str]] = defaultdict(dict)
         for (segment, system), text in self.texts.items():
-            found[segment][system] = text
-        return found
+            by_segment[segment][system] = text
+        return by_segment
 
 
 def marks_of(session: Session, ratings: Ratings) -> Marked:
     """Collect the errors that raters marked (without neutral and undecided ones) or corrected.
 
-    A corrected stretch is a mark, for which the corrected text is better.
+    A corrected stretch is a mark, and the corrected text is the better translation for it.
     """
     protocol = ratings.campaign.protocol
     marked = Marked(_texts(session, ratings.campaign.id))
     if not has_marks(protocol):
         return marked
-    given = payloads(session, ratings)
+    answers = payloads(session, ratings)
     for row in np.argsort(ratings.id).tolist():  # in the order in which they were stored
-        output, payload = (int(ratings.segment[row]), int(ratings.system[row])), given[row]
+        output, payload = (int(ratings.segment[row]), int(ratings.system[row])), answers[row]
         if protocol.edits_text and payload is not None:
             edits, text = marked.edits[output], str(payload["text"])
             edits += [text] if text not in edits else []
             name = of_edit(edits.index(text))
             marks = [replace(mark, better=name) for mark in marks_of_edit(marked.texts[output], text)]
         else:
-            # a special mark has no place, so there is no word whose cause to look for
+            # a special mark has no place, so there is no word to explain
             spans = [
                 span for span in spans_of(payload) if span.severity in COUNTED and span.special_mark is None
             ]
@@ -390,8 +388,8 @@ def has_marks(protocol: Protocol) -> bool:
 def low_scores(marked: Marked, ratings: Ratings, below: float) -> Marked:
     """Mark the whole of each output with a mean score of at most `below`.
 
-    For protocols without marked errors. Preferences give no marks: they say which of two outputs is better,
-    not how good it is.
+    This is for protocols without marked errors. Preferences give no marks: they say which of two outputs is
+    better, not how good it is.
     """
     if ratings.campaign.protocol.relative:
         return marked

@@ -2,7 +2,7 @@
 
 The manifest has the SHA-256 of every other file. Equal contents give equal bytes (with one version of zlib):
 files are ordered by name, without times. The rows omit who raters are (their pseudonyms stay), their free
-texts, and where on whose machine a step ran. Tables of access (tokens, sessions) are not included.
+texts, and where a step ran. Tables of access (tokens, sessions) are not included.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from creamtea.store.tables import (
     UtcDateTime,
 )
 
-# in the order in which rows can be written: what others refer to comes first
+# in the order in which rows can be inserted: a table comes after the tables that it refers to
 TABLES: tuple[type[Base], ...] = (
     *(StudyRow, StepRow, StepInput, StudyStep, StepFile, Metric, Point),
     *(Campaign, CampaignMedia, Rater, Item, Assignment, Rating, Blame),
 )
-# with the values that replace them
+# omitted columns, with the values that replace them
 LEFT_OUT: dict[type[Base], dict[str, Any]] = {
     StepRow: {"owner": None, "lease_until": None, "not_before": None, "locations": {}},
     Rater: {"name": None, "subject": None, "participant": None, "arrival": None, "answers": None},
@@ -86,7 +86,7 @@ def from_values(table: type[Base], lines: Iterable[Any], place: str) -> list[dic
     for number, values in enumerate(lines, start=1):
         where = f"{place}, line {number}"
         if not isinstance(values, dict) or values.keys() != columns.keys():
-            raise InputError(f"{where}: its keys are not those of the table: {', '.join(columns)}")
+            raise InputError(f"{where}: its keys must be the table's columns: {', '.join(columns)}")
         row = {
             name: _read(column, values[name], f"{where}, column {name}") for name, column in columns.items()
         }
@@ -123,7 +123,7 @@ MANIFEST = "manifest.json"
 MAX_FILES = 100_000
 MAX_BYTES = 4 << 30  # unpacked
 MAX_MANIFEST = 64 << 20
-FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # of ZIP
+FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that ZIP can store
 PLAIN_FILE = 0o100644 << 16
 UNIX = 3
 
@@ -172,7 +172,7 @@ def sha256(content: bytes) -> str:
 def write_archive(files: Mapping[str, bytes], path: Path) -> None:
     """Write `files`, the manifest among them, as an archive.
 
-    InputError if it cannot be written or would be too large to be read; then nothing is left of it.
+    InputError if it cannot be written or would be too large to be read; no partial file then remains.
     """
     size = sum(map(len, files.values()))
     if len(files) > MAX_FILES or size > MAX_BYTES:
@@ -196,7 +196,7 @@ def write_archive(files: Mapping[str, bytes], path: Path) -> None:
 
 
 class Archive:
-    """An archive whose files are those of its manifest. Nothing is unpacked to a path that it names.
+    """An archive, checked against its manifest. Nothing is unpacked to a path that it names.
 
     InputError if the archive is truncated or too large, if a path leads out of it, or if the manifest does
     not list a file, lists a missing one or gives another SHA-256.
@@ -233,7 +233,7 @@ class Archive:
         return [name for name in self.manifest.files if name.startswith(folder)]
 
     def unread(self) -> list[str]:
-        """List the files of the manifest that nobody has read."""
+        """List the files of the manifest that have not been read."""
         return [name for name in self.names() if name not in self._asked]
 
     def read(self, name: str) -> bytes:
@@ -243,7 +243,7 @@ class Archive:
             return self._zip.read(name)
         except KeyError:
             raise InputError(f"{self.path}: {name} is missing: this bundle is not whole") from None
-        except (*UNREADABLE, OSError) as error:  # OSError: of bzip2, too
+        except (*UNREADABLE, OSError) as error:  # bzip2 also raises OSError
             raise InputError(
                 f"{self.path}: {name} cannot be unpacked ({error}); get the bundle again"
             ) from None
@@ -302,7 +302,7 @@ class Archive:
 def parse_lines(content: bytes, place: str) -> list[Any]:
     """Parse JSON Lines; InputError with the line."""
     lines = content.split(b"\n")
-    if not lines[-1]:  # behind the last line's end; all there is of an empty file
+    if not lines[-1]:  # nothing follows the last line's end, or the file is empty
         lines.pop()
     return [parse_json(line, f"{place}, line {number}") for number, line in enumerate(lines, start=1)]
 

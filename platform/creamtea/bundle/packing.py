@@ -113,9 +113,9 @@ def pack(
             raise InputError(f"study {row.name!r} is {row.state}: bundle it once it has ended")
         rows = _rows(session, row)
         if not with_checks:
-            _check_no_check_is_open(rows[Campaign], rows[Item])
-        left_out = _without_secrets(session, rows[StudyRow], rows[Campaign])
-        report = report_of(session, row, alone=True)  # which shows the study's file, too
+            _refuse_open_checks(rows[Campaign], rows[Item])
+        left_out = _empty_secrets(session, rows[StudyRow], rows[Campaign])
+        report = report_of(session, row, alone=True)  # without the secrets: it also shows the study's file
         files = {
             README: ABOUT.encode(),
             REPORT: json_bytes(to_values(report)),
@@ -127,8 +127,8 @@ def pack(
             node = places[text.step_key]
             if not store.exists(text.digest):
                 raise InputError(
-                    f"{node}: its file {text.name} is not in {store.root} any more: run the study again, so "
-                    "that it is made anew"
+                    f"{node}: its file {text.name} is not in {store.root} any more: run the study again to "
+                    "remake it"
                 )
             files[place_of(node, text.name)] = store.read(text.digest)
         for media in rows[CampaignMedia]:
@@ -153,7 +153,7 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
     of_campaign = Item.campaign_id.in_(numbers)
 
     def ordered(table: type[Base], query: Any, *before: Any) -> list[Any]:
-        """Return the rows by these columns, then by their key."""
+        """Return the rows in the order of these columns, then of their key."""
         return list(session.scalars(query.order_by(*before, *inspect(table).primary_key)))
 
     def of_steps(table: type[Base], column: Any) -> list[Any]:
@@ -177,7 +177,7 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
             CampaignMedia, select(CampaignMedia).where(CampaignMedia.campaign_id.in_(numbers))
         ),
         Rater: ordered(Rater, select(Rater).where(Rater.campaign_id.in_(numbers))),
-        # a control after its original
+        # a control comes after its original
         Item: ordered(Item, select(Item).where(of_campaign), Item.original_id.is_not(None)),
         Assignment: ordered(Assignment, select(Assignment).join(Item).where(of_campaign)),
         Blame: ordered(Blame, select(Blame).where(Blame.campaign_id.in_(numbers), Blame.step_key.in_(keys))),
@@ -189,7 +189,7 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
     return rows
 
 
-def _check_no_check_is_open(campaigns: list[Campaign], items: list[Item]) -> None:
+def _refuse_open_checks(campaigns: list[Campaign], items: list[Item]) -> None:
     for campaign in campaigns:
         kinds = Counter(ItemKind(item.kind) for item in items if item.campaign_id == campaign.id)
         checks = [
@@ -203,7 +203,7 @@ def _check_no_check_is_open(campaigns: list[Campaign], items: list[Item]) -> Non
 
 
 def media_file(digest: str) -> str:
-    """Return the place in a bundle of a media file."""
+    """Return the path within a bundle of a media file."""
     return f"media/{digest}"
 
 
@@ -213,15 +213,15 @@ def places_of(session: Session, study: int) -> dict[str, str]:
 
 
 def place_of(node: str, name: str) -> str:
-    """Return the place in a bundle of a step's file, by the step's first place in the study."""
+    """Return the path within a bundle of a step's file. `node`: the step's first place in the study."""
     parts = [quote(part, safe="+=,()") for part in node.split("/")]
     return "/".join(
         ["files", *(part if part.strip(".") else part.replace(".", "%2E") for part in parts), name]
     )
 
 
-def _without_secrets(session: Session, studies: list[StudyRow], campaigns: list[Campaign]) -> list[str]:
-    """Empty the secret settings of campaigns, and of those in a study's file; return which were set."""
+def _empty_secrets(session: Session, studies: list[StudyRow], campaigns: list[Campaign]) -> list[str]:
+    """Empty the secret settings of campaigns, also within studies' files; return which were set."""
     left_out = []
     for study in studies:
         written, given = without_secrets(study.spec.get("campaigns", {}), place="campaigns")
@@ -241,7 +241,7 @@ def _without_secrets(session: Session, studies: list[StudyRow], campaigns: list[
 
 
 def study_place(study: StudyRow) -> str:
-    """Name a study in messages about a bundle, which may have several submissions of it."""
+    """Name a study in messages about a bundle, which may have several submissions of one study."""
     return f"study {study.id}"
 
 
@@ -249,11 +249,11 @@ Row = TypeVar("Row", bound=Base)
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedBundle:
     """An opened bundle.
 
-    `study`: its number. `places`: the first place of each step, by its key. `differences`: files whose
-    content is not what their steps stored.
+    `study`: its number. `places`: each step's first place in the study, by its key. `differences`: files
+    whose content is not what their steps stored.
     """
 
     database: Database
@@ -264,13 +264,13 @@ class Opened:
 
 
 @contextmanager
-def opened_bundle(archive: Archive) -> Iterator[Opened]:
+def opened_bundle(archive: Archive) -> Iterator[OpenedBundle]:
     """Open a bundle; InputError if its schema is another, or its rows are inconsistent."""
     manifest = archive.manifest
     if manifest.schema != head():
         raise InputError(
-            f"{archive.path}: packed by creamtea {manifest.creamtea}, whose database is of revision "
-            f"{manifest.schema}; this one's is of {head()}: verify it with the version that packed it"
+            f"{archive.path}: packed by creamtea {manifest.creamtea} with database revision "
+            f"{manifest.schema}; this creamtea has {head()}: verify it with the version that packed it"
         )
     with scratch_folder("bundle") as folder:
         store = ArtefactStore(Path(folder) / "artefacts")
@@ -287,7 +287,7 @@ def opened_bundle(archive: Archive) -> Iterator[Opened]:
                 except (SQLAlchemyError, StepError, OverflowError) as error:
                     first = str(getattr(error, "orig", error)).splitlines()[0]
                     raise InputError(f"{archive.path}: its rows are inconsistent: {first}") from None
-            yield Opened(database, store, archive.manifest.study.number, places, differences)
+            yield OpenedBundle(database, store, archive.manifest.study.number, places, differences)
         finally:
             database.close()
 

@@ -22,7 +22,7 @@ from creamtea.bundle.packing import (
     PAGE,
     README,
     REPORT,
-    Opened,
+    OpenedBundle,
     media_file,
     opened_bundle,
     study_place,
@@ -128,18 +128,18 @@ def count_numbers(value: Any) -> int:
     return int(is_number(value))
 
 
-# kinds of steps that are computed again as a whole; of others at most what follows from their texts
-AGAIN = ("score", "compare", "pairs", "agreement", "buckets", "outputs")
+# kinds of steps that are recomputed in full; for the others, only metrics that follow from their texts
+RECOMPUTED = ("score", "compare", "pairs", "agreement", "buckets", "outputs")
 NEEDS = {
     "corpus": "its text is not in a bundle",
     "train": "needs the training text and the computer's time",
     "import_model": "needs the model's files, which are not in a bundle",
     "test_set": "made of files that are not in a bundle; its segments are there with their SHA-256",
     "decode": "needs the trained model; its outputs are there with their SHA-256",
-    "latency": "was measured on a computer",
-    "differences": "needs what each sentence adds to an analysis, which is not in a bundle",
+    "latency": "needs the computer that was measured",
+    "differences": "needs statistics of each sentence, which are not in a bundle",
 }
-USERS_FILE = "needs a file that is not in a bundle; what was read of it is there with its SHA-256"
+USERS_FILE = "needs a file that is not in a bundle; the text read from it is there with its SHA-256"
 NEEDS_MODEL, NEEDS_TEXT = "needs the trained model", "needs the training text"
 Texts = dict[str, list[dict[str, Any]]]  # the rows of text files, by name
 
@@ -148,19 +148,19 @@ Texts = dict[str, list[dict[str, Any]]]  # the rows of text files, by name
 class Findings:
     """What a verification found.
 
-    `recomputed`: how many numbers, by kind. `left`: places of what was not recomputed, by kind and reason.
+    `recomputed`: how many numbers, by kind. `skipped`: places that were not recomputed, by kind and reason.
     """
 
     differences: list[Difference] = field(default_factory=list)
     recomputed: dict[str, int] = field(default_factory=dict)
-    left: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    skipped: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def compare(self, what: str, stored: Any, recomputed: Any, place: str) -> None:
         self.recomputed[what] = self.recomputed.get(what, 0) + (count_numbers(recomputed) or 1)
         self.differences += differences(stored, recomputed, place)
 
-    def leave(self, what: str, reason: str, place: str) -> None:
-        self.left.setdefault((what, reason), []).append(place)
+    def skip(self, what: str, reason: str, place: str) -> None:
+        self.skipped.setdefault((what, reason), []).append(place)
 
     @contextmanager
     def guarded(self, place: str) -> Iterator[None]:
@@ -173,11 +173,11 @@ class Findings:
             reason = f"cannot be computed: {type(error).__name__}: {error}"
             self.differences.append(Difference(place, "a result", reason))
 
-    def emptied(self, what: str, left_out: list[str], place: str) -> bool:
-        """Say that a digest cannot be recomputed if it covers something that is left out."""
+    def covers_left_out(self, what: str, left_out: list[str], place: str) -> bool:
+        """Return whether a digest covers settings that are left out; it is then noted as skipped."""
         covered = [line for line in left_out if line.startswith(f"{place}: ")]
         if covered:
-            self.leave(what, f"its digest covers what is left out ({', '.join(covered)})", place)
+            self.skip(what, f"its digest covers settings that are left out ({', '.join(covered)})", place)
         return bool(covered)
 
 
@@ -185,7 +185,7 @@ def check_plan(session: Session, left_out: list[str], findings: Findings) -> Non
     """Compare the studies' digests, and each step's key, which covers its parameters and inputs."""
     for study in session.scalars(select(StudyRow).order_by(StudyRow.id)):
         what, place = "digests of the study", study_place(study)
-        if not findings.emptied(what, left_out, place):
+        if not findings.covers_left_out(what, left_out, place):
             findings.compare(what, study.config_hash, digest(study.spec), f"{place}: config hash")
     inputs: dict[str, dict[str, list[str]]] = {}
     in_order = select(StepInput).order_by(StepInput.step_key, StepInput.role, StepInput.position)
@@ -194,19 +194,19 @@ def check_plan(session: Session, left_out: list[str], findings: Findings) -> Non
     for step in session.scalars(select(StepRow).order_by(StepRow.key)):
         place = f"step {step.key[:12]} ({step.kind}): key"
         if missing := plugins_missing(step):
-            findings.leave("keys of steps", missing, place)
+            findings.skip("keys of steps", missing, place)
             continue
         key = step_key(step.kind, step.version, step.params, inputs.get(step.key, {}), _own_plugins(step))
         findings.compare("keys of steps", step.key, key, place)
 
 
 def plugins_missing(step: StepRow) -> str:
-    """Name the plug-ins that are not installed here and that the step was made with; "" if none."""
+    """Name the plug-ins that made the step and are not installed here; "" if there are none."""
     return not_here(step.resources.get("plugins") or {})
 
 
 def _own_plugins(step: StepRow) -> dict[str, str]:
-    """Return the plug-ins in the step's key; its resources also have those of its inputs."""
+    """Return the plug-ins in the step's key; its resources also have its inputs' plug-ins."""
     needed: dict[str, str] = step.resources.get("plugins") or {}
     if not needed:
         return {}
@@ -215,18 +215,18 @@ def _own_plugins(step: StepRow) -> dict[str, str]:
     return {name: version for name, version in needed.items() if name in step_plugins}
 
 
-def check_step(bundle: Opened, session: Session, step: StepRow, place: str, findings: Findings) -> None:
+def check_step(bundle: OpenedBundle, session: Session, step: StepRow, place: str, findings: Findings) -> None:
     """Compute the outputs of a succeeded step again, if possible, and compare them."""
     kind = STEP_KINDS.get(step.kind)
     title = kind.title if kind is not None else step.kind
     if kind is None or kind.version != step.version:
-        findings.leave(title, f"version {step.version} of this step is not in this creamtea", place)
+        findings.skip(title, f"version {step.version} of this step is not in this creamtea", place)
         return
     if missing := plugins_missing(step):
-        findings.leave(title, missing, place)
+        findings.skip(title, missing, place)
         return
     task = task_of(session, step, bundle.study, bundle.store.root)
-    inputs = {  # without files beside texts, which no step of `AGAIN` reads and no bundle holds
+    inputs = {  # of steps with texts, only these: no recomputed step reads other files, no bundle has them
         role: [[file for file in files if file.name in TEXT_FILES] or files for files in steps]
         for role, steps in task.inputs.items()
     }
@@ -237,12 +237,12 @@ def check_step(bundle: Opened, session: Session, step: StepRow, place: str, find
         for metric in metrics_of(session, [step.key]).get(step.key, [])
     }
     if reason := _reason(task, bundle.store):
-        findings.leave(title, reason, place)
-        for name, value in _of_texts(task, texts):
+        findings.skip(title, reason, place)
+        for name, value in _metrics_of_texts(task, texts):
             known = stored.get((name, ""))
             if known is not None:
                 part = {key: known[key] for key in value}
-                findings.compare(f"{title}: what its texts tell", part, value, f"{place}: {name}")
+                findings.compare(f"{title}: numbers from its texts", part, value, f"{place}: {name}")
         return
     result, made = _run(task, bundle.store)
     again = {(row["name"], row["subject"]): row for row in stored_metrics(result)}
@@ -255,7 +255,7 @@ def check_step(bundle: Opened, session: Session, step: StepRow, place: str, find
 
 def _reason(task: StepTask, store: ArtefactStore) -> str:
     """Say why a step cannot be computed again; "" if it can."""
-    if task.kind not in AGAIN:
+    if task.kind not in RECOMPUTED:
         return NEEDS.get(task.kind, NEEDS_MODEL if "train" in task.inputs else NEEDS_TEXT)
     if task.params.get("digests"):
         return USERS_FILE
@@ -291,8 +291,8 @@ def _texts(session: Session, store: ArtefactStore, key: str) -> Texts:
     return texts
 
 
-def _of_texts(task: StepTask, texts: Texts) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield metrics that follow from a step's texts: (name, the parts of the metric's row)."""
+def _metrics_of_texts(task: StepTask, texts: Texts) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the metrics that follow from a step's texts: (name, fields of the metric's row)."""
     if task.kind == "test_set":
         yield "segments", {"value": float(len(texts["segments.jsonl"]))}
     if task.kind in ("decode", "outputs"):
@@ -312,7 +312,7 @@ def _of_texts(task: StepTask, texts: Texts) -> Iterator[tuple[str, dict[str, Any
 
 
 NAMED = 3  # places of numbers that are not compared
-AROUND = 60  # characters shown on both sides of where two pages differ
+AROUND = 60  # characters shown on both sides of the first difference between two pages
 
 
 @dataclass(frozen=True)
@@ -375,7 +375,7 @@ def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> 
             name: (packed.get(name, NOTHING), here.get(name, NOTHING)) for name in sorted(packed | here)
         },
         recomputed=findings.recomputed,
-        not_recomputed=tuple(NotRecomputed(*key, tuple(places)) for key, places in findings.left.items()),
+        not_recomputed=tuple(NotRecomputed(*key, tuple(places)) for key, places in findings.skipped.items()),
         differences=tuple(findings.differences),
     )
 
@@ -386,7 +386,7 @@ def _check_campaign(session: Session, campaign: Campaign, archive: Archive, find
     registered, what = campaign.registered, "registered plans"
     if registered is not None:
         kept = {part: value for part, value in registered.items() if part != "digest"}
-        if not findings.emptied(what, archive.manifest.left_out, place):
+        if not findings.covers_left_out(what, archive.manifest.left_out, place):
             findings.compare(what, registered["digest"], digest(kept), f"{place}: registered plan: digest")
         for part, (then, now) in changed_parts(session, campaign).items():
             findings.differences += differences(then, now, f"{place}: registered plan: {part}")
@@ -410,7 +410,7 @@ def _check_campaign(session: Session, campaign: Campaign, archive: Archive, find
 
 
 def _check_media(session: Session, campaign: Campaign, archive: Archive, findings: Findings) -> None:
-    """Check that the media files are those that the items name."""
+    """Check the media files against the items that name them."""
     place = f"campaign {campaign.name}: media files"
     kept = select(CampaignMedia).where(CampaignMedia.campaign_id == campaign.id)
     files = {file.digest: file for file in session.scalars(kept.order_by(CampaignMedia.digest))}
@@ -429,22 +429,22 @@ def _check_media(session: Session, campaign: Campaign, archive: Archive, finding
         findings.compare("media files", [content_digest, file.size], [sha256(content), len(content)], where)
 
 
-def _check_report(bundle: Opened, session: Session, archive: Archive, findings: Findings) -> None:
+def _check_report(bundle: OpenedBundle, session: Session, archive: Archive, findings: Findings) -> None:
     missing = next(filter(None, map(plugins_missing, session.scalars(select(StepRow)))), "")
-    if missing:  # without it not even the study can be read
-        findings.leave(REPORT, missing, REPORT)
+    if missing:  # without the plug-in, even the study cannot be read
+        findings.skip(REPORT, missing, REPORT)
         return
     report = report_of(session, find_study(session, bundle.study), alone=True)
     as_written = json.dumps(to_values(report), allow_nan=False)  # tuples become lists, keys texts
     stored, recomputed = archive.read_json(REPORT), json.loads(as_written)
-    if archive.manifest.creamtea != creamtea.__version__:  # its words and what it shows may differ
+    if archive.manifest.creamtea != creamtea.__version__:  # another version may use other words or numbers
         stored, recomputed = numbers(stored), numbers(recomputed)
         lacking = stored.keys() - recomputed.keys()
         if lacking:
             reason = (
                 f"this version of creamtea does not report all numbers: {len(lacking):,} are not compared"
             )
-            findings.leave(REPORT, reason, ", ".join(sorted(lacking)[:NAMED]))
+            findings.skip(REPORT, reason, ", ".join(sorted(lacking)[:NAMED]))
         both = [name for name in stored if name in recomputed]
         stored, recomputed = {name: stored[name] for name in both}, {name: recomputed[name] for name in both}
     findings.compare("report", stored, recomputed, REPORT)
@@ -455,12 +455,12 @@ def _check_report(bundle: Opened, session: Session, archive: Archive, findings: 
         shown = slice(max(0, first - AROUND), first + AROUND)
         line = page[:first].count("\n") + 1
         if archive.manifest.creamtea != creamtea.__version__:
-            findings.leave(PAGE, "was written by another version of creamtea", f"line {line}")
+            findings.skip(PAGE, "was written by another version of creamtea", f"line {line}")
         else:
             findings.differences.append(Difference(f"{PAGE}, line {line}", page[shown], again[shown]))
 
 
-def _check_rest(bundle: Opened, session: Session, archive: Archive, findings: Findings) -> None:
+def _check_rest(bundle: OpenedBundle, session: Session, archive: Archive, findings: Findings) -> None:
     """Check the files that only people read, and find files that no row refers to.
 
     This check comes last, when all other files have been read.
@@ -469,7 +469,7 @@ def _check_rest(bundle: Opened, session: Session, archive: Archive, findings: Fi
     if archive.manifest.study.name != row.name:
         findings.differences.append(Difference(f"{MANIFEST}: study", archive.manifest.study.name, row.name))
     if archive.manifest.creamtea != creamtea.__version__:
-        findings.leave(README, "was written by another version of creamtea", README)
+        findings.skip(README, "was written by another version of creamtea", README)
     elif (text := archive.read(README).decode(errors="replace")) != ABOUT:
         findings.differences.append(Difference(README, text, ABOUT))
     known = {REPORT, PAGE, README, *map(media_file, session.scalars(select(CampaignMedia.digest)))}

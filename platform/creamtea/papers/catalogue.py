@@ -1,8 +1,8 @@
 """The tables and figures of three papers as data, and which cells of our studies belong to their cells.
 
 A folder for each paper has a YAML file for each table and figure: its values as printed, and their sources in
-our studies. Texts of a source may hold names in braces (`scones-greedy+alpha={alpha}`), which the `names` of
-the row and of the column fill. A source belongs to the cells whose row and column have all of its names.
+our studies. A source may have names in braces (`scones-greedy+alpha={alpha}`), which the `names` of the row
+and of the column replace. It belongs to the cells whose row and column have all of its names.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Collection(Strict):
     file: str  # below the root of the distribution's studies: "studies/scones-multi30k.yaml"
     members: Annotated[dict[str, Member], Field(min_length=1)]
     ran: str = ""  # the page of docs/ that has its results
-    not_run: str = ""  # why it has none
+    not_run: str = ""  # why it has no results
 
     @model_validator(mode="after")
     def _ran_or_why_not(self) -> Self:
@@ -95,7 +95,7 @@ class Paper(Strict):
 
 
 class Column(Strict):
-    """A column as printed. `factor` turns our number into its unit, by default as our reports show it."""
+    """A column as printed. `factor` converts our number to its unit (by default, our reports' unit)."""
 
     title: str
     digits: Annotated[int, Field(ge=0, le=6)] = 1
@@ -113,7 +113,7 @@ class Row(Strict):
 
 
 class OfSystem(Strict):
-    """A cell of the table of systems. Of several systems, the best by the metric on `chosen_on`."""
+    """A cell of the table of systems. Several systems stand for the best on the test set `chosen_on`."""
 
     test_set: str
     system: str | list[str]
@@ -165,7 +165,7 @@ EVERY = "*"
 
 
 class Source(Strict):
-    """The cells of ours that correspond, for the named rows and columns (for all if none is named)."""
+    """Our cells that correspond to the paper's, for the named rows and columns (by default, for all)."""
 
     collection: str
     member: str  # "*": the mean over all studies of the collection
@@ -177,8 +177,8 @@ class Source(Strict):
 class Claim(Strict):
     """A comparison that the paper makes: rows with another row, or columns with another column.
 
-    Its direction is that of the printed values. `direction` gives it if the values have none, or says that
-    the two are alike.
+    The printed values give its direction; `direction` gives it if they have none, or says that both are
+    alike.
     """
 
     rows: list[str] = []  # default: all rows except `against`
@@ -202,7 +202,7 @@ class Curve(Strict):
 
 
 class Drawing(Strict):
-    """A figure or a table of ours: of an analysis or of the report, by its title."""
+    """A figure or a table of ours, in the report or in one of its analyses, by its title."""
 
     collection: str
     members: list[str]
@@ -289,13 +289,13 @@ def find_paper(name: str) -> Paper:
 
 
 def find_exhibit(name: str, kind: Kind, number: int) -> Exhibit:
-    """Return a table or figure. Raises InputError naming those of the paper."""
+    """Return a table or figure. Raises InputError naming the paper's tables or figures."""
     paper = find_paper(name)
-    alike = [exhibit for exhibit in exhibits(name) if exhibit.kind == kind]
-    for exhibit in alike:
+    of_kind = [exhibit for exhibit in exhibits(name) if exhibit.kind == kind]
+    for exhibit in of_kind:
         if exhibit.number == number:
             return exhibit
-    listed = ", ".join(exhibit.label for exhibit in alike or exhibits(name))
+    listed = ", ".join(exhibit.label for exhibit in of_kind or exhibits(name))
     raise InputError(f"the {paper.short} paper has no {kind} {number} with results; it has {listed}")
 
 
@@ -331,15 +331,17 @@ NO_VALUES = ("", "-", "–")  # printed in a table for no value
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A cell of ours that belongs to a cell of the paper. Of several members: their mean."""
+class WantedCell:
+    """A cell of ours that belongs to a cell of the paper. Several members stand for their mean."""
 
     collection: str
     members: tuple[str, ...]
     place: Place
 
 
-def wanted_cells(paper: Paper, exhibit: Exhibit, size: Size, row: Row, column: Column) -> Iterator[Wanted]:
+def wanted_cells(
+    paper: Paper, exhibit: Exhibit, size: Size, row: Row, column: Column
+) -> Iterator[WantedCell]:
     """Yield the cells of studies of this size; the first is the one to show."""
     for source in exhibit.sources:
         if paper.collections[source.collection].size != size or not _covers(source, row, column):
@@ -352,11 +354,11 @@ def wanted_cells(paper: Paper, exhibit: Exhibit, size: Size, row: Row, column: C
             continue
         known = tuple(paper.collections[source.collection].members)
         if member == EVERY or member in known:
-            yield Wanted(source.collection, known if member == EVERY else (member,), place)
+            yield WantedCell(source.collection, known if member == EVERY else (member,), place)
 
 
 def members_of(paper: Paper, exhibit: Exhibit) -> list[tuple[str, str]]:
-    """Return the collections with those of their studies that have cells or figures of the exhibit."""
+    """Return (collection, member) of each study that has cells or figures of the exhibit."""
     members = {
         (wanted.collection, member): None
         for size in SIZES
@@ -372,7 +374,7 @@ def members_of(paper: Paper, exhibit: Exhibit) -> list[tuple[str, str]]:
 
 
 def share_run(paper: Paper, exhibit: Exhibit, size: Size) -> tuple[int, int]:
-    """Count the printed values that a study of this size, which has run, measures; and all of them."""
+    """Count the printed values that studies of this size have measured, and all printed values."""
     cells = [
         any(
             paper.collections[cell.collection].ran for cell in wanted_cells(paper, exhibit, size, row, column)
@@ -389,7 +391,7 @@ def _covers(source: Source, row: Row, column: Column) -> bool:
 
 
 def _filled(template: str, names: Names) -> str:
-    """Replace the names in braces, also inside of names. KeyError for a missing name."""
+    """Replace the names in braces, also within names. KeyError for a missing name."""
     for _ in range(MAX_DEPTH):
         if "{" not in template:
             return template
@@ -424,7 +426,7 @@ class Status(StrEnum):
 
 
 def status_of(paper: Paper, exhibit: Exhibit) -> Status:
-    """Say at which size the exhibit's collections ran, not what came out."""
+    """Return the size at which the exhibit's collections ran; it does not tell what came out."""
     used = collections_of(paper, exhibit).values()
     if not exhibit.result:
         return Status.NO_RESULT
@@ -454,7 +456,7 @@ def collections_of(paper: Paper, exhibit: Exhibit) -> dict[str, Collection]:
 
 
 def why_not_run(paper: Paper, exhibit: Exhibit) -> list[str]:
-    """Return a sentence for each reason, with the collections that it holds back."""
+    """Return a sentence for each reason, with the collections that it concerns."""
     waiting: dict[str, list[str]] = {}
     for collection in collections_of(paper, exhibit).values():
         if collection.not_run:
