@@ -28,8 +28,8 @@ def main() -> None:
     if who is None:
         session.refuse()
     draw, title, here = _page(who)
-    show("parts.html", "frame", ways=_ways(who), here=here)
-    # One page, at "/": Streamlit's browser side first looks for its server below the path of any other.
+    show("parts.html", "frame", links=_navigation(who), here=here)
+    # One page, at "/": at any other path, Streamlit's browser side first looks for its server below that.
     st.navigation(
         [st.Page(draw, title=title, url_path=title.lower().replace(" ", "-"), default=True)],
         position="hidden",
@@ -57,13 +57,13 @@ def _page(who: Identity) -> tuple[Callable[[], None], str, str]:
     return studies.page, STUDIES, STUDIES
 
 
-def _ways(who: Identity) -> list[tuple[str, str]]:
+def _navigation(who: Identity) -> list[tuple[str, str]]:
     """Return names and addresses of the navigation; empty for an identity that may open one page only."""
-    ways = []
+    links = []
     if rights.may(who, rights.READ_STUDIES):
-        ways += [(STUDIES, "./"), (PAPERS, "?papers=all")]
+        links += [(STUDIES, "./"), (PAPERS, "?papers=all")]
     if rights.may(who, rights.CREATE_CAMPAIGN):
-        ways.insert(1, (CAMPAIGNS, "?campaigns=all"))
-    if ways and built_site() is not None:
-        ways.append(("Documentation", f"{DOCUMENTATION}/index.html"))
-    return ways
+        links.insert(1, (CAMPAIGNS, "?campaigns=all"))
+    if links and built_site() is not None:
+        links.append(("Documentation", f"{DOCUMENTATION}/index.html"))
+    return links

@@ -42,10 +42,10 @@ class HelperProcess:
         """
         line = json.dumps(request)
         if self.process is not None:
-            rows = self._asked(self.process, line, count, seconds)
+            rows = self._ask(self.process, line, count, seconds)
             if rows or self.process is not None:
                 return rows
-        # there was none, or it has just ended
+        # there was no process, or it has just ended
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -55,9 +55,9 @@ class HelperProcess:
             start_new_session=True,
             env=child_environment(),
         )
-        return self._asked(self.process, line, count, seconds)
+        return self._ask(self.process, line, count, seconds)
 
-    def _asked(
+    def _ask(
         self, process: subprocess.Popen[str], line: str, count: int, seconds: float
     ) -> list[dict[str, Any]]:
         assert process.stdin is not None
@@ -75,7 +75,7 @@ class HelperProcess:
             with suppress(BrokenPipeError):  # it has ended; what it printed before can be read
                 process.stdin.write(f"{line}\n")
                 process.stdin.flush()
-            # a process that is ended while it writes leaves a part of a line, which is no row
+            # a process that is ended while it writes leaves a partial line, which is not a row
             whole = takewhile(lambda answer: answer.endswith("\n"), islice(process.stdout, count))
             rows += (json.loads(answer) for answer in whole)
         finally:

@@ -1,8 +1,7 @@
 """HTML of the pages, from the templates beside this file. Whatever comes from users or models is escaped.
 
-A page's template is a file of macros, one for each piece that the page shows; `parts.html` has those that
-pages share, and `creamtea.report.html` those of a report's blocks. Nothing else in the web app puts HTML
-together.
+A page's template is a file of macros, one for each piece that the page shows; `parts.html` has macros that
+pages share, and `creamtea.report.html` those of a report's blocks. Nothing else in the web app builds HTML.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from creamtea.wording import counted, duration, with_minus
 from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent
-STYLES = ("pages.css", "lists.css", "tables.css")  # in this order, after those of a report's blocks
-TABLES_FROM = 60  # rem of width from which on a table that does not fit scrolls
+STYLES = ("pages.css", "lists.css", "tables.css")  # in this order, after the styles of a report's blocks
+TABLES_FROM = 60  # rem; in a window of this width or more, a table that does not fit scrolls
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
@@ -49,9 +48,9 @@ def show(template: str, macro: str, /, **values: Any) -> None:
     st.html(render(template, macro, **values))
 
 
-def show_missing(title: str, way: str, address: str, error: object = "") -> None:
-    """Say that a page is not there, why, and the way to those that are."""
-    show("parts.html", "missing", title=title, error=str(error), way=way, address=address)
+def show_missing(title: str, overview: str, address: str, error: object = "") -> None:
+    """Say that a page does not exist, and why; link to the `overview` of the pages that do."""
+    show("parts.html", "missing", title=title, error=str(error), overview=overview, address=address)
 
 
 def show_part(macro: str, /, *values: Any) -> None:
@@ -90,8 +89,8 @@ def _styles() -> str:
 def markdown(text: str) -> Markup:
     """Render an organiser's Markdown as HTML.
 
-    HTML and images in it stay text: an image would tell another site who rates. Links open beside the page.
-    Headings stand in order below the page's, whichever levels the organiser chose.
+    HTML and images in it stay text: an image would tell another site who rates. Links open in a new tab.
+    Headings follow the page's in consecutive levels, whichever levels the organiser chose.
     """
     tokens = MARKDOWN.parse(text)
     headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]

@@ -103,15 +103,15 @@ def serve(
         max_connections=_max_pages(serving.max_connections),
         url=url,
     )
-    # Streamlit reads the metadata of all that is installed, 0.1 s of a start, for components that others
-    # bring along; none of those is shown here
+    # at its start, Streamlit spends 0.1 s on the metadata of all installed packages, to find their
+    # components; none of these is shown here
     manifest_scanner.scan_component_manifests = lambda max_workers=None: []
     app = App(
         SCRIPT,
         routes=routes,
         middleware=[gate],
         lifespan=lifespan,
-        on_script_error=session.told_on_page,
+        on_script_error=session.show_outage,
         exception_handlers={SQLAlchemyError: session.answer},
     )
     app.run(config=_config(host, port))
@@ -155,7 +155,7 @@ def _config(host: str, port: int) -> dict[str, Any]:
         "server.enableAgentApi": False,
         "server.maxUploadSize": 100,  # MB, for imported ratings; the gate lets only organisers upload
         "browser.gatherUsageStats": False,
-        "global.minCachedMessageSize": 1000.0,  # bytes: what does not change, as styles, is sent once
+        "global.minCachedMessageSize": 1000.0,  # bytes; larger parts that do not change are sent once
         # no garbage collection after each run, which is half of its cost: Python collects when it needs to
         "runner.postScriptGC": False,
         "client.toolbarMode": "minimal",

@@ -1,8 +1,8 @@
 """Who is looking: the database of this server process, and the identity behind a browser's cookie.
 
-A script that Streamlit runs waits for a database that comes back: the page stays as it is, and what was sent
-is done afterwards. A request at the gate is told to come back, and the page does so by itself. The log says
-what a person has to mend, such as a full disk.
+While the database is away, a script that Streamlit runs waits for it: the page stays as it is, and what the
+browser sent is done afterwards. A request at the gate gets a page that reloads by itself. The log says what a
+person has to repair, such as a full disk.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ T = TypeVar("T")
 AWAY = "The database does not answer at the moment. Everything that was saved is safe."
 FAULT = "The server cannot save anything at the moment: please tell the organiser. What was saved is safe."
 PATIENCE = 45.0  # seconds that a script waits for the database before it says that it is away
-BRIEF = 5.0  # the same if a person has to repair it, unless another server takes over
+BRIEF = 5.0  # the same if a person has to repair the database, unless another server takes over
 COME_BACK = 10  # seconds until a page asks again
 HEADERS = {"Retry-After": str(COME_BACK)}
-QUIET = 60.0  # seconds in which the log says a message once
+QUIET = 60.0  # seconds in which the log has a message only once
 
 
 class OnceAMinute(logging.Filter):
@@ -68,7 +68,7 @@ def waited_for(work: Callable[[], T]) -> T:
     return wait_out(work, wait)
 
 
-def told_on_page(error: Exception) -> bool:
+def show_outage(error: Exception) -> bool:
     """Show an outage on the page; return False for any other error (Streamlit's `on_script_error`)."""
     message = _logged(error)
     if message is None:
@@ -109,7 +109,7 @@ def _logged(error: Exception) -> str | None:
 
 # ---------------------------------------------------------------- the identity behind a browser's cookie
 #
-# Every page asks here before it reads anything: that a page is not linked does not protect it.
+# Every page asks here before it reads anything: a page is not protected by the lack of a link to it.
 
 
 @cache
@@ -131,7 +131,7 @@ def cookie_name() -> str:
 def identity() -> Identity | None:
     """Return who runs this script, looked up at every run, so that revoking takes effect at the next one.
 
-    It waits for a database that is away, and so does every page and every act, which begin here.
+    It waits while the database is away. So does every page and every action, because they begin here.
     """
     secret = st.context.cookies.get(cookie_name())
     return waited_for(lambda: sessions.identify(database(), secret))

@@ -21,7 +21,7 @@ function sort(event) {
     const up = was ? was === "descending" : head.dataset.better === "lower";
     head.ariaSort = up ? "ascending" : "descending";
     const value = (row) => row.cells[head.cellIndex].dataset.value;
-    // rows without a value stay at the end, whichever way
+    // rows without a value stay at the end in either direction
     rows.sort((a, b) => {
       if (!value(a) || !value(b)) return !value(a) - !value(b);
       return (up ? 1 : -1) * (value(a) - value(b));

@@ -273,7 +273,7 @@ def _no_log(others: list[LogName], node: Node, worker: int) -> str:
     """Say why there is nothing to show. `others`: the logs of the step's other workers."""
     if others:
         workers = ", ".join(map(str, sorted({log.worker for log in others})))
-        return f"--worker {worker}: step {node.name} has no log of this worker, only of {workers}"
+        return f"--worker {worker}: step {node.name} has no log of that worker, only of {workers}"
     return f"step {node.name} has no log: it {node.predicate}"
 
 

@@ -82,13 +82,13 @@ class Watched:
     controlled: bool  # whether a controller is running
 
     @property
-    def lives(self) -> bool:
+    def is_live(self) -> bool:
         return self.state in LIVE
 
     @property
     def nothing_runs(self) -> bool:
         """Whether the study waits, and no controller is running."""
-        return self.lives and not self.controlled
+        return self.is_live and not self.controlled
 
 
 def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:

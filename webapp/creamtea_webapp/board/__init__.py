@@ -3,9 +3,9 @@
 A Streamlit component without an iframe; its files lie beside this one. Texts reach the page as data and
 are set by `textContent` only. What the browser gets: the assignment's id, texts, languages, progress and
 the draft. What it sends: `draft` (state), {"assignment", "revision", "answers", "document", "comment"}, and
-`act` (trigger), {"kind", "assignment", …}. The kind is what a rater asks for: "save" the answers, "skip" the
+`act` (trigger), {"kind", "assignment", …}. The kind is the rater's request: "save" the answers, "skip" the
 item, "continue" after a practice item's answer, list the "earlier" items, or go back to the "current" one and
-leave an earlier item as it was. Both are unchecked: they may be anything.
+leave an earlier item unchanged. Neither is checked here: a browser may send anything.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.human.rating import Earlier, Guidance, Work
 from creamtea.human.rating.page import ShownSegment
 from creamtea.store.tables import MediaEntry
-from creamtea_webapp.gate.middleware import UNTIL_THEN, publish
+from creamtea_webapp.gate.middleware import UNTIL_STYLED, publish
 from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent
@@ -33,7 +33,7 @@ SCRIPTS = (
     *("marking.js", "errors.js", "panel.js", "spans.js"),
     *("asides.js", "segment.js", "whole.js", "board.js"),
 )
-KEY = "earlier-items"  # of the list of a rater's saved items
+KEY = "earlier-items"  # the key of the list of a rater's saved items
 MAX_SHOWN = 300  # characters of a source that the list shows
 STYLES = ("board.css", "sources.css", "outputs.css", "acts.css", "widths.css", "edit.css", "spans.css")
 
@@ -54,7 +54,7 @@ class BoardState:
     notice: Notice
     revising: bool = False  # an item that was saved before
     earlier: bool = False  # whether there are items to go back to
-    feedback: Guidance | None = None  # after a practice item: what was expected; the item is then fixed
+    feedback: Guidance | None = None  # the expected answer to a practice item, which is then fixed
 
 
 @cache
@@ -65,10 +65,10 @@ def _component(protocol: str) -> Callable[..., Any]:
 
 def _parts(protocol: str) -> tuple[str, tuple[Path, ...], tuple[Path, ...]]:
     """Return name, scripts and styles of a protocol's component."""
-    way = find_protocol(protocol)
-    if not way.scripts + way.styles:
+    own = find_protocol(protocol)
+    if not own.scripts + own.styles:
         return "creamtea_board", (), ()
-    return f"creamtea_board_{protocol}", way.scripts, way.styles
+    return f"creamtea_board_{protocol}", own.scripts, own.styles
 
 
 @cache
@@ -76,7 +76,7 @@ def _registered(name: str, scripts: tuple[Path, ...], styles: tuple[Path, ...]) 
     return st.components.v2.component(
         name,
         html=_joined([HERE / "board.html"]),
-        css=UNTIL_THEN,
+        css=UNTIL_STYLED,
         js=_published(name, scripts, styles),
     )
 
@@ -116,8 +116,8 @@ def board(
         on_draft_change=lambda: on_draft(sent("draft")),
         on_act_change=lambda: on_act(sent("act")),
     )
-    # A browser that lost its session (the server was restarted) brings the state along, and Streamlit, to
-    # which nothing has changed in the new one, calls nobody.
+    # After a restart of the server, a browser brings its state into a new session. Streamlit sees no change
+    # in that session, so it calls no callback.
     begun = f"begun-{key}"
     if begun not in st.session_state:
         st.session_state[begun] = True
@@ -133,7 +133,7 @@ def board_data(work: Work, shown: BoardState) -> dict[str, Any]:
         "tutorial": work.tutorial,
         "segments": [_segment(segment) for segment in work.segments],
         "draft": work.draft,
-        "document": _whole(work),
+        "document": _document_score(work),
         "comment": work.comment,
         **work.protocol.page_data(),
         "item": shown.number,
@@ -154,7 +154,7 @@ def _segment(segment: ShownSegment) -> dict[str, Any]:
 
 
 def _files(entries: Sequence[MediaEntry]) -> list[dict[str, Any]]:
-    """Return files by their addresses, which tell nothing about them, without names of systems."""
+    """Return the addresses of files, which tell nothing about them, without names of systems."""
     return [
         {
             "kind": kind_of(file["type"]),
@@ -166,8 +166,8 @@ def _files(entries: Sequence[MediaEntry]) -> list[dict[str, Any]]:
     ]
 
 
-def _whole(work: Work) -> dict[str, Any] | None:
-    """Return what the board needs for the score of the whole document, if it is asked for."""
+def _document_score(work: Work) -> dict[str, Any] | None:
+    """Return the data for the score of the whole document; None if the page does not ask for one."""
     if not work.document_letters:
         return None
     return {

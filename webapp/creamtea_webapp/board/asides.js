@@ -1,4 +1,4 @@
-// What stands around the answers: comment, skipping, working time, keys, and the answer to a practice item.
+// Everything around the answers: comment, skipping, working time, keys, and the answer to a practice item.
 
 const PAUSE = 60_000; // ms without any movement that still count as work
 

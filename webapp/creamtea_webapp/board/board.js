@@ -1,9 +1,9 @@
 // The rating board: a page of one segment, or of a document's, and the answers about their outputs. texts.js,
 // widget.js, segment.js, asides.js and the widgets come before this file in the one module that the browser gets.
 const WAIT = 250; // ms without a change before the draft is sent
-const PATIENCE = 8000; // ms until Save may be pressed again if nothing was heard
+const PATIENCE = 8000; // ms until Save may be pressed again if the server has not answered
 const LETTERS = "A letter stands for the same translator on the whole page.";
-const AGAIN = 3000; // ms until a draft is sent again that the server does not show to have
+const AGAIN = 3000; // ms until a draft is sent again if the server does not show that it has it
 
 // What is on the screen, by the element that holds it. Streamlit calls the renderer again whenever the
 // data changed; the answers of the same item then stay as the rater has them.
@@ -30,8 +30,8 @@ class Board {
     this.data = data;
     this.assignment = data.assignment;
     this.revision = data.revision;
-    this.asked = null; // what the server was asked to do and has not answered
-    this.frozen = Boolean(data.feedback); // what is shown is saved: a tutorial's answer
+    this.asked = null; // the request that the server has not answered
+    this.frozen = Boolean(data.feedback); // shows the saved answer to a practice item
     this.section = this.find(".board");
     this.several = data.segments.length > 1;
     this.showSegments();
@@ -73,7 +73,7 @@ class Board {
     return this.asked !== null || this.frozen;
   }
 
-  // What raters call what they see at once.
+  // The raters' word for what the board shows.
   get thing() {
     return this.several ? "page" : "item";
   }
@@ -132,7 +132,7 @@ class Board {
     this.showMeter();
   }
 
-  // Segments of the page that are complete count, but for a saved one, which is shown again.
+  // Complete segments of the page count, unless the page was saved before and is shown again.
   showMeter() {
     const complete = this.data.revising ? 0 : this.segments.filter((one) => this.isDone(one)).length;
     const done = this.item - 1 + (this.several ? complete : 0);
@@ -172,15 +172,15 @@ class Board {
     return segment.places.every((i) => segment.isComplete(i));
   }
 
-  // Called by a segment in which somebody is.
+  // Called by a segment that the rater works on.
   chose(segment) {
     if (segment !== this.current) this.current.leave();
     this.current = segment;
     segment.element.classList.add("current");
   }
 
-  // A new item begins at its source: read out, and in view where the last one had been scrolled. A page that
-  // was begun goes on at its first open segment.
+  // A new item begins at its source, which is focused, so that it is read out, and scrolled into view. A page
+  // that was begun goes on at its first open segment.
   begin() {
     const open = this.parts.find((part) => !this.isDone(part));
     const begun = this.several && open !== undefined && open !== this.current;
@@ -192,7 +192,7 @@ class Board {
     });
   }
 
-  // The current segment in view, from its beginning if it is long.
+  // Scroll the current segment into view, a long one to its beginning.
   reveal() {
     if (!this.several) return;
     const { element } = this.current;
@@ -223,7 +223,7 @@ class Board {
     const { assignment, revision, answers } = this;
     const { text } = this.comment;
     this.send("draft", { assignment, revision, answers, document: this.wholeAnswers, comment: text });
-    // What is sent while the server is away gets lost, and Streamlit asks for nothing when it is back.
+    // A draft sent while the server is away gets lost, and Streamlit does not ask for it afterwards.
     clearTimeout(this.unheard);
     if (!this.isKnown()) this.unheard = setTimeout(() => this.sendDraft(), AGAIN);
   }
@@ -248,7 +248,7 @@ class Board {
     if (this.asked) return;
     clearTimeout(this.unheard);
     if (kind === "save" || kind === "current") {
-      // what was changed is sent along, or given up
+      // changes are saved with the answers, or discarded
       clearTimeout(this.timer);
       this.timer = undefined;
     } else if (this.timer !== undefined) this.sendDraft();
@@ -284,13 +284,13 @@ class Board {
     if (!this.find("footer .skip").hidden && !this.asked) this.skipping.open();
   }
 
-  // A notice is why the server did not do what was asked: the answers stay, and it may be tried again.
+  // A notice says why the server refused a request: the answers stay, and the rater may try again.
   say({ text, number }) {
     if (number === this.noticed) return;
     this.noticed = number;
     this.find(".notice").textContent = text;
     if (!text) return;
-    clearTimeout(this.unheard); // refused: sent again it would be refused again
+    clearTimeout(this.unheard); // the server would refuse the draft again
     this.release();
   }
 
@@ -311,11 +311,11 @@ class Board {
 
   // ------------------------------------------------------------ keys
 
-  // Keys work wherever the focus is, but in other widgets of the page and where somebody writes.
+  // Keys work wherever the focus is, except in other widgets of the page and in text fields.
   key(event) {
     const [target] = event.composedPath();
     const inside = event.composedPath().includes(this.section);
-    // a score may follow what somebody has just opened to read
+    // a score may be typed while a text that was just opened has the focus
     const reading = /^[0-9]$/.test(event.key) && target.closest?.("summary");
     const free = target === document.body || target === document.documentElement || reading;
     if (event.defaultPrevented || event.isComposing || event.altKey || !(inside || free)) return;
@@ -342,7 +342,7 @@ class Board {
       ...(this.several ? { j: () => this.goBy(1), k: () => this.goBy(-1) } : {}),
     };
     const letter = event.key.toLowerCase();
-    // not where a layout has its digits behind Shift
+    // not if the keyboard layout types digits with Shift
     const digit = event.shiftKey && /^Digit[1-8]$/.test(event.code) && !/^[0-9]$/.test(event.key);
     if (digit && widget.separate) this.focusOutput(Number(event.code.at(-1)) - 1);
     else if (letter in letters) letters[letter]();
@@ -353,7 +353,7 @@ class Board {
     return true;
   }
 
-  // To the next segment or the one before.
+  // Go to the next segment or the one before.
   goBy(step) {
     const part = this.parts[this.parts.indexOf(this.current) + step];
     if (part !== undefined) this.goTo(part, 0);
@@ -381,7 +381,7 @@ class Board {
     this.current.focus(i);
   }
 
-  // From a field to where letters are keys again.
+  // Leave a text field, so that letters are keys again.
   leaveField() {
     const { widget, active, source, element } = this.current;
     if (widget.writes) (source ?? element).focus({ preventScroll: true });

@@ -12,7 +12,7 @@ WIDGETS.edit = class Edit extends Widget {
       const area = element.querySelector("textarea");
       const [fine, undo] = ["fine", "undo"].map((name) => element.querySelector(`.${name}`));
       area.lang = locale(board.data.targetLanguage);
-      area.maxLength = Math.max(area.maxLength, board.data.outputs[i].length); // it may be right as it is
+      area.maxLength = Math.max(area.maxLength, board.data.outputs[i].length); // a long output may be right
       area.oninput = () => board.answer(i, { text: area.value });
       fine.onclick = () => board.answer(i, { text: board.data.outputs[i] });
       undo.onclick = () => {
@@ -28,7 +28,7 @@ WIDGETS.edit = class Edit extends Widget {
     this.fields.forEach(({ area, fine, undo }, i) => {
       const output = this.board.data.outputs[i];
       const text = answers[i]?.text ?? output;
-      if (area.value !== text) area.value = text; // the same again would move the cursor
+      if (area.value !== text) area.value = text; // setting the same text would move the cursor
       area.readOnly = frozen;
       fine.disabled = frozen || text !== output;
       fine.setAttribute("aria-pressed", String(answers[i] !== null && text === output));

@@ -1,9 +1,9 @@
 // The marked errors of an output as a list: what each is called, how severe it is, and a button to delete it.
 
-const UNDECIDED = "undecided"; // the severity of a mark until the rater says it
+const UNDECIDED = "undecided"; // the severity of a mark until the rater chooses one
 
 class ErrorList {
-  // `listener` is told: change(index, part of the span), remove(index), choose(index), leave().
+  // `listener` has change(index, part of the span), remove(index), choose(index) and leave().
   constructor(marking, letter, listener) {
     Object.assign(this, { marking, listener });
     this.element = document.createElement("ul");

@@ -1,14 +1,14 @@
 // The text of an output in which errors are marked. A place is {from, to} in UTF-16 units, as the browser counts
-// them; answers count code points and hold the last one (`placed`, `placeOf`). Behind the text, one place apart, is a
-// place for omissions and one for each special mark of the campaign; spans of answers have none there.
+// them; an answer's spans count code points and include the last one (`placed`, `placeOf`). Behind the text are
+// places for omissions and for each special mark of the campaign; an answer's spans have no position there.
 
-const MISSING = "missing"; // the first mark behind the text, for what was left out
+const MISSING = "missing"; // the first mark behind the text, for omissions
 const NEAR = 12; // px around a word that still count as on it
 
 // The place of the nth mark behind a text.
 const placeBehind = (n, text) => ({ from: text.length + 1 + n, to: text.length + 2 + n });
 
-// The place of a span of an answer in its text; `behind`: the names of the marks behind it.
+// The place in a text of an answer's span; `behind`: the names of the marks behind the text.
 function placeOf(span, text, behind) {
   if (span.start === undefined) return placeBehind(behind.indexOf(span.special_mark ?? MISSING), text);
   const characters = [...text];
@@ -16,7 +16,7 @@ function placeOf(span, text, behind) {
   return { from: until(span.start), to: until(span.end + 1) };
 }
 
-// Where a span of an answer is, for a place of the text; of a special mark its name, and nothing of an omission.
+// The position of an answer's span at a place: a special mark has its name instead, an omission nothing.
 function placed(place, text, behind) {
   const name = behind[place.from - text.length - 1];
   if (name !== undefined) return name === MISSING ? {} : { special_mark: name };
@@ -26,7 +26,7 @@ function placed(place, text, behind) {
 
 const byCharacter = (language) => BY_CHARACTER.has(locale(language).split("-")[0]);
 
-// Words and signs, or characters as people see them ("grapheme"), without the white space between them.
+// Words and punctuation, or characters as people see them ("grapheme"), without the white space between them.
 function units(text, language, granularity) {
   return [...new Intl.Segmenter(locale(language), { granularity }).segment(text)]
     .filter(({ segment }) => !isSpace(segment))
@@ -37,8 +37,8 @@ const covers = (place, other) => place.from <= other.from && other.to <= place.t
 const overlap = (place, other) => place.from < other.to && other.from < place.to;
 
 class MarkedText {
-  // `listener` is told: mark(place), choose(index of a mark), moved(cursor). The cursor is a place; after the
-  // last word it goes over the marks behind the text.
+  // `listener` has mark(place), choose(index of a mark) and moved(cursor). The cursor is a place; after the last
+  // word it moves through the marks behind the text.
   constructor(element, text, language, behind, listener) {
     Object.assign(this, { element, text, language, listener });
     this.behind = behind.map((_, n) => placeBehind(n, text));
@@ -87,7 +87,7 @@ class MarkedText {
     else if (at >= 0 && !this.listener.overlap) this.listener.moved();
     else {
       this.begun = unit;
-      this.boxes = this.measured(); // a key may have begun it: a mouse then extends it, too
+      this.boxes = this.measured(); // a mouse may also extend a mark that a key has begun
       this.listener.moved();
     }
   }
@@ -104,7 +104,7 @@ class MarkedText {
     this.listener.moved();
   }
 
-  // To the next (1) or previous (-1) word or character.
+  // Move to the next (1) or previous (-1) word or character.
   move(by, granularity = this.granularity) {
     const all = [...this.unitsOf(granularity), ...(this.begun === null ? this.behind : [])];
     if (all.length === 0) return;
@@ -131,7 +131,7 @@ class MarkedText {
     this.listener.moved();
   }
 
-  // To the first or the last place.
+  // Move to the first or the last place.
   moveToEdge(by) {
     this.cursor = null;
     this.move(by);
@@ -233,7 +233,7 @@ class MarkedText {
 
   // ------------------------------------------------------------ what is shown
 
-  // Text that marks, cursor and differences part, as few elements as possible: letters still connect.
+  // Split the text at marks, cursor and differences into as few elements as possible: letters still connect.
   render() {
     const edges = new Set([0, this.text.length]);
     const layers = this.layers();

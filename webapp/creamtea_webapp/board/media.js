@@ -34,7 +34,7 @@ function shownMedia({ kind, address, description, captions }, name, plays) {
   return figure;
 }
 
-// Opened by itself in full size: a phone's screen is narrow.
+// An image, with a link to its full size: a phone's screen is narrow.
 function image(address, name, lost) {
   const link = document.createElement("a");
   const picture = document.createElement("img");
@@ -68,7 +68,7 @@ function player(kind, address, name, lost, plays, captions) {
   return kind === "video" ? [element] : [element, captionsBelow(track.track)];
 }
 
-// What is said now, as text.
+// The captions of the present moment, as text.
 function captionsBelow(track) {
   const shown = document.createElement("p");
   shown.className = "captions";

@@ -1,7 +1,7 @@
-// The marks of one output: its text, the list of its errors and where the protocol asks for one a score. The score
-// waits until the rater has marked errors or said that there are none: it is to be based on them. Errors that
-// were proposed are there from the beginning; they become the answer when the rater changes one of them or says
-// that these are all.
+// The marks of one output: its text, the list of its errors and, if the protocol asks for one, a score. The score
+// waits until the rater has marked errors or said that there are none, because it must be based on them. Proposed
+// errors are shown from the beginning; they become the answer when the rater changes one of them or says that
+// these are all.
 
 const FIRST_MARK = "Mark the errors first; if there are none, press “No errors” (key E).";
 
@@ -35,7 +35,7 @@ class MarkingPanel {
     const text = this.board.texts[this.i];
     passage.className = "passage";
     passage.tabIndex = 0;
-    passage.setAttribute("role", "application"); // arrows move the cursor: no reader may take them
+    passage.setAttribute("role", "application"); // screen readers leave the arrow keys, which move the cursor
     passage.setAttribute("aria-label", `Mark the errors of translation ${this.letter}`);
     this.buttons = this.behind.map((name, n) => {
       const button = document.createElement("button");
@@ -98,7 +98,7 @@ class MarkingPanel {
     return this.answer?.spans ?? this.proposals;
   }
 
-  // Whether the rater has not yet said what is wrong with the translation.
+  // Whether the rater has yet to say what is wrong with the translation.
   get isOpen() {
     return this.answer === null || this.answer.begun === true;
   }
@@ -109,7 +109,7 @@ class MarkingPanel {
     this.board.answer(this.i, { ...rest, spans, ...nothing, ...more });
   }
 
-  // The rater has marked all: the answer is these spans, or that there are none.
+  // The rater has marked all errors: these spans, even if there are none, are the answer.
   done() {
     if (this.frozen) return;
     const { begun, ...rest } = this.answer ?? {};
@@ -146,7 +146,7 @@ class MarkingPanel {
     this.say(`How severe? ${severities.map((level, n) => `${n + 1} ${level}`).join(", ")}`);
   }
 
-  // On a mark behind the text: choose its error, or make one.
+  // At a mark behind the text: choose its error, or make one.
   pressBehind(place) {
     if (this.frozen) return;
     this.text.begun = null;
@@ -177,7 +177,7 @@ class MarkingPanel {
     return placeOf(span, this.output, this.behind);
   }
 
-  // What is marked at a place: words of the text, or the name of a mark behind it.
+  // The text at a place: words, or the name of a mark behind the text.
   words({ from, to }) {
     const name = this.behind[from - this.output.length - 1];
     return name === undefined ? this.output.slice(from, to) : `[${name}]`;
@@ -230,7 +230,7 @@ class MarkingPanel {
 
   // ------------------------------------------------------------ keys
 
-  // Whether the key was for marking.
+  // Returns whether the key was for marking.
   key(key, byCharacters) {
     const { text, marking } = this;
     const forward = getComputedStyle(text.element).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
@@ -263,7 +263,7 @@ class MarkingPanel {
     else this.text.press(this.text.cursor);
   }
 
-  // Of the chosen error; one that is begun ends at the cursor.
+  // Set the severity of the chosen error. An error that is begun ends at the cursor.
   setSeverity(level) {
     if (this.text.begun !== null) this.text.complete();
     const { chosen } = this.text;
@@ -274,7 +274,7 @@ class MarkingPanel {
     }
   }
 
-  // To what is missing: a severity, a category, the marks, the score.
+  // Focus the first missing part: a severity, a category, the marks, the score.
   focus() {
     const open = this.spans.findIndex((span) => !this.isDone(span));
     if (this.isOpen && open < 0) {
@@ -293,7 +293,7 @@ class MarkingPanel {
 
   // ------------------------------------------------------------ what is shown
 
-  // What a practice item expected. Of places in ranges the widest is shown.
+  // Show the errors that a practice item expected. If it accepts a range of places, show the widest.
   teach(spans, found, right) {
     const list = document.createElement("ul");
     list.className = "expected";

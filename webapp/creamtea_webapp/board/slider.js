@@ -7,7 +7,7 @@ const SCROLLING = ["ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"];
 const TYPED_TOGETHER = 1500; // ms between the characters of one typed value
 
 class Slider {
-  // `scale` is {labels, marks, points, page}; `set(step)` is told what the rater chose. A name is shown.
+  // `scale` is {labels, marks, points, page}; `set(step)` gets the rater's choice. A name is shown.
   constructor(template, scale, letter, set, name = "") {
     this.element = template.cloneNode(true);
     const find = (selector) => this.element.querySelector(selector);
@@ -58,7 +58,7 @@ class Slider {
       const share = (event.clientX - box.left) / box.width;
       return Math.min(this.last, Math.max(0, Math.round(share * this.last)));
     };
-    // A finger sets a value by a tap or by going sideways; one that scrolls the page over a track sets none.
+    // A finger sets a value by a tap or by moving sideways, but not by scrolling the page over a track.
     let start = null; // where a finger came down, and whether it drags
     track.onpointerdown = (event) => {
       if (event.button !== 0) return;
@@ -87,13 +87,13 @@ class Slider {
     track.onpointerleave = () => this.show(this.step, this.frozen);
   }
 
-  // The same for a key pressed elsewhere on the page: one that scrolls the page sets no first value from there.
+  // The same for a key pressed elsewhere on the page; there, a key that scrolls the page sets no first value.
   keyFrom(target, key) {
     const scrolls = this.step === null && target.closest(".track") === null && SCROLLING.includes(key);
     return !scrolls && this.key(key);
   }
 
-  // Whether the key was for this scale.
+  // Returns whether the key was for this scale.
   key(key) {
     const { page } = this.scale;
     const moves = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: page, PageDown: -page };
@@ -105,7 +105,7 @@ class Slider {
     return true;
   }
 
-  // "4" is 4.0, and with ".", "6" after it 4.6; "7" and "5" are 75. What continues no value begins a new one.
+  // "4" is 4.0, and with ".", "6" after it 4.6; "7" and "5" are 75. A character that continues no value begins one.
   type(character) {
     const stepOf = (text) => {
       const exact = this.scale.labels.indexOf(text);
@@ -161,7 +161,7 @@ WIDGETS.slider = class Sliders extends Widget {
     const names = scales.length > 0 ? ["Overall", ...scales] : [""];
     this.sliders = board.items.map((_, i) => {
       const made = names.map((name, n) => {
-        const points = n === 0 ? scale.points : []; // their meanings are those of the score
+        const points = n === 0 ? scale.points : []; // these describe values of the score only
         const set = (step) => board.answer(i, this.withStep(board.answers[i], n, step));
         const slider = new Slider(template, { ...scale, points }, board.letter(i), set, name);
         slider.track.setAttribute("aria-describedby", board.texts[i].id);
@@ -172,7 +172,7 @@ WIDGETS.slider = class Sliders extends Widget {
     });
   }
 
-  // The answer with another step on scale n, of which 0 is the score.
+  // The answer with another step on scale n; scale 0 is the score.
   withStep(answer, n, step) {
     if (this.scales.length === 0) return step;
     const { scales = {}, ...score } = answer ?? {};
@@ -181,7 +181,7 @@ WIDGETS.slider = class Sliders extends Widget {
       : { ...score, scales: { ...scales, [this.scales[n - 1]]: step } };
   }
 
-  // The steps of an answer, the score first; null where none is given.
+  // The steps of an answer, the score first; null for a missing step.
   steps(answer) {
     if (this.scales.length === 0) return [answer];
     return [answer?.score ?? null, ...this.scales.map((name) => answer?.scales?.[name] ?? null)];
@@ -208,7 +208,7 @@ WIDGETS.slider = class Sliders extends Widget {
     return this.at(i, target).keyFrom(target, key);
   }
 
-  // From a scale of a begun answer to the next one without a value.
+  // Go from a scale of a begun answer to the next scale without a value.
   enter(i) {
     const open = this.sliders[i].find(({ step }) => step === null);
     if (this.board.answers[i] === null || open === undefined) return false;

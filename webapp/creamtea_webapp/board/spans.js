@@ -31,7 +31,7 @@ WIDGETS.spans = class MarkedErrors extends Widget {
     const panel = this.panels[i];
     if (key === " " && target.closest("button, summary")) return false;
     if (target.closest(".scale")) {
-      // its buttons, too: what is typed after one was pressed is a value, no severity
+      // also on its buttons: keys typed after pressing one are a value, not a severity
       if (key !== "Escape") return panel.slider.key(key);
       panel.passage.focus();
       return true;
@@ -50,7 +50,7 @@ WIDGETS.spans = class MarkedErrors extends Widget {
     this.panels[i].focus();
   }
 
-  // The errors that were expected, found or not, under each output and in its text.
+  // Show the expected errors, found or not, under each output and in its text.
   teach({ spans, found, marked }) {
     this.panels.forEach((panel, i) => spans[i] && panel.teach(spans[i], found[i], marked[i]));
   }

@@ -1,9 +1,9 @@
 // Texts of users and models. They become text nodes; nothing in this folder sets markup.
 
 const BY_CHARACTER = new Set(["zh", "yue", "ja", "th", "lo", "km", "my", "bo", "dz"]); // without blanks: words.py
-const MAX_CELLS = 4_000_000; // of the table that compares two texts
+const MAX_CELLS = 4_000_000; // cells of the table that compares two texts
 
-// A language as browsers know it; "und" where they do not.
+// A language as browsers know it; "und" if they do not.
 function locale(language) {
   try {
     return Intl.getCanonicalLocales(language.replaceAll("_", "-"))[0] ?? "und";
@@ -19,7 +19,7 @@ function showText(element, text, language) {
 
 const isSpace = (piece) => piece.trim() === "";
 
-// Words and what stands between them; characters where a language writes no spaces.
+// Words and the text between them; characters if the language writes no spaces.
 function pieces(text, language) {
   const tag = locale(language);
   const granularity = BY_CHARACTER.has(tag.split("-")[0]) ? "grapheme" : "word";
@@ -59,9 +59,9 @@ function shared(a, b) {
   return [inA, inB];
 }
 
-// For each text its pieces, each with how it differs in wording or order: "" (from none of the others), from
-// "some", from all ("only"). The same rule for every text, so that none of them is the measure of the others;
-// empty ones do not count.
+// For each text its pieces, each with how it differs in wording or order: "" (from no other text), "some", or
+// "only" (from all others). The same rule holds for every text, so that none is the standard for the others;
+// empty texts do not count.
 function compared(texts, language) {
   const all = texts.map((text) => pieces(text, language));
   const words = all.map((some) => some.filter((piece) => !isSpace(piece)));

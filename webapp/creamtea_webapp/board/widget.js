@@ -17,16 +17,16 @@ function same(answer, other) {
   );
 }
 
-// What the board asks of a widget, of which each segment of a page has its own. An answer is any JSON value but
-// null, which is "none yet"; the widget tells the board with board.answer(i, answer), or with
-// board.answerAll(answers) where one act gives all of them.
+// The interface of widgets; each segment of a page has its own widget. An answer is any JSON value but null,
+// which is "none yet". The widget reports it with board.answer(i, answer), or with board.answerAll(answers) if
+// one act gives all answers.
 class Widget {
   // `board` is the segment: `board.data` is what the server sent of it, `board.items` are the elements of the
   // outputs, `board.letter(i)` is what output i is called.
   constructor(board) {
     this.board = board;
     this.separate = true; // each output has an answer of its own
-    this.labels = null; // of the steps that a practice item's answer is told in; null: `expected` tells it
+    this.labels = null; // labels of the steps, to show a practice item's answer; null: `expected` shows it
   }
 
   // Put an element under the text of output i; using it chooses the output.
@@ -53,12 +53,12 @@ class Widget {
     return true;
   }
 
-  // Whether a plain key (of this event) was for the control of output i.
+  // Returns whether a plain key (of this event) was for the control of output i.
   key() {
     return false;
   }
 
-  // Whether Enter was for output i: for what its answer still lacks, before the next output comes.
+  // Returns whether Enter was for output i: to complete its answer before going to the next output.
   enter() {
     return false;
   }

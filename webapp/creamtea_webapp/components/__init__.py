@@ -1,7 +1,7 @@
 """Streamlit components that several pages share: the table of contents, and lists that sort and filter.
 
-Only a script can follow a link into a page that is still being drawn. A list is the page's own HTML; where it
-is long, a component above it has the field and the script.
+Only a script can follow a link into a page that is still being drawn. A list is the page's own HTML; if it is
+long, a component above it has the field and the script.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from creamtea_webapp.markup import show
 
 HERE = Path(__file__).parent
 SHORT = 6  # rows up to which a list needs no sorting or filter
-Cell = str | tuple[str, float | str]  # text or HTML of a template, and what to sort by if it is not that
+Cell = str | tuple[str, float | str]  # text or a template's HTML, perhaps with another value to sort by
 
 
 @cache

@@ -59,7 +59,7 @@ function sorted(rows, { column, up }) {
   if (column < 0) return rows;
   const sign = up ? 1 : -1;
   const keyed = rows.map((row) => [key(row.cells[column]), row]);
-  // what has no value comes last, whichever way
+  // cells without a value come last in either direction
   keyed.sort(([a], [b]) => (a === "") - (b === "") || sign * compared(a, b));
   return keyed.map(([, row]) => row);
 }

@@ -38,7 +38,7 @@ class Connections:
         self._open: Counter[int] = Counter()
 
     def refusal(self, session_id: int) -> str | None:
-        """Say to a session's user why no further page can be opened; None if one can."""
+        """Return a message why the session can open no further page; None if it can."""
         if self._open[session_id] >= MAX_OF_SESSION:
             return (
                 f"You have {MAX_OF_SESSION} pages open here, the most that one sign-in may have. Close "
@@ -79,7 +79,7 @@ def max_pages(open_files: int) -> int:
 
 
 def bounded(max_sockets: int) -> type[H11Protocol]:
-    """Return a protocol with at most this many connections, those of pages included."""
+    """Return a protocol with at most this many connections, including those of open pages."""
     return type("Bounded", (BoundedProtocol,), {"max_sockets": max_sockets, "waiting": {}})
 
 
@@ -108,7 +108,7 @@ class BoundedProtocol(H11Protocol):
         upgraded = self not in self.connections
         if upgraded or not (headers_begun or body_begun):
             self._expect_nothing()
-        elif body_begun or self._deadline is None:  # a body may take longer, as long as it goes on
+        elif body_begun or self._deadline is None:  # a body may take longer, as long as parts keep coming
             self._expect_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -138,7 +138,7 @@ class BoundedProtocol(H11Protocol):
 
 
 class RefusingProtocol(WebSocketsSansIOProtocol):
-    """WebSockets that the app may refuse by an answer of its own, without a line in the log for each."""
+    """A WebSocket protocol in which the app answers refusals itself, without a line in the log for each."""
 
     async def send(self, message: Any) -> None:
         await super().send(message)

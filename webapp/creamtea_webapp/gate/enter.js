@@ -3,7 +3,7 @@ const secret = location.hash.slice(1);
 // What stands before it names the page, as in /enter?study=4#…, or who comes from a recruiting platform
 const query = location.search;
 history.replaceState(null, "", location.pathname);
-// Another link that is opened in this tab differs after the "#" only, which alone loads nothing.
+// Another link that is opened in this tab differs only after the "#", and so does not load the page again.
 addEventListener("hashchange", () => location.reload());
 
 const entrance = document.getElementById("entrance");

@@ -1,4 +1,4 @@
-"""The ASGI middleware in front of Streamlit: files that browsers keep, and a session for all else.
+"""The ASGI middleware in front of Streamlit: files that browsers keep, and a session for everything else.
 
 Streamlit sends its files as they are, 2.9 MB for the rating page, and a component's script and styles again
 with every run of a page. Here each file is compressed when it is first asked for and then stays in memory,
@@ -36,10 +36,10 @@ from creamtea_webapp.session import page_of_gate
 STREAMLIT = Path(streamlit.__file__).parent / "static"
 OWN = "/assets/"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
-_published: dict[str, str] = {}  # addresses of modules: their text
+_published: dict[str, str] = {}  # address of a module -> its text
 
-# The styles come with the module: until then nothing is shown, so that it is not seen without them.
-UNTIL_THEN = ".board, .earlier { visibility: hidden }"
+# A component's styles come with its module: hidden until then, it is never seen without them.
+UNTIL_STYLED = ".board, .earlier { visibility: hidden }"
 MODULE = """{script}
 const sheet = new CSSStyleSheet();
 sheet.replaceSync({styles});
@@ -53,7 +53,8 @@ export function draw(given) {{
 LOADER = """const {{ draw }} = await import(new URL({address}, document.baseURI).href);
 export default draw;
 """
-# Streamlit fetches its font of icons, 0.4 MB, before anything is shown; browsers fetch it when an icon is.
+# Streamlit fetches its font of icons, 0.4 MB, before it shows anything. With this script, browsers fetch it
+# when they show an icon.
 ICONS_LATER = """const load = document.fonts.load.bind(document.fonts);
 document.fonts.load = (font, ...text) =>
   font.includes("Material Symbols") ? Promise.resolve([]) : load(font, ...text);
@@ -95,21 +96,21 @@ def _compressed(path: str) -> tuple[bytes, str]:
     file = _streamlit_files()[path]
     if path == "/":
         page = file.read_text(encoding="utf-8").replace("<head>", f"<head>{FIRST}", 1)
-        return _gzip(page.replace("</head>", f"{_early(page)}</head>", 1).encode()), TYPES[".html"]
+        return _gzip(page.replace("</head>", f"{_preloads(page)}</head>", 1).encode()), TYPES[".html"]
     return _gzip(file.read_bytes()), TYPES[file.suffix]
 
 
-def _early(page: str) -> str:
-    """Return links by which a browser fetches, while Streamlit starts, what draws the first blocks.
+def _preloads(page: str) -> str:
+    """Return links that let a browser fetch the modules of the first blocks while Streamlit starts.
 
     Streamlit's page does not name these modules: it asks for them once the blocks have come.
     """
     folder = STREAMLIT / "static" / "js"
-    found = [path.name for name in ("Html", "BidiComponent") for path in folder.glob(f"{name}.*.js")]
-    for module in found:  # which grows by what the modules import
+    modules = [path.name for name in ("Html", "BidiComponent") for path in folder.glob(f"{name}.*.js")]
+    for module in modules:  # the list grows by the modules' imports
         imported = re.findall(r'"\./([^"]+\.js)"', (folder / module).read_text(encoding="utf-8"))
-        found += [name for name in dict.fromkeys(imported) if name not in found and name not in page]
-    return "".join(f'<link rel="modulepreload" crossorigin href="./static/js/{name}">' for name in found)
+        modules += [name for name in dict.fromkeys(imported) if name not in modules and name not in page]
+    return "".join(f'<link rel="modulepreload" crossorigin href="./static/js/{name}">' for name in modules)
 
 
 def _gzip(content: bytes) -> bytes:
@@ -138,18 +139,18 @@ async def asset(scope: Scope) -> Response | None:
 
 # ---------------------------------------------------------------- a session for every route
 #
-# A valid session cookie or a plain 401. The gate also sets the security headers of every answer. What a
-# session may see is decided again by each page (`creamtea_webapp.session`): the gate only tells people with a
-# session from people without.
+# A request without a valid session cookie gets a plain 401. The gate also sets the security headers of every
+# answer. Each page decides again what a session may see (`creamtea_webapp.session`): the gate only tells
+# people with a session from people without.
 
 
 HERE = Path(__file__).parent
-ASKED, KEPT_SECONDS = "-asked", 600  # the cookie of the page that was asked for
+ASKED, KEPT_SECONDS = "-asked", 600  # suffix and lifetime of the cookie with the page that was asked for
 # The entrance, and the health check of load balancers and containers, which says only "ok".
 OPEN_PATHS = frozenset({ENTRANCE, "/enter.js", "/gate.css", "/_stcore/health"})
-# Streamlit gives these to every session: files come only from organisers' pages, and its own metrics are
-# nothing for raters and readers.
-OF_ORGANISERS = ("/_stcore/upload_file", "/_stcore/metrics")
+# Streamlit serves these to every session, but only organisers' pages upload files, and its own metrics do not
+# concern raters and readers.
+FOR_ORGANISERS = ("/_stcore/upload_file", "/_stcore/metrics")
 
 
 def inline_scripts(page: str) -> list[str]:
@@ -191,7 +192,7 @@ HEADERS = {
 }
 
 
-# a year; not the subdomains, which may be other people's
+# a year; without subdomains, which may belong to others
 TRANSPORT_SECURITY = f"max-age={365 * 24 * 3600}"
 
 
@@ -216,7 +217,7 @@ class Gate:
         self.sign_in = sign_in
         self.https = https
         self.own_host = urlsplit(url or "").netloc
-        self.below = urlsplit(url or "").path.rstrip("/")
+        self.below = urlsplit(url or "").path.rstrip("/")  # the path that the app is served below
         self.connections = Connections(max_connections)
         self.open_paths = (
             OPEN_PATHS | (SIGN_IN_PATHS if sign_in else set()) | ({METRICS} if metrics else set())
@@ -231,7 +232,8 @@ class Gate:
         if self.below and scope["path"] == self.below:
             await RedirectResponse(f"{self.below}/")(scope, receive, send)
             return
-        if self.below and scope["path"].startswith(f"{self.below}/"):  # some proxies keep it, some remove it
+        # some proxies keep this path, some remove it
+        if self.below and scope["path"].startswith(f"{self.below}/"):
             scope["path"] = scope["path"].removeprefix(self.below)
             scope["raw_path"] = quote(scope["path"]).encode()
         scope["below"], scope["own_host"] = self.below, self.own_host
@@ -244,8 +246,8 @@ class Gate:
                 page = HTMLResponse("Open this page on its own site.", status_code=403)
                 await _refuse(scope, receive, send, page)
                 return
-            # Streamlit would accept any port of this host, and for another host it asks an address outside,
-            # during which nobody else is answered
+            # Streamlit would accept any port of this host; for another host it asks an outside address, and
+            # answers nobody else meanwhile
             scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"origin"]
         try:
             session_id = await run_sync(_session_of, scope)
@@ -290,7 +292,7 @@ def cookie_of(scope: Scope, suffix: str = "") -> str | None:
     """Return a request's session secret; with `suffix`, the value of another cookie of the gate."""
     name = session.cookie_name() + suffix
     for header in Headers(scope=scope).getlist("cookie"):
-        # as browsers do: SimpleCookie gives up at cookies that other applications of this host may set
+        # not SimpleCookie, which gives up at cookies that other applications of this host may set
         cookies = cookie_parser(header)
         if name in cookies:
             return cookies[name]
@@ -298,7 +300,7 @@ def cookie_of(scope: Scope, suffix: str = "") -> str | None:
 
 
 def keep_asked(response: Response, query: str, below: str = "") -> None:
-    """Keep the page that was asked for without a session: the next opened link leads there."""
+    """Keep the page that was asked for without a session in a cookie: the next opened link leads there."""
     response.set_cookie(
         session.cookie_name() + ASKED,
         quote(query),
@@ -317,7 +319,7 @@ def asked_before(scope: Scope) -> str:
 def _session_of(scope: Scope) -> int | None:
     """Return the id of the session that may ask for this path."""
     who = sessions.identify(session.database(), cookie_of(scope))
-    if who is None or (who.role != "organiser" and any(path in scope["path"] for path in OF_ORGANISERS)):
+    if who is None or (who.role != "organiser" and any(path in scope["path"] for path in FOR_ORGANISERS)):
         return None
     return who.session_id
 
@@ -334,13 +336,13 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, page: HTMLResponse
 
 
 def _with_headers(scope: Scope, send: Send, https: bool) -> Send:
-    # These have a hash in their name and hold nothing of a study.
+    # files with a hash in their name, which hold nothing of a study
     lasting = scope["path"].startswith(("/static/", OWN))
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
             headers = MutableHeaders(scope=message)
-            own_policy = headers.get("Content-Security-Policy")  # of a page of the documentation
+            own_policy = headers.get("Content-Security-Policy")  # a page of the documentation has one
             headers.update(
                 HEADERS if own_policy is None else HEADERS | {"Content-Security-Policy": own_policy}
             )
@@ -349,7 +351,7 @@ def _with_headers(scope: Scope, send: Send, https: bool) -> Send:
             if scope["scheme"] in ("https", "wss"):
                 cookies = headers.getlist("set-cookie")
                 del headers["set-cookie"]
-                for cookie in cookies:  # Streamlit's own lack what the gate's has
+                for cookie in cookies:  # Streamlit's cookies, unlike the gate's, are not marked as secure
                     secure = "; secure" in cookie.lower()
                     headers.append("set-cookie", cookie if secure else f"{cookie}; Secure")
             lasts = lasting and message["status"] == 200

@@ -1,7 +1,7 @@
 """The addresses of signing in, and the page that was asked for before it.
 
-Browsers get addresses relative to the page, "./" or one beside it. So they also hold if the app is served
-below a path.
+Browsers get addresses relative to the page, "./" or one beside it, so that these also work if the app is
+served below a path.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def address_of_media(digest: str) -> str:
 
 
 def kept_query(query: str) -> str:
-    """Return the query of the requested page as a sign-in carries it on; "" if it is too long.
+    """Return the requested page's query, to open that page after a sign-in; "" if it is too long.
 
     Every page is at "./" (docs/decisions/one-page-at-the-root.md), so its query is all that has to be kept,
     and no query leads to another site.
@@ -39,7 +39,7 @@ def page_address(query: str) -> str:
 
 
 def login_address(query: str) -> str:
-    """Return the address to sign in at, and to come back from to the page with this query."""
+    """Return the address of the sign-in that leads back to the page with this query."""
     return f".{LOGIN}?{query}" if query else f".{LOGIN}"
 
 

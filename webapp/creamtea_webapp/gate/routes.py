@@ -1,8 +1,8 @@
 """The gate's routes: the entrance, the documentation, media files, and Prometheus' metrics.
 
-At the entrance a one-time link becomes a browser session, unless it fails too often. The documentation is
-public to everybody who may come in, raters too. A media file is for those who may see its campaign.
-The metrics ask for a token instead of a session (CREAMTEA_METRICS_TOKEN).
+At the entrance a one-time link becomes a browser session, unless it fails too often. The documentation is for
+everybody with a session, including raters. A media file is for people who may see its campaign. The metrics
+need a token instead of a session (CREAMTEA_METRICS_TOKEN).
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Limiter:
 
 
 # The link is `/enter#SECRET`. A browser never sends the part after the `#`, so the secret is in no log, no
-# `Referer` and no proxy, and fetching the link, as mail scanners and chat previews do, spends nothing: only
-# the page's script posts the secret, on loopback at once, elsewhere at the press of a button.
+# `Referer` and no proxy. Mail scanners and chat previews, which fetch the link, do not use it up: only the
+# page's script posts the secret, on loopback at once, elsewhere at the press of a button.
 
 
 MAX_SECRET = 200  # bytes
@@ -154,8 +154,8 @@ async def _exchange(request: Request, limiter: Limiter) -> Response:
     secret = await _short_body(request)
     if secret is None:
         return PlainTextResponse("This link is not complete.", status_code=401)
-    # By link, not by address alone: others behind the same proxy have nothing to do with a wrong link, and a
-    # secret of 256 bits is not found by trying.
+    # Counted by link, not by address alone: a wrong link must not block others behind the same proxy, and
+    # nobody finds a secret of 256 bits by trying.
     tried = f"{address_of(request)} {sessions.digest(secret)}"
     if limiter.blocked(tried):
         return PlainTextResponse("This link was tried too often. Wait a minute.", status_code=429)
@@ -244,8 +244,8 @@ class Site(StaticFiles):
 
 # ---------------------------------------------------------------- media files
 #
-# A file goes by its SHA-256 alone: its address tells neither its name nor the campaign. Players ask for parts
-# of a file, so that one can seek in it (RFC 9110, 14.2); of several parts at once the whole is sent.
+# A file's address is its SHA-256, which tells neither its name nor the campaign. Players ask for parts of a
+# file, so that people can seek in it (RFC 9110, 14.2). A request for several parts gets the whole file.
 
 
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -294,7 +294,7 @@ async def _media(request: Request) -> Response:
 
 
 def _allowed(digest: str, secret: str | None) -> KeptFile | None:
-    """Return the file if a campaign shows it that this session may see."""
+    """Return the file if this session may see a campaign that shows it; else None."""
     if not DIGEST.fullmatch(digest):
         return None
     database = session.database()
@@ -323,7 +323,7 @@ def _asked_part(request: Request) -> tuple[int | None, int | None] | None:
 
 def _part_of(size: int, first: int | None, last: int | None) -> range:
     """Return the bytes of a file of this size; empty if all that is asked for lies beyond its end."""
-    if first is None:  # the last so many
+    if first is None:  # the last `last` bytes
         return range(max(0, size - (last or 0)), size)
     return range(first, size if last is None else min(size, last + 1))
 

@@ -1,7 +1,7 @@
 """Signing in by OpenID Connect: the cookie of an attempt, the provider, and the routes.
 
 An attempt is kept in a cookie rather than in the database or this process. So any server behind a load
-balancer can finish what another began, nothing has to be cleaned up, and the sign-in is tied to its browser.
+balancer can finish a sign-in that another began, nothing has to be cleaned up, and it is tied to its browser.
 The cookie's key is made from the client's secret, which these servers share anyway. The provider promises
 that its codes can be used only once (RFC 6749, section 4.1.2).
 """
@@ -120,15 +120,15 @@ NO_ANSWER = (HTTPError, InvalidURL, ValueError, TypeError)  # the last two: JSON
 
 
 class ProviderFailed(Exception):
-    """The provider gave no answer, or none that can be used. Its text holds no secret."""
+    """The provider gave no answer, or an unusable one. The message holds no secret."""
 
 
 class NotBegun(Exception):
-    """The answer belongs to no sign-in that this browser began."""
+    """The provider's answer does not belong to a sign-in that this browser began."""
 
 
 class NotProved(Exception):
-    """What the provider answered proves nobody's identity. Its text holds no secret."""
+    """The provider's answer does not prove an identity. The message holds no secret."""
 
 
 class Provider:
@@ -182,7 +182,7 @@ class Provider:
                     "exp": {"essential": True},
                 },
             )
-            token["id_token"]  # what `userinfo` was read from, unless the provider itself wrote one
+            token["id_token"]  # KeyError without it: then `userinfo` is not signed
             return _person(token["userinfo"])
         except MismatchingStateError:
             raise NotBegun from None
@@ -213,7 +213,7 @@ class Provider:
     def _checked(self, metadata: dict[str, Any]) -> dict[str, Any]:
         if metadata.get("issuer") != self.settings.issuer:
             raise ProviderFailed(
-                f"{self.description} does not name the issuer {self.settings.issuer!r}, to the letter"
+                f"{self.description} does not name exactly the issuer {self.settings.issuer!r}"
             )
         endpoints = {}
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
@@ -278,7 +278,7 @@ class SignInRoutes:
         if self.starts.blocked(address_of(request)):
             return _message("Too many people are signing in from your network. Wait a minute.", 429)
         self.starts.count(address_of(request))
-        # the host of the request is whatever its sender says; a provider sends people to known addresses only
+        # a request may claim any host, but a provider sends people only to addresses that it knows
         here = (self.url or str(request.base_url)).rstrip("/")
         asked = kept_query(request.url.query)
         attempt: dict[str, Any] = {ASKED: asked}

@@ -122,7 +122,7 @@ def _section(section: Section, path: str, level: int) -> None:
 
 
 def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
-    """Show blocks, some of them beside each other. A single figure has half of the width, a choice all."""
+    """Show blocks, some of them side by side. A single figure has half of the width, a choice all of it."""
     placed = _flat(blocks, path)
     for group in side_by_side([block for block, _ in placed], _is_narrow):
         neighbours, placed = placed[: len(group)], placed[len(group) :]
@@ -179,7 +179,7 @@ def _table(table: Table, path: str, level: int) -> None:
 
 
 def _figure(figure: Figure, path: str) -> None:
-    """Show a figure without its title, which is above. What is not drawn stands below, in full."""
+    """Show a figure without its title, which is above it. Below it, list the systems that are not drawn."""
     if not figure.rows:
         note("Nothing to draw.")
     else:

@@ -81,7 +81,7 @@ def page() -> None:
     _systems(compared)
     if specs is not None:
         blocks.show_block(specs, "compare/specs", level=3)
-    outputs.several(common[key])
+    outputs.section_of_studies(common[key])
 
 
 # ---------------------------------------------------------------- differences and their tests
@@ -99,7 +99,7 @@ def _systems(compared: Compared) -> None:
         if asked:
             st.session_state["compare-tested"] = request
         if st.session_state.get("compare-tested") == request:
-            results = _found(request, len(tests))
+            results = _test_results(request, len(tests))
             if results is not None:
                 table = compared.against(against, dict(zip(tests, results, strict=True)))
                 if (answer := comparison_answer(table, compared.pairs, names)) is not None:
@@ -110,13 +110,13 @@ def _systems(compared: Compared) -> None:
         blocks.show_block(meanings, "compare/columns", level=3)
 
 
-def _found(request: str, count: int) -> list[dict[str, Any]] | None:
-    """Return the tests; None, with the reason on the page, if they could not all be made."""
+def _test_results(request: str, count: int) -> list[dict[str, Any]] | None:
+    """Return the results of the tests; None, with the reason on the page, if they could not all be made."""
     if count > MAX_TESTS:
         st.error(f"This comparison needs {count} tests; a page allows {MAX_TESTS}. Choose fewer studies.")
         return None
     try:
-        return _tested(session.database().url.render_as_string(), request, count)
+        return _run_tests(session.database().url.render_as_string(), request, count)
     except TookTooLong as error:
         st.error(f"{error} Choose fewer studies.")
     except EndedEarly:
@@ -127,11 +127,11 @@ def _found(request: str, count: int) -> list[dict[str, Any]] | None:
 
 
 class EndedEarly(Exception):
-    """Fewer answers than questions."""
+    """The process gave fewer answers than it was asked for."""
 
 
 @st.cache_resource(max_entries=64, show_spinner="Testing the differences …")
-def _tested(database: str, request: str, count: int) -> list[dict[str, Any]]:
+def _run_tests(database: str, request: str, count: int) -> list[dict[str, Any]]:
     """Run the tests. The request names outputs by the keys of their steps, so that results can be cached."""
     with _process.busy:
         rows = _process.rows(COMMAND, json.loads(request), count, SECONDS)

@@ -50,7 +50,7 @@ def section(study: int, table: Table, test_set: str) -> None:
 
 
 @st.fragment
-def several(studies: Sequence[StudyTestSet]) -> None:
+def section_of_studies(studies: Sequence[StudyTestSet]) -> None:
     """Show the outputs of several studies; system names begin with the study's name."""
     session.require(rights.READ_STUDIES)
     show_part("heading", TITLE, 2, (), ADDRESS)
@@ -148,7 +148,7 @@ def _find(study: int, table: Table, test_set: str) -> Translations | None:
 
 
 def _choose(outputs: Translations) -> View:
-    # baselines first; otherwise the order stays, the best first
+    # baselines first, then the others as they are, the best first
     every = sorted(outputs.decodes, key=outputs.against.__contains__)
     systems = st.multiselect("Systems", every, default=every[:4]) or every[:1]
     left, middle, right = st.columns(3)

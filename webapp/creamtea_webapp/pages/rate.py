@@ -24,7 +24,7 @@ from creamtea_webapp.markup import markdown, show
 
 TEMPLATE = "welcome.html"
 WIDTH = 720  # pixels of running text
-# to a rater who has rated nothing, when the last items are with others, and when none is left
+# messages for a rater who has rated nothing: others have the last items, or none is left
 AWAY = (
     "Nothing to rate at the moment",
     "Others are working on the last items. If any are left unfinished, you can rate them: try again in two "
@@ -33,14 +33,14 @@ AWAY = (
 NOTHING_LEFT = ("All done", "Nothing is left to rate. Thank you for your time!")
 NOTICE = "rating-notice"
 ELSEWHERE = "This item was already saved in another tab with other values. Open Earlier items to change it."
-VIEW, AGAIN, ANSWER = "view", "again", "answer"  # of the address
-ABOUT, WRONG = "about-rater-", "wrong-about-rater"  # answers about the rater, and what is wrong with them
+VIEW, AGAIN, ANSWER = "view", "again", "answer"  # keys in the address
+ABOUT, WRONG = "about-rater-", "wrong-about-rater"  # answers about the rater, and mistakes in them
 
 
 def consent(known: Welcome, workload: Workload, on_agree: Callable[[], None]) -> None:
     """Show the first page: what this is about, what is kept, questions about the rater, and the button.
 
-    It is a form, so that leaving a field does not redraw the page under the press that left it.
+    It is a form: leaving a field by pressing the button does not redraw the page under that press.
     """
     with _column(), st.form("taking-part", border=False, enter_to_submit=False):
         show(TEMPLATE, "task", text=known.protocol.welcome, languages=known.languages, workload=workload)
@@ -207,7 +207,7 @@ def _asked_for(name: str, rater_id: int) -> Work | None:
 
 
 def _go(name: str | None = None, value: str = "") -> None:
-    """Go to the current item, or where one part of the address says."""
+    """Go to the current item, or to the page for this key of the address."""
     st.query_params.from_dict({name: value} if name else {})
 
 
@@ -286,9 +286,9 @@ def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> str | None
 
 
 def _do(sent: Any, act: Callable[[int, int], str | None]) -> None:
-    """Act for the rater on the item that the browser names, if it looks like one.
+    """Act for the rater on the item that the browser names, if the request is well-formed.
 
-    A refusal, and what `act` returns, is shown as a notice.
+    A refusal is shown as a notice, and so is a message that `act` returns.
     """
     who = session.identity()
     if who is None or who.rater_id is None or not isinstance(sent, dict):
@@ -306,7 +306,7 @@ def _do(sent: Any, act: Callable[[int, int], str | None]) -> None:
         reason = str(refused)
         _notice(f"{reason[:1].upper()}{reason[1:]}.")
     else:
-        # numbers go on: the browser knows by them which notices it has shown
+        # numbers keep rising: they tell the browser which notices it has shown
         if message is not None or st.session_state.get(NOTICE, Notice()).text:
             _notice(message or "")
 

@@ -1,7 +1,7 @@
 """A study's report: its progress, what organisers do with it, its blocks, and its outputs.
 
-A fragment: what a reader has chosen elsewhere on the page stays, and so does the place that is read. New
-results wait for a click, since they would move everything below.
+The progress is a fragment of its own: when it refreshes, choices elsewhere on the page stay, and so does the
+reader's place. New results wait for a click, since they would move everything below.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ DAYS = 14
 QUEUED = "It is queued again."
 NOBODY = " No controller is running: start one with `creamtea controller`."
 EVERY = 3.0  # seconds
-LARGE, EVERY_OF_LARGE = 2000, 30.0  # steps from which on a study takes long to read
+LARGE, EVERY_OF_LARGE = 2000, 30.0  # a study with so many steps takes long to read
 CHARTS_PER_ROW = 3
 
 
@@ -66,7 +66,7 @@ def progress_section(study: int, state: str, steps: tuple[int, int]) -> None:
 def _draw_progress(study: int, done: int) -> None:
     who = session.require_report(study)
     watched = watch(session.database(), session.artefacts(), study)
-    if not watched.lives:
+    if not watched.is_live:
         st.rerun()  # it has ended: the whole page
     logs = rights.may(who, rights.READ_LOGS)
     show(PROGRESS_TEMPLATE, "head", watched=watched)
@@ -299,5 +299,5 @@ def _campaigns(report: Document, summaries: Section, place: str) -> None:
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing the words of outputs …")
 def _ngrams(database: str, study: int, facts: tuple[Fact, ...]) -> Section:
-    """Read every output. `facts` change with the number of steps that have succeeded."""
+    """Build the n-grams of every output. `facts` change with the number of steps that have succeeded."""
     return build_ngrams(session.database(), study)

@@ -1,4 +1,4 @@
-"""A study's steps, and the log of one of them: why it failed, then the end of what it said."""
+"""A study's steps, and the log of one of them: why it failed, then the end of its log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from creamtea_webapp.markup import moment, note, render, show, show_missing
 TEMPLATE = "steps.html"
 HEADS = ("step", "state", "machine", "started (UTC)", "took", "attempts", "why it failed")
 EVERY = 3.0  # seconds between two looks at a step that has not ended
-LINES = 200  # of a log that are shown
+LINES = 200  # last lines of a log that are shown
 
 
 def page() -> None:
@@ -83,10 +83,10 @@ def _step(study: StudyRow, place: str, runs: bool) -> None:
 
 
 def _examples(study: StudyRow, node: Node) -> None:
-    """Show what the training made of some development sentences, also after its end."""
+    """Show the training's translations of some development sentences, also after its end."""
     try:
         view = session.artefacts().read_live(node.key, node.fence)
-    except CreamteaError:  # told where the log is
+    except CreamteaError:  # `_log` says so
         return
     examples = watched_examples(node, view)
     if examples:

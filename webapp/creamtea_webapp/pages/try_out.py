@@ -1,4 +1,4 @@
-"""Try a sentence on the systems of a study: what each makes of it, and what it may not use.
+"""Try a sentence on the systems of a study: each system's translation, and the subwords that it may not use.
 
 The process keeps the systems that it has loaded (`creamtea.engine.try_out`), so that only the first sentence
 waits for them.
@@ -35,7 +35,7 @@ _process = HelperProcess()  # one per server: a model takes memory and a process
 
 
 class CannotTry(CreamteaError):
-    """Why nothing, or not everything, was translated."""
+    """Some or all systems did not translate; the message says why."""
 
 
 def is_available() -> bool:
@@ -147,7 +147,7 @@ def section(study: int, trained_systems: Trained) -> None:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer with as many subwords as a page can hold."""
+    """Return the answer with no more subwords than a page can hold."""
     selected = row.get("selected")
     hidden = max(0, len(selected) - SHOWN_SUBWORDS) if selected else 0
     return {

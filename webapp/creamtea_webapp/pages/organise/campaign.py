@@ -1,4 +1,4 @@
-"""One campaign: what a draft will cost and show, the progress of a launched one, closing, export, the log,
+"""One campaign: a draft's cost and power, the progress of a launched campaign, closing, export, results, log,
 and the pages that its raters will see.
 """
 
@@ -50,7 +50,7 @@ from creamtea_webapp.pages.organise.shared import (
 TEMPLATE = "organise/campaign.html"
 REFRESH = 10  # seconds, of the progress
 EXPORT = "organise-export"
-SOURCES_WITH_FILES = 12  # that are shown
+SOURCES_WITH_FILES = 12  # sources with files that are shown
 
 
 def page(campaign_id: int) -> None:
@@ -88,7 +88,7 @@ def _draft(who: Identity, campaign: CampaignSummary) -> None:
         "analysis cannot be changed. Raters and their links can be added before or after it."
     )
     launch = partial(_launch, campaign.name)
-    show_notice("launch")  # errors: of a launched campaign, the head tells
+    show_notice("launch")  # errors only: once the campaign is launched, the head says so
     st.button(
         "Launch",
         type="primary",
@@ -341,6 +341,6 @@ def _go(number: int) -> None:
 
 
 def _keep(page_id: int, sent: Any) -> None:
-    """Show the board what it sent, as the rating page does: it waits for that."""
+    """Keep what the board sent, so that it gets this back, as on the rating page: it waits for that."""
     entered = {"draft": sent["answers"], "document_draft": sent["document"], "comment": sent["comment"]}
     st.session_state[DRAFT] = page_id, entered

@@ -46,7 +46,7 @@ def page() -> None:
             st.text_input("Campaign name", key="import-name")
             field_error("name")
         with right:
-            titles = {"": "what the file looks like"}
+            titles = {"": "recognised from the file"}
             titles |= {name: found.title for name, found in exchange.FORMATS.usable().items()}
             st.selectbox(LABELS["format"], list(titles), format_func=titles.__getitem__, key="import-kind")
             field_error("format")
@@ -120,7 +120,7 @@ def _import(database: Database, actor: str) -> Made:
         path.write_bytes(file.getvalue())
         if path.suffix.lower() == ".zip":
             path = unpack(path, folder / "export")
-        facts = ImportFacts(name, **_given(folder / "texts"))
+        facts = ImportFacts(name, **_field_values(folder / "texts"))
         with uploaded_to(folder):
             kind = kind or exchange.recognise(path)
             done = exchange.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
@@ -132,8 +132,8 @@ def _import(database: Database, actor: str) -> Made:
     )
 
 
-def _given(folder: Path) -> dict[str, Any]:
-    """Return what the fields say, with uploaded files saved in this new folder."""
+def _field_values(folder: Path) -> dict[str, Any]:
+    """Return the values of the fields; uploaded files are saved in this new folder."""
     folder.mkdir()
 
     def save(file: Any) -> Path:

@@ -1,9 +1,9 @@
 """A new campaign, or a change to a draft: every setting, then the draft's page with its preview.
 
 The form is drawn from the declarations of the settings (`creamtea.human.making.settings`). A setting has
-the widget of its type, the title and the help of its declaration, and stands there only while what it needs
-is so. The values are read from the session at the click (`Form.document`), not from the last drawing: a field
-that is left by pressing the button changes in the same message.
+the widget of its type, the title and the help of its declaration, and is shown while its `needs` are met. The
+values are read from the session at the click (`Form.document`), not from the last drawing: a field that is
+left by pressing the button changes in the same message.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from creamtea_webapp.pages.organise.shared import (
 MADE = "campaign-made"
 FILLED = "campaign-filled"  # the document that was put into the form
 BESIDE, ABOVE = "make", "fill"  # places of errors: above the button, below the campaign file
-# what a draft had of a file that is not kept, as messages call it
+# contents of a draft whose files are not kept, as messages call them
 LOST = {
     "texts.folder": "sources and outputs",
     "texts.sources": "sources",
@@ -81,7 +81,7 @@ MEDIA_FILES = "media_files"  # beside the list `media`
 USUAL = 4  # systems side by side
 MAX_EXACT = 2**53 - 1  # whole numbers above are not exact in a browser
 OF_STUDY = ("test_sets", "systems", "metrics", "finders")  # choices that another study changes
-# of files, by the kind of file or the key
+# endings of files, by the kind of file or the key
 ENDINGS_OF = {"documents": ["txt", "docs", "tsv"], "media": ["jsonl", "json"], "proposals": ["jsonl", "json"]}
 ENDINGS_OF |= {
     "sources": ["txt", "jsonl", "json"],
@@ -139,7 +139,7 @@ def page() -> None:
 
 
 def _campaign_file() -> None:
-    """A field for a campaign file, whose values the form then has."""
+    """Show a field for a campaign file, whose values fill the form."""
     with st.expander("Begin with a campaign file"):
         file = st.file_uploader("Campaign file (YAML)", ["yaml", "yml"], key="campaign-file")
         st.button(
@@ -152,15 +152,15 @@ def _campaign_file() -> None:
 
 
 def _fill(database: Database, actor: str) -> str:
-    """Begin the form anew with an uploaded file. Files that it names are uploaded in their fields."""
+    """Fill the form anew from an uploaded file. Files that it names are uploaded in their own fields."""
     file = st.session_state["campaign-file"]
 
     def read(path: Path) -> YamlDocument:
         return read_document(path, KEYS, kind="a campaign (.yaml)")
 
     document = read_uploaded("campaign-file", file, read)
-    left: dict[str, list[str]] = {"Upload": [], "Paste": []}
-    later: list[str] = []  # their keys
+    to_add: dict[str, list[str]] = {"Upload": [], "Paste": []}
+    later: list[str] = []  # the keys of what is to be added
     for key, declared in declarations().items():
         values = document.data.get(declared.block) if declared.block else document.data
         value = values.get(declared.key) if isinstance(values, dict) else None
@@ -168,7 +168,7 @@ def _fill(database: Database, actor: str) -> str:
         if not isinstance(values, dict) or value in (None, []) or not is_file:
             continue
         how = "Upload" if key in LOST or _is_upload(declared) else "Paste"
-        left[how].append(LOST.get(key, declared.setting.title.replace(" (Markdown)", "").lower()))
+        to_add[how].append(LOST.get(key, declared.setting.title.replace(" (Markdown)", "").lower()))
         later.append(key)
         del values[declared.key]
     campaign = check_campaign(document, Folder(Path(), ()), later=later).campaign
@@ -176,12 +176,12 @@ def _fill(database: Database, actor: str) -> str:
         _check_study(database, campaign)
     st.session_state[FILLED] = document.data
     st.session_state[GENERATION] = st.session_state.get(GENERATION, 0) + 1
-    also = [f"{how} its {' and '.join(what)} below." for how, what in left.items() if what]
+    also = [f"{how} its {' and '.join(what)} below." for how, what in to_add.items() if what]
     return " ".join([f"The form now has the values of {file.name}.", *also])
 
 
 def _check_study(database: Database, campaign: CampaignDocument) -> None:
-    """InputError for what the form cannot show, as the study does not have it."""
+    """Raise InputError for a name that the form cannot show because the study does not have it."""
     with database.session() as reading:
         row = find_study(reading, campaign.study)
         check_names(reading, row, campaign.test_set, campaign.systems)
@@ -241,7 +241,7 @@ def _make(draft: str, form: Form, database: Database, actor: str) -> Made:
 
 
 def _place(key: str, file: Any) -> str:
-    """Return where an uploaded file lies: texts in a folder per key, others beside each other."""
+    """Return the path of an uploaded file: texts are in a folder per key, other files beside each other."""
     block, _, last = key.rpartition(".")
     return f"{last}/{Path(file.name).name}" if block == "texts" else Path(file.name).name
 
@@ -249,7 +249,7 @@ def _place(key: str, file: Any) -> str:
 def _check_files(
     database: Database, draft: str, form: Form, values: dict[str, Any], given: Collection[str]
 ) -> None:
-    """InputError where the draft would lose without a word what it had of a file."""
+    """Raise InputError if the draft would silently lose contents of a file that is not kept."""
     if not draft:
         return
     with database.session() as reading:
@@ -259,7 +259,7 @@ def _check_files(
         lost = [name for name in lost if name != "documents"]  # the sources name them
     start = form.start.get("protocol", {})
     if values.get("protocol", {}).get("kind") != start.get("kind") or "proposals_from" in start:
-        lost = [name for name in lost if name != "protocol.proposals"]  # a metric's are of no file
+        lost = [name for name in lost if name != "protocol.proposals"]  # a metric's come from no file
     for name in lost:
         raise wrong(
             name,
@@ -293,7 +293,7 @@ class Form:
             self._draw([entry for entry in settings if not entry[1].setting.rare])
             rare = [entry for entry in settings if entry[1].setting.rare and self._applies(entry[1])]
             if rare:
-                with st.expander("More settings", expanded=any(key in self._given() for key, _ in rare)):
+                with st.expander("More settings", expanded=any(key in self._changed() for key, _ in rare)):
                     self._draw(rare)
 
     def protocol(self) -> Protocol:
@@ -313,11 +313,11 @@ class Form:
     def key(self, key: str) -> str:
         """Return the key of a field's widget, with the value of the field that its choices depend on."""
         setting = declarations()[key].setting if key in declarations() else None
-        of = self.study if setting and setting.choices in OF_STUDY else ""
+        depends_on = self.study if setting and setting.choices in OF_STUDY else ""
         if key == "sample.kind":
-            of = self.value("protocol.kind")
+            depends_on = self.value("protocol.kind")
         generation = st.session_state.get(GENERATION, 0)
-        return "-".join(filter(None, ("campaign", key, of, str(generation or ""))))
+        return "-".join(filter(None, ("campaign", key, depends_on, str(generation or ""))))
 
     def document(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the form as a document, and the uploaded files by their keys."""
@@ -344,7 +344,8 @@ class Form:
                 block[declared.key] = value
         return document, files
 
-    def _given(self) -> set[str]:
+    def _changed(self) -> set[str]:
+        """Return the keys that do not begin with their default."""
         return {
             key for key in declarations() if self.start_value(key) not in (None, declarations()[key].default)
         }
@@ -360,7 +361,7 @@ class Form:
         return is_met(setting.needs, self.value)
 
     def _draw(self, settings: Sequence[tuple[str, Declaration]]) -> None:
-        """Two short fields beside each other, a long one alone."""
+        """Draw two short fields beside each other, a long one alone."""
         columns: list[Any] = []
         for key, declared in settings:
             if not self._applies(declared):
@@ -415,7 +416,7 @@ class Form:
             st.text_input(setting.title, start, **common)
 
     def _unset(self, key: str, label: Callable[[Any], str] = "{:g}".format) -> str:
-        """Say what an empty field stands for: a value, or what the setting's comment says of none."""
+        """Say what an empty field stands for: a value, or what the setting's description says of none."""
         protocol, declared = self.protocol(), declarations()[key]
         usual = {"delta": protocol.usual_delta, "raters.disputed_from": protocol.far_apart()}
         value = (usual | {"sample.kind": protocol.usual_selection}).get(key, declared.default)
@@ -456,7 +457,7 @@ class Form:
 
 
 def _schema(declared: Declaration) -> dict[str, Any]:
-    """Return the JSON Schema of a setting's value, without what None adds."""
+    """Return the JSON Schema of a setting's value, without the alternative None."""
     schema: dict[str, Any] = declared.model.model_json_schema()["properties"][declared.key]
     choices = [choice for choice in schema.get("anyOf", [schema]) if choice != {"type": "null"}]
     return choices[0] if len(choices) == 1 else {"type": "amount"}
@@ -482,7 +483,7 @@ def _is_upload(declared: Declaration) -> bool:
 
 
 def _as_text(questions: Any) -> str:
-    """Questions as the text area has them: one per line."""
+    """Return questions as the text area has them: one per line."""
     if not isinstance(questions, list):
         return str(questions)
     return write_questions([Question.model_validate(question) for question in questions])

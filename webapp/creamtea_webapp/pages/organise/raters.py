@@ -47,9 +47,9 @@ from creamtea_webapp.pages.organise.shared import (
 )
 
 RATER = "organise/rater.html"
-DECISIONS = "decisions"  # the place of what came of one
+DECISIONS = "decisions"  # the place of messages about them
 MAX_BARS, USUAL_BARS = 60, 30  # of a histogram of scores
-BAR_WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # points, where a scale is not filled
+BAR_WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # points, if a scale is too long
 MAX_SECONDS = 300  # longer times are drawn in the last bar
 ADD = ("add-pseudonym", "add-name", "add-subject")  # fields
 
@@ -109,7 +109,7 @@ def _add(campaign: CampaignSummary) -> None:
 
 
 def _many(campaign: CampaignSummary) -> None:
-    """Links for many at once, and the one for a recruiting platform."""
+    """Show the forms for links to many raters at once, and for the link of a recruiting platform."""
     with session.database().session() as reading:
         now = session.database().now(reading)
         free = raters.additional_raters(reading, reading.get_one(Campaign, campaign.id), now)
@@ -185,9 +185,9 @@ def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> Mad
 
 
 def rater_reports(campaign_id: int) -> list[RaterReport]:
-    """Return the campaign's rater reports, kept as long as no rating comes or goes.
+    """Return the campaign's rater reports, cached as long as no rating comes or goes.
 
-    The right to see them is asked for, since everyone who has it shares what is kept.
+    The right to see them is checked first: everyone who has it shares the cache.
     """
     session.require(rights.SEE_RATERS, campaign_id)
     with session.database().session() as reading:
@@ -197,7 +197,7 @@ def rater_reports(campaign_id: int) -> list[RaterReport]:
 
 @st.cache_resource(max_entries=32, show_spinner="Looking at the raters' answers …")
 def _reports(database: str, campaign_id: int, state: tuple[Any, ...]) -> list[RaterReport]:
-    """Nobody changes the list; `state` changes with whatever the reports are made of."""
+    """Build the reports. Nobody changes the list; `state` changes with the data of the reports."""
     return reports_of(session.database(), campaign_id)
 
 
@@ -259,10 +259,10 @@ def _plots(report: RaterReport, others: list[RaterReport], protocol: Protocol) -
 
 
 def score_axis(protocol: Protocol, values: Sequence[float]) -> tuple[float, tuple[float, float]]:
-    """Return the width of a bar, and where the first begins and the last ends.
+    """Return the width of a bar, and where the first bar begins and the last one ends.
 
-    This is the whole scale; of a scale that nobody fills, such as MQM's from -1000 to 0, it is what was
-    given.
+    The bars cover the whole scale, or only the values given if the scale is too long (MQM's goes from -1000
+    to 0).
     """
     lowest, highest = float(protocol.scale.lowest), float(protocol.scale.highest)
     width = protocol.bin_width
@@ -276,7 +276,7 @@ def score_axis(protocol: Protocol, values: Sequence[float]) -> tuple[float, tupl
 def _histogram(
     name: str, own: list[float], others: list[float], title: str, width: float, domain: tuple[float, float]
 ) -> None:
-    """Shares of the rater's values, and of all others' as a line."""
+    """Draw the shares of the rater's values as bars, and of all others' as a line."""
     show(RATER, "plot_title", text=name)
     if not own:
         note("Nothing was recorded.")

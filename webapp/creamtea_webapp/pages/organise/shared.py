@@ -1,4 +1,4 @@
-"""What the organiser's pages share: acting with a right, telling what came of it, heads, uploaded files."""
+"""What the organiser's pages share: actions with their rights and messages, heads, uploaded files."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ NOTICE, FRESH_LINK, FRESH_FILE = "organise-notice", "organise-link", "organise-l
 LINKS_AT = "organise-links-at"  # the place of the fresh links
 FOR_ONE = " and send it to this rater only. It works once, within 14 days"
 Read = TypeVar("Read")
-Act = Callable[[Database, str], str]  # does it in one transaction; what to tell the organiser
+Act = Callable[[Database, str], str]  # acts in one transaction; returns what to tell the organiser
 
-# what messages call by its option on the command line, and pages by its label
+# option on the command line, as messages name it -> label on pages
 LABELS = {name.replace("_", "-"): asked.title for name, (_, asked) in import_options().items()} | {
     "rater": "Pseudonym",
     "format": "Kind of file",
@@ -122,8 +122,9 @@ def is_wrong(*options: str) -> bool:
 def field_error(*options: str) -> None:
     """Show below a field, or a row of fields, what the last action found wrong with it."""
     if is_wrong(*options):
-        said = st.session_state[NOTICE].fields
-        show(TEMPLATE, "field_error", message="; ".join(said[option] for option in options if option in said))
+        errors = st.session_state[NOTICE].fields
+        message = "; ".join(errors[option] for option in options if option in errors)
+        show(TEMPLATE, "field_error", message=message)
 
 
 def fresh_link(address: str, advice: str = "") -> dict[str, object]:
@@ -188,7 +189,7 @@ def head(who: Identity, campaign: CampaignSummary, view: str = "") -> None:
 def campaign_report(campaign: int, name: str, *depends_on: Any) -> Document:
     """Return the whole report of a launched campaign, the same for every reader.
 
-    It is kept until a rating comes or goes, or until something else that it depends on changes.
+    It is cached until a rating comes or goes, or until one of `depends_on` changes.
     """
     with session.database().session() as reading:
         state = (depends_on, fingerprint(reading, campaign))
@@ -207,9 +208,9 @@ def rater_link(campaign_id: int, rater: RaterProgress) -> str:
 
 # ---------------------------------------------------------------- buttons that act once for a double click
 #
-# Streamlit answers the second press of a double click in a new thread, and stops that of the first wherever
-# it next touches the session: perhaps after what it made was stored, and before the page knew of it. So what
-# a press has made waits here for the second one, which shows it instead of making another.
+# Streamlit answers the second press of a double click in a new thread. It stops the first press' thread at
+# its next access to the session: perhaps after its result was stored, but before the page knew of it. So the
+# result of a press waits here for the second one, which shows it instead of making another.
 
 TAB = "organise-tab"
 DOUBLE_CLICK = 1.0  # [s] generous: a busy browser sends the second press late
@@ -218,13 +219,13 @@ FORGET = 60.0  # [s]
 
 @dataclass(frozen=True)
 class Made:
-    """What a press has done: what to tell the organiser, and what the session is to hold."""
+    """The result of a press: a message for the organiser, and values to put into the session."""
 
     message: str
     state: Mapping[str, object] = field(default_factory=dict)
 
 
-# Does it. What it asks of the session it asks first: from the first transaction on it is not to be stopped.
+# Acts. It reads the session before its first transaction: from then on, it must not be stopped.
 Make = Callable[[Database, str], Made]
 
 
@@ -233,7 +234,7 @@ class Press:
     """The last press of a button, in one tab."""
 
     made: Made | None = None
-    at: float = field(default_factory=time.monotonic)  # when it was made
+    at: float = field(default_factory=time.monotonic)  # when the result was made
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -251,8 +252,8 @@ def on_press(
 ) -> Callable[[], None]:
     """Return the callback of a button that is drawn now: it calls `act`, once for a double click.
 
-    `place`: where errors and fresh links are shown, another for each button. `done_at`: where the message
-    stands if all went well; None is there too.
+    `place`: where errors and fresh links are shown; each button has its own. `done_at`: where the message
+    stands if all went well, by default also at `place`.
     """
     tab = st.session_state.setdefault(TAB, secrets.token_hex(8))
     do = partial(_once, tab, time.monotonic(), place, make)
@@ -269,7 +270,7 @@ def _once(tab: str, drawn: float, place: str, make: Make, database: Database, ac
         press = _presses.setdefault((tab, place), Press())
     with press.lock:  # a second press waits for what the first one makes
         made, age = press.made, time.monotonic() - press.at
-        # unless it was pressed before the page showed it, or soon afterwards
+        # do not act again if the button was pressed before the page showed the result, or soon afterwards
         if made is None or (drawn > press.at and age > DOUBLE_CLICK):
             made = make(database, actor)
             press.made, press.at = made, time.monotonic()
