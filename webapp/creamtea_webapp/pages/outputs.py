@@ -148,7 +148,7 @@ def _find(study: int, table: Table, test_set: str) -> Translations | None:
 
 
 def _choose(outputs: Translations) -> View:
-    # baselines first, then the others as they are, the best first
+    # baselines first; the other systems keep their order, the best first
     every = sorted(outputs.decodes, key=outputs.against.__contains__)
     systems = st.multiselect("Systems", every, default=every[:4]) or every[:1]
     left, middle, right = st.columns(3)

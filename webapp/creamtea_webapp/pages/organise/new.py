@@ -100,7 +100,7 @@ def page() -> None:
         st.rerun()
     draft, start = _start()
     show(TEMPLATE, "title", text="Change a draft" if draft else "New campaign")
-    show_notice()  # what a page before did
+    show_notice()  # of an action on an earlier page
     with session.database().session() as reading:
         studies = [*dict.fromkeys(study_names(reading).values()), ""]
         _campaign_file()
