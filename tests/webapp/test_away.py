@@ -140,9 +140,9 @@ def test_only_an_outage_is_told_on_the_page(error: Exception, told: bool) -> Non
     def script(error: Exception) -> None:
         import streamlit
 
-        from creamtea_webapp.session import told_on_page
+        from creamtea_webapp.session import show_outage
 
-        streamlit.session_state["told"] = told_on_page(error)
+        streamlit.session_state["told"] = show_outage(error)
 
     app = AppTest.from_function(script, args=(error,), default_timeout=ANSWER).run()
     assert app.session_state["told"] is told

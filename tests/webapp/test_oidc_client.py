@@ -61,7 +61,7 @@ def begun(issuer: str) -> tuple[dict[str, list[str]], dict[str, Any]]:
 
 def test_the_provider_must_be_there_and_be_the_one(provider: FakeProvider) -> None:
     begun(provider.issuer)
-    with pytest.raises(ProviderFailed, match="does not name the issuer"):
+    with pytest.raises(ProviderFailed, match="does not name exactly the issuer"):
         begun(f"{provider.issuer}/")
     with pytest.raises(ProviderFailed, match="ConnectError"):
         begun("http://127.0.0.1:1")

@@ -85,7 +85,7 @@ def test_fields_of_a_protocol_and_of_a_sample(ready: Database, visit: Visit) -> 
     for key, words in {  # what an empty field stands for
         "delta": "0.1",
         "raters.disputed_from": "2.5",
-        "sample.items": "all that the kind lets through",
+        "sample.items": "all that the kind allows",
         "sample.kind-contrastive-da": "those on which the outputs differ",
     }.items():
         assert placeholders[f"campaign-{key}"] == words
