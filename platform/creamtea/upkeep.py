@@ -214,10 +214,10 @@ MAX_AT_ONCE = 8  # objects to read at a time
 
 @dataclass(frozen=True)
 class Fault:
-    """An object that the database refers to, and that is damaged or missing."""
+    """An object that the database refers to, and that is damaged, missing or unreadable."""
 
     path: str
-    what: str  # "damaged" or "missing"
+    what: str  # "damaged", "missing" or "unreadable"
     places: tuple[str, ...]  # its places in studies and campaigns, for people
     studies: tuple[str, ...]  # studies with this output; () for a media file
     submission: int | None  # the newest submission with this output
@@ -245,8 +245,8 @@ def check_store(
 ) -> StoreCheck:
     """Read every object that the database refers to; find damaged and missing objects.
 
-    Calls `report` with the bytes read so far, and all bytes. Raises InfrastructureError if the store cannot
-    be read.
+    Calls `report` with the bytes read so far, and all bytes. Raises InfrastructureError if a remote store
+    cannot be read.
     """
     with database.session() as session:
         objects = _objects(session)
@@ -255,14 +255,25 @@ def check_store(
         )
     total, done = sum(needed.size for needed in objects.values()), 0
     faults, intact, to_retry = [], set[int](), dict[int, str]()
+
+    def digest_or_error(digest: str) -> str | InfrastructureError | None:
+        try:
+            return store.digest(digest)
+        except InfrastructureError as error:
+            if not store.local:
+                raise
+            return error  # a bad block of the disk, say: the other files are read all the same
+
     with ThreadPoolExecutor(min(MAX_AT_ONCE, os.cpu_count() or 1)) as readers:
-        for (digest, needed), read in zip(objects.items(), readers.map(store.digest, objects), strict=True):
+        for (digest, needed), read in zip(
+            objects.items(), readers.map(digest_or_error, objects), strict=True
+        ):
             done += needed.size
             report(done, total)
             if read == digest:
                 intact.update(needed.studies)
                 continue
-            what = "missing" if read is None else "damaged"
+            what = "damaged" if isinstance(read, str) else "unreadable" if read else "missing"
             places, studies = tuple(sorted(needed.places)), tuple(sorted(set(needed.studies.values())))
             last = max(needed.studies, default=None)
             fault = Fault(store.object_path(digest), what, places, studies, last, needed.outdated)
@@ -316,8 +327,11 @@ def _objects(session: Session) -> dict[str, _Object]:
 def remedies(checked: StoreCheck) -> list[str]:
     """Return sentences that say what to do about the faults."""
     lines = []
-    if any(fault.what == "damaged" for fault in checked.faults):
+    whats = {fault.what for fault in checked.faults}
+    if "damaged" in whats:
         lines.append("Delete the damaged files.")
+    if "unreadable" in whats:
+        lines.append("Check the rights of the unreadable files and the machine's log; delete what stays so.")
     if checked.retries:
         commands = ", ".join(f"`creamtea retry {name}`" for name in checked.retries)
         lines.append(f"{'Then make' if lines else 'Make'} them again: {commands}.")

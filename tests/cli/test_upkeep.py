@@ -133,6 +133,19 @@ def test_damaged_and_missing_files_are_named_with_a_remedy_that_works(creamtea, 
     assert creamtea("db", "check").returncode == 0
 
 
+def test_an_unreadable_file_does_not_hide_the_others(creamtea, study: Path) -> None:
+    creamtea("run", study, *INLINE)
+    objects = [path for path in (creamtea.home / "artefacts" / "objects").rglob("*") if path.is_file()]
+    unreadable, missing = min(objects), max(objects)
+    missing.unlink()
+    unreadable.unlink()
+    unreadable.mkdir()  # reading it is an error, as on a bad block of a disk
+    found = json.loads(creamtea("db", "check", "--json").stdout)
+    whats = {fault["path"]: fault["what"] for fault in found["faults"]}
+    assert whats == {str(unreadable): "unreadable", str(missing): "missing"}
+    assert "delete what stays so. Then make them again" in creamtea("db", "check").stdout
+
+
 def test_files_that_another_version_made_are_not_to_be_retried(creamtea, study: Path) -> None:
     creamtea("run", study, *INLINE)
     with creamtea.database() as database, database.transaction() as session:

@@ -345,8 +345,8 @@ def _check_file(path: Path) -> None:
     # WAL needs two more files beside the database, so the folder itself must be writable
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise InputError(
-            f"cannot write SQLite file {path} or its folder; {remedy}, to read only: of a copy (SQLite also "
-            "writes while it reads)"
+            f"cannot write SQLite file {path} or its folder; {remedy}. To see its studies, copy the folder "
+            "first: SQLite also writes while it reads"
         )
     # Only the owner may read the database, which has raters' identities. A group-writable file was shared on
     # purpose: only the rights of all others are removed. SQLite gives its -wal and -shm files the rights of
