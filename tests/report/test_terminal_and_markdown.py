@@ -1,7 +1,9 @@
 """What is printed: every system and figure on consoles of several widths, numbers, and Markdown."""
 
 import html
+import io
 import re
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +18,7 @@ from creamtea.contract.step import Column
 from creamtea.report import text
 from creamtea.report.markdown import paragraphs, plain, to_markdown
 from creamtea.report.model import Cell, Delta, Document, Figure, PValue
-from creamtea.report.terminal import WIDTH
+from creamtea.report.terminal import WIDTH, make_console
 from creamtea.report.text import number
 
 BLEU = Column("bleu", "BLEU", 1, "higher")
@@ -37,6 +39,14 @@ def troubled(shared_report: Build) -> Document:
         "latency": {"state": "pending"},
     }
     return shared_report(changes=changes, state="running")
+
+
+def test_a_terminal_without_the_minus_sign_shows_a_hyphen(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="latin-1"))
+    make_console().print("−20.5* [−26.5, −14.4] λ ±")
+    sys.stdout.flush()
+    assert shown.getvalue() == b"-20.5* [-26.5, -14.4] ? \xb1\n"
 
 
 def test_one_point_is_not_points() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -47,10 +48,20 @@ class PrintingConsole(Console):
             yield segment if segment.control else segment._replace(text=printable_lines(segment.text))
 
 
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """Replace what an encoding lacks with question marks, but keep minus signs."""
+    assert isinstance(error, UnicodeEncodeError)
+    lost = error.object[error.start : error.end]
+    return "".join("-" if character == "−" else "?" for character in lost), error.end
+
+
+codecs.register_error("creamtea.replace", _replaced)
+
+
 def make_console() -> PrintingConsole:
     """Open the terminal; for a file or a pipe, a console of WIDTH columns, which holds a whole table."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack ± and λ
-        sys.stdout.reconfigure(errors="replace")
+        sys.stdout.reconfigure(errors="creamtea.replace")
     console = PrintingConsole()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH
