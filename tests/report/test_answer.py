@@ -143,7 +143,10 @@ def test_nothing_is_said_of_scores_that_are_not_there(build: Build) -> None:
 
 def test_of_a_cancelled_study_that_comes_first(build: Build) -> None:
     cancelled = {"state": "cancelled", "metrics": []}
-    told, *_ = sentences(build(dict.fromkeys(("score/", "compare/", "pairs/"), cancelled)))
+    report = build(dict.fromkeys(("score/", "compare/", "pairs/"), cancelled))
+    told, *_ = sentences(report)
+    (missing,) = report.section("missing").blocks
+    assert [entry.name for entry in missing.entries] == ["score, compare, pairs: cancelled"]
     assert re.fullmatch(r"Cancelled: \d+ steps did not run to the end\.", told)
 
 

@@ -93,6 +93,8 @@ def test_a_draft_and_ratings_of_other_outputs_are_not_in_the_report(
     )
     titles = [column.title for column in systems(build_report(database, again)).columns]
     assert {"human score (closed)", "human score (second)"} <= set(titles)
+    said = " ".join(notes(build_report(database, again), "answer/test/sentences"))
+    assert all(f"People (campaign {name}), against softmax-greedy: " in said for name in ("closed", "second"))
 
 
 def test_what_is_left_out_is_told(rated: Rated) -> None:

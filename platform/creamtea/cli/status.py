@@ -183,7 +183,8 @@ def _drawn(shown: AllStudies | OneStudy) -> RenderableType:
 def _studies_table(shown: AllStudies) -> RenderableType:
     if not shown.studies:
         return Text("no studies yet; `creamtea run STUDY.yaml` runs one")
-    table = Table("id", "study", "state", "done", "failed", "unavailable", "submitted (UTC)", highlight=False)
+    heads = ("id", "study", "state", "done", "no result", "unavailable", "submitted (UTC)")
+    table = Table(*heads, highlight=False)
     for study in shown.studies:
         table.add_row(
             str(study.id),

@@ -50,11 +50,12 @@ def answer_section(
         people = [
             report for report in campaigns if report.judged.ratings.campaign.test_set == systems.test_set
         ]
+        several = len(people) > 1
         answer = _Answer(spec, systems)
         sentences = (
             *(() if blocks else failed),
             *answer.sentences(),
-            *(sentence for report in people for sentence in _people(report)),
+            *(sentence for report in people for sentence in _people(report, several)),
             *answer.speed(),
             *answer.hardest(analyses),
             *_idioms(systems.table),
@@ -375,21 +376,23 @@ def _agreement(table: Table) -> Iterator[str]:
     )
 
 
-def _people(report: CampaignReport) -> Iterator[str]:
-    """List a campaign's verdicts on its comparisons with the baseline."""
+def _people(report: CampaignReport, named: bool = False) -> Iterator[str]:
+    """List a campaign's verdicts on its comparisons with the baseline. `named`: say which campaign it is."""
     judged, baseline = report.judged, report.judged.systems[report.judged.baseline]
+    name = judged.ratings.campaign.name
+    people = f"People (campaign {name})" if named else "People"
     if not report.means:
-        yield f"People: campaign {judged.ratings.campaign.name} has no rating that counts yet."
+        yield f"People: campaign {name} has no rating that counts yet."
         return
     if not report.pairs:
-        yield f"People: one system, so nothing to compare ({progress(judged.ratings)})."
+        yield f"{people}: one system, so nothing to compare ({progress(judged.ratings)})."
         return
     by_verdict: dict[str, list[str]] = {}
     for pair in report.pairs:
         words = verdict_cell(judged, pair.verdict).words
         by_verdict.setdefault(words, []).append(judged.systems[pair.system])
     listed = "; ".join(f"{verdict}: {_listed(names)}" for verdict, names in by_verdict.items())
-    yield f"People, against {baseline}: {listed} ({progress(judged.ratings)})."
+    yield f"{people}, against {baseline}: {listed} ({progress(judged.ratings)})."
 
 
 def _idioms(table: Table) -> Iterator[str]:
