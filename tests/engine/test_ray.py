@@ -6,11 +6,15 @@ A killed controller is in tests/e2e/test_whole_study.py.
 import importlib.util
 import os
 import signal
-from contextlib import suppress
+import sys
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from subprocess import PIPE, Popen
+from types import SimpleNamespace
 
 import psutil
 import pytest
+from limits import START, wait_until
 from toy_cluster import NO_IDLE_WORKERS, free_ports
 from toy_controller import runtime_env
 from toy_steps import counts
@@ -19,7 +23,9 @@ from toy_study import ToyStudy
 from creamtea.engine import state
 from creamtea.engine.events import EngineEvent, Notice, StepFailed, StepProgressed, StepRetried
 from creamtea.engine.executors import ray as ray_executor
+from creamtea.engine.executors import ray_without_agent
 from creamtea.engine.executors.ray import RayExecutor, check_address
+from creamtea.engine.executors.ray_internals import sparing_start
 from creamtea.errors import InputError
 from creamtea.orders.submission import cancel
 
@@ -38,19 +44,21 @@ def descendants() -> set[psutil.Process]:
     return set(psutil.Process().children(recursive=True))
 
 
-def looked_at(others: set[psutil.Process]) -> tuple[set[str], set[str]]:
-    """Return the addresses on which our Ray listens, and the variables of its processes.
+def looked_at(others: set[psutil.Process]) -> tuple[set[str], set[str], set[str]]:
+    """Return the addresses on which our Ray listens, and the variables and titles of its processes.
 
     `others`: what earlier tests of this process have left running, such as the web server that tests share.
     """
     addresses: set[str] = set()
     variables: set[str] = set()
+    titles: set[str] = set()
     for process in descendants() - others:
         with suppress(psutil.NoSuchProcess):  # it has ended since, or is a zombie
             listening = [socket for socket in process.net_connections("tcp") if socket.status == "LISTEN"]
             addresses.update(str(socket.laddr.ip).removeprefix("::ffff:") for socket in listening)
             variables.update(process.environ())
-    return addresses, variables
+            titles.add(process.cmdline()[0])
+    return addresses, variables, titles
 
 
 @pytest.mark.cluster
@@ -70,7 +78,7 @@ def test_a_study_on_local_ray_which_dies_on_the_way(
     study.add("huge", resources={"cpus": 1000})
     study.add("counting", "count", stop_at=3)
     study.add("last", "sleep", before=["second", "killed", "counting"])
-    looks: list[tuple[set[str], set[str]]] = []
+    looks: list[tuple[set[str], set[str], set[str]]] = []
 
     def react(event: EngineEvent) -> None:
         if not isinstance(event, StepProgressed):
@@ -109,7 +117,8 @@ def test_a_study_on_local_ray_which_dies_on_the_way(
     assert "asks for cpus=1000" in failed["huge"]
     assert rows["second"].facts["said"] == "first;second;"
     assert len(rows["second"].facts["node"]) == 12
-    [(addresses, variables)] = looks
+    [(addresses, variables, titles)] = looks
+    assert {title for title in titles if title.endswith("Agent")} == {"ray::RuntimeEnvAgent"}
     assert addresses == {"127.0.0.1"}
     assert variables & {*SECRETS, "CREAMTEA_SCORERS"} == {"CREAMTEA_SCORERS"}
     assert os.environ["PGPASSWORD"] == "p", "the controller itself still has it"
@@ -144,6 +153,47 @@ def test_what_ray_raises_at_its_start_is_one_message(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("ray.init", init)
     with pytest.raises(InputError, match=r"^cannot use Ray on this machine: The current node [^\n]*$"):
         RayExecutor().capacity()
+
+
+@pytest.mark.parametrize(("dead", "asked"), [([], 3), ([("raylet", 1)], 1)], ids=["busy", "ended"])
+def test_a_node_that_is_slow_to_start_is_waited_for(
+    dead: list[tuple[str, int]], asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [{"NodeID": "1"}, RuntimeError(), RuntimeError()]
+    from ray._private import services
+    from ray._private.node import Node
+
+    def get_node(address: str, node_id: str) -> dict[str, str]:
+        answer = answers.pop()
+        if isinstance(answer, RuntimeError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(services, "get_node", get_node)
+    with sparing_start(START):
+        Node.start_api_server(SimpleNamespace(dead_processes=lambda: dead))
+        with pytest.raises(RuntimeError) if dead else nullcontext():
+            assert services.get_node("address", "id") == {"NodeID": "1"}
+    assert (3 - len(answers), services.get_node) == (asked, get_node)
+
+
+def test_what_stands_in_for_an_agent_tells_its_ports_and_ends_with_the_raylet(tmp_path: Path) -> None:
+    raylet = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:]).pid, flush=True); input()"
+    agent = [
+        sys.executable,
+        ray_without_agent.__file__,
+        "agent.py",
+        "--node-id=7",
+        f"--session-dir={tmp_path}",
+    ]
+    names = {f"{name}_port_7" for name in ("metrics_agent", "metrics_export", "dashboard_agent_listen")}
+    with Popen([sys.executable, "-c", raylet, *agent], stdin=PIPE, stdout=PIPE, text=True) as process:
+        stand_in = psutil.Process(int(process.stdout.readline()))
+        wait_until(lambda: {file.name for file in tmp_path.iterdir()} == names)
+        assert {file.read_text() for file in tmp_path.iterdir()} == {"-1"}
+        assert stand_in.status() != psutil.STATUS_ZOMBIE
+        process.communicate("\n")
+    wait_until(lambda: not stand_in.is_running() or stand_in.status() == psutil.STATUS_ZOMBIE)
 
 
 @pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:port", "head:70000", "ray://head:10001"])

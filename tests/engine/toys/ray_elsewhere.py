@@ -42,7 +42,7 @@ def outcomes() -> dict[str, tuple[str | None, str]]:
 
 def missing_names() -> list[str]:
     """The private names that ray_internals.py uses and this Ray lacks."""
-    from ray._private import ray_constants, worker
+    from ray._private import ray_constants, services, worker
     from ray._private.authentication.authentication_token_setup import (
         AuthenticationTokenLoader,
         maybe_enable_token_auth_if_token_available,
@@ -64,7 +64,8 @@ def missing_names() -> list[str]:
     assert all((*imported, ENABLE_PREEMPTION_WATCHER_ENV_VAR))
     names: dict[Any, tuple[str, ...]] = {
         worker: ("_worker_logs_enabled", "_global_node"),
-        ray_constants: ("ENABLE_RAY_CLUSTER",),
+        ray_constants: ("ENABLE_RAY_CLUSTER", "PROCESS_TYPE_DASHBOARD_AGENT"),
+        services: ("get_node", "_build_python_executable_command_memory_profileable"),
         Node: (*NEEDLESS, "dead_processes"),
         Config: ("initialize",),
         AuthenticationTokenLoader: ("instance", "reset_cache", "has_token"),

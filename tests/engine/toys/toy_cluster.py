@@ -22,6 +22,14 @@ from creamtea.errors import InputError
 
 # Ray's own environment is not that of the steps here, which would leave its first workers unused
 NO_IDLE_WORKERS = {"RAY_prestart_worker_first_driver": "0"}
+# Ray's own command, which would give a node 30 seconds to start, and start processes that nobody asks
+RAY = f"""
+from creamtea.engine.executors.ray_internals import sparing_start
+from ray.scripts.scripts import main
+
+with sparing_start({START}):
+    main()
+"""
 
 
 def free_ports(count: int) -> list[int]:
@@ -50,18 +58,14 @@ class Cluster:
         return f"127.0.0.1:{self.port}"
 
     def start_node(self, *options: str) -> subprocess.Popen[bytes]:
-        agent, metrics, client = free_ports(3)
-        command = [Path(sys.executable).with_name("ray"), "start", "--block", "--num-cpus=1"]
+        command = [sys.executable, "-c", RAY, "start", "--block", "--num-cpus=1"]
         command += ["--node-ip-address=127.0.0.1", "--min-worker-port=0", "--max-worker-port=0"]
-        command += [f"--dashboard-agent-listen-port={agent}", f"--metrics-export-port={metrics}"]
         command += ["--object-store-memory=80000000", "--disable-usage-stats"]
         command += [f"--node-name=node{len(self.nodes)}"]
-        command += ["--include-log-monitor=false"]  # nobody reads the workers' output
         if self.nodes:
             command += [f"--address={self.address}"]
         else:
-            command += ["--head", f"--port={self.port}", f"--ray-client-server-port={client}"]
-            command += [f"--temp-dir={self.folder}", "--include-dashboard=false", "--no-monitor"]
+            command += ["--head", f"--port={self.port}", f"--temp-dir={self.folder}"]
         command += options
         environment = {
             **os.environ,

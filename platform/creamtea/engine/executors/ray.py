@@ -46,8 +46,8 @@ from creamtea.engine.executors.ray_internals import (
     has_token,
     release_orphans,
     silence_worker_logs,
+    sparing_start,
     stay_on_loopback,
-    without_needless_processes,
 )
 from creamtea.engine.runner import execute
 from creamtea.errors import CreamteaError, InputError
@@ -388,7 +388,7 @@ class RayExecutor:
         silence_worker_logs()
         options: dict[str, Any] = {"runtime_env": self._runtime_env} if self._runtime_env else {}
         try:
-            with _own_signals(), without_needless_processes(), withheld_variables():
+            with _own_signals(), sparing_start(PATIENCE), withheld_variables():
                 ray.init(
                     address=self.address or "local",
                     logging_level="ERROR",

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 # Ray starts these even without its dashboard, and waits seconds for them: the dashboard's server, the process
-# that forwards the workers' output, and the process that requests more nodes
-NEEDLESS = ("start_api_server", "start_log_monitor", "start_monitor")
+# that forwards the workers' output, the process that requests more nodes, and the server for remote clients
+NEEDLESS = ("start_api_server", "start_log_monitor", "start_monitor", "start_ray_client_server")
 
 
 def silence_worker_logs() -> None:
@@ -34,15 +37,45 @@ def stay_on_loopback() -> None:
 
 
 @contextmanager
-def without_needless_processes() -> Iterator[None]:
+def sparing_start(patience: float) -> Iterator[None]:
+    """Start only the processes that steps need, and give them `patience` seconds.
+
+    Ray gives them 30 seconds. It asks for its node without a pause, and so takes the processor from them.
+    """
+    from ray._private import ray_constants, services
     from ray._private.node import Node
 
+    get_node, python_command = services.get_node, services._build_python_executable_command_memory_profileable
     before = {name: getattr(Node, name) for name in NEEDLESS}
+    started: list[Node] = []
+    deadline = time.monotonic() + patience
+
+    def get_node_patiently(*address: str) -> Any:
+        while True:
+            try:
+                return get_node(*address)
+            except RuntimeError:
+                time.sleep(0.05)
+                alive = started and not started[0].dead_processes()
+                if not alive or time.monotonic() > deadline:
+                    raise
+
+    def command_without_agent(component: str, *more: Any, **options: Any) -> list[str]:
+        if component == ray_constants.PROCESS_TYPE_DASHBOARD_AGENT:
+            # the agent's own file follows, as an argument
+            return [sys.executable, "-IS", str(Path(__file__).with_name("ray_without_agent.py"))]
+        command: list[str] = python_command(component, *more, **options)
+        return command
+
+    services.get_node = get_node_patiently
+    services._build_python_executable_command_memory_profileable = command_without_agent
     for name in NEEDLESS:
-        setattr(Node, name, lambda node, **options: None)
+        setattr(Node, name, lambda node, **options: started.append(node))
     try:
         yield
     finally:
+        services.get_node = get_node
+        services._build_python_executable_command_memory_profileable = python_command
         for name, start in before.items():
             setattr(Node, name, start)
 
