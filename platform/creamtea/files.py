@@ -256,10 +256,10 @@ def unpack(packed: Path, folder: Path) -> Path:
             ]
             if len(members) > MAX_FILES:
                 raise InputError(f"{packed.name}: more than {MAX_FILES:,} files; use the command line")
-            left = MAX_UNPACKED
+            bytes_left = MAX_UNPACKED
             for member in members:
                 target = folder.joinpath(*_parts(packed, member))
-                left -= _write(packed, archive, member, target, left)
+                bytes_left -= _write(packed, archive, member, target, bytes_left)
     except UNREADABLE:
         raise InputError(f"{packed.name}: not a zip file that can be read, or one with a password") from None
     except OSError as error:

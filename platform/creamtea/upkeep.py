@@ -104,15 +104,15 @@ def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> 
             "CREAMTEA_DATABASE_URL and CREAMTEA_ARTEFACTS. If no database needs them, delete that folder"
         )
     before = time.time() - age.total_seconds()
-    left = [
+    garbage = [
         entry
         for group in _by_owner(entry for entry in stored if not needed.includes(entry))
         if max(entry.modified for entry in group) < before  # a step's checkpoints are removed together
         for entry in group
     ]
-    kept = [entry for entry in stored if entry.area == "checkpoints" and needed.includes(entry)]
-    parts = (entry for group in _by_owner(kept) for entry in _halves(store, group))
-    return [*left, *(entry for entry in parts if entry.modified < before)]
+    checkpoints = [entry for entry in stored if entry.area == "checkpoints" and needed.includes(entry)]
+    parts = (entry for group in _by_owner(checkpoints) for entry in _halves(store, group))
+    return [*garbage, *(entry for entry in parts if entry.modified < before)]
 
 
 def _halves(store: ArtefactStore, group: list[Entry]) -> list[Entry]:

@@ -99,14 +99,14 @@ class Queue:
         """
         if not self.has_ready(now):
             return None
-        kept: dict[str, int] = {}  # node: negated priority of the step that waits for it
+        reserved: dict[str, int] = {}  # node: negated priority of the step that waits for it
         for need, heads in sorted(self._ready.items(), key=lambda item: item[1][0]):
             place, key = heads[0]
-            nodes = capacity.place(need, [name for name, waiting in kept.items() if waiting < place[0]])
+            nodes = capacity.place(need, [name for name, waiting in reserved.items() if waiting < place[0]])
             if nodes or capacity.refusal(need):
                 heapq.heappop(heads)
                 return Choice(key, need, nodes)
-            kept |= dict.fromkeys(capacity.next_to_free(need, kept), place[0])
+            reserved |= dict.fromkeys(capacity.next_to_free(need, reserved), place[0])
         return None
 
     def released_by(self, key: str) -> list[str]:

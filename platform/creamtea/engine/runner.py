@@ -250,10 +250,10 @@ def _kind(task: StepTask) -> StepKind[Any]:
     require(task.resources.plugins)
     kind = STEP_KINDS.get(task.kind)
     if kind is None or kind.version != task.version:
-        here = "does not know this kind" if kind is None else f"has version {kind.version}"
+        difference = "does not know this kind" if kind is None else f"has version {kind.version}"
         raise StepError(
             f"the worker runs another creamtea: the study was planned with version {task.version} of "
-            f"{task.kind} steps, and the worker's creamtea {creamtea.__version__} {here}; "
+            f"{task.kind} steps, and the worker's creamtea {creamtea.__version__} {difference}; "
             "install the same creamtea everywhere, or, after an upgrade, run the study's file again"
         )
     return kind

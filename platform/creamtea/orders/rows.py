@@ -43,8 +43,8 @@ def lock_steps(session: Session) -> None:
 def make_wait(session: Session, inputs: Iterable[str]) -> None:
     """Set ready steps of all studies to pending if one of these inputs will be made again."""
     for batch in batches(inputs):
-        behind = select(StepInput.step_key).where(StepInput.input_key.in_(batch))
-        waits = update(StepRow).where(StepRow.key.in_(behind), StepRow.state == "ready")
+        dependents = select(StepInput.step_key).where(StepInput.input_key.in_(batch))
+        waits = update(StepRow).where(StepRow.key.in_(dependents), StepRow.state == "ready")
         session.execute(waits.values(state="pending").execution_options(synchronize_session=False))
 
 

@@ -228,14 +228,14 @@ def requeue(
         study = session.get_one(StudyRow, study_id)
         if study.state in LIVE:
             raise InputError(f"study {study.name} is {study.state}: there is nothing to retry yet")
-        before, study.state, study.finished_at = study.state, "queued", None
+        earlier_state, study.state, study.finished_at = study.state, "queued", None
         inputs: dict[str, set[str]] = {key: set() for key in keys}
         edges = select(StepInput.step_key, StepInput.input_key)
         for key, other in session.execute(edges.where(StepInput.step_key.in_(keys_of(study_id)))):
             inputs[key].add(other)
         ordered = {key: inputs[key] for key in TopologicalSorter(inputs).static_order()}
         reused = _refresh(session, study_id, ordered, incomplete, database.now(session))
-        if len(reused) == len(keys) and before == "succeeded":
+        if len(reused) == len(keys) and earlier_state == "succeeded":
             raise InputError(
                 f"all {len(keys)} steps of {study.name} have succeeded: there is nothing to retry; "
                 f"`creamtea report {study.name}` shows their results"
@@ -383,12 +383,12 @@ def _refresh(
     rerun: set[str] = set()  # steps that had succeeded and run again
     reset: dict[str, str] = {}  # key -> reason
     reused = []
-    for key, before in inputs.items():
+    for key, step_inputs in inputs.items():
         match stored[key].state:
             case "succeeded" if key in incomplete:
                 reset[key] = "its files are gone"
                 rerun.add(key)
-            case "succeeded" if before & rerun:
+            case "succeeded" if step_inputs & rerun:
                 reset[key] = "an earlier step runs again"
                 rerun.add(key)
             case "succeeded":
@@ -399,9 +399,9 @@ def _refresh(
                 reset[key] = "it was cancelled"
     add_events(session, reused, now, "reused")
     # their last rerun failed, but all files of the earlier result are here
-    kept = [key for key in reused if stored[key].error_kind is not None]
-    if kept:
-        session.execute(update(StepRow), [{"key": key, "error_kind": None, "error": None} for key in kept])
+    sound = [key for key in reused if stored[key].error_kind is not None]
+    if sound:
+        session.execute(update(StepRow), [{"key": key, "error_kind": None, "error": None} for key in sound])
     add_events(session, list(reset), now, "reset", list(reset.values()))
     if reset:
         session.execute(update(StepRow), [{"key": key, **FRESH} for key in reset])

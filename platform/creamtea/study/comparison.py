@@ -128,7 +128,7 @@ def comparison(
         buckets["labels"] = _from(labels, data)
         options["analyses", BUCKETS, "labels"] = f"--labels {labels}"
 
-    asked = (STANDARD if references else ()) if metrics is None else metrics
+    requested = (STANDARD if references else ()) if metrics is None else metrics
     human = tuple(system for system, spec in systems.items() if "reference" in spec)
     document = {
         "name": name or f"compare-{_name(source)}",
@@ -136,10 +136,10 @@ def comparison(
         "systems": systems,
         "test_sets": {TEST_SET: test_set},
         "baseline": _baseline(baseline, named, human),
-        "metrics": [_metric(metric) for metric in asked],
+        "metrics": [_metric(metric) for metric in requested],
         "analyses": {BUCKETS: buckets} if references else {},
     }
-    given = {_from(path, data): str(path) for path in files}
+    original_paths = {_from(path, data): str(path) for path in files}
     try:
         study = Study.model_validate(document)
     except ValidationError as error:
@@ -148,13 +148,13 @@ def comparison(
         if name is not None and first.path == ("name",):
             place, remedy = "--name", "choose another"
         raise InputError(f"{place}: found {first.found}, allowed {first.allowed}; {remedy}") from None
-    for name, metric in zip(asked, study.metrics, strict=True):
+    for name, metric in zip(requested, study.metrics, strict=True):
         if metric.needs_references and not references:
             raise InputError(
                 f"--metrics {name}: it needs references; give --reference, or a metric that needs none "
                 "(cometkiwi, a scorer with `reference_free: true`)"
             )
-    return Comparison(study, data, options, given, human)
+    return Comparison(study, data, options, original_paths, human)
 
 
 def _from(path: Path, data: Path) -> str:
@@ -178,11 +178,11 @@ def named_outputs(outputs: Sequence[Path]) -> dict[str, Path]:
     parts that all these names begin or end with ("newstest.de-en.hyp."). If names are equal, endings or else
     folders distinguish them. Raises InputError for names that systems cannot have, and for two equal names.
     """
-    given = [_given(output) for output in outputs]
-    paths = [path for _, path in given]
-    unnamed = [path for name, path in given if not name]
+    pairs = [_split(output) for output in outputs]
+    paths = [path for _, path in pairs]
+    unnamed = [path for name, path in pairs if not name]
     name_of = dict(zip(unnamed, _without_common_parts(_names_of(unnamed)), strict=True))
-    names = [name or name_of[path] for name, path in given]
+    names = [name or name_of[path] for name, path in pairs]
     for name, path in zip(names, paths, strict=True):
         if not name or not _name(path):
             raise InputError(
@@ -197,7 +197,7 @@ def named_outputs(outputs: Sequence[Path]) -> dict[str, Path]:
     return dict(zip(names, paths, strict=True))
 
 
-def _given(output: Path) -> tuple[str, Path]:
+def _split(output: Path) -> tuple[str, Path]:
     """Split NAME=FILE. The name is "" for an existing file (its own name may have a "=")."""
     name, mark, file = str(output).partition("=")
     if not mark or output.exists():
@@ -271,8 +271,8 @@ def _baseline(asked: str | None, named: dict[str, Path], human: Sequence[str]) -
     chosen = next((name for name, path in named.items() if asked in (name, str(path))), asked)
     chosen = chosen and meant(chosen, named)
     if chosen is not None and chosen not in systems:
-        what = "a human reference, which metrics score against fewer references" if chosen in human else ""
-        raise InputError(f"--baseline {asked}: {what or 'no such system'}; give {one_of(systems, asked)}")
+        reason = "a human reference, which metrics score against fewer references" if chosen in human else ""
+        raise InputError(f"--baseline {asked}: {reason or 'no such system'}; give {one_of(systems, asked)}")
     return chosen or systems[0]
 
 

@@ -561,11 +561,11 @@ def _languages(options: InitOptions) -> tuple[str, str]:
     files = (options.train.source, options.train.target)
     names = ("source", "target")
     codes = []
-    for name, asked, path in zip(names, options.languages, files, strict=True):
-        code = known_code(asked) or asked if asked else ending(path)
+    for name, lang, path in zip(names, options.languages, files, strict=True):
+        code = known_code(lang) or lang if lang else ending(path)
         if not re.fullmatch(LANGUAGE_CODE, code):
-            what = f"--{name}-language {asked}: " if asked else f"{path} does not end in a language's code: "
-            raise InputError(f"{what}give --{name}-language with a code (en, deu, zh-CN)")
+            lead = f"--{name}-language {lang}: " if lang else f"{path} does not end in a language's code: "
+            raise InputError(f"{lead}give --{name}-language with a code (en, deu, zh-CN)")
         codes.append(code)
     if codes[0] == codes[1]:
         raise InputError(f"both sides are {codes[0]}: give --source-language or --target-language")

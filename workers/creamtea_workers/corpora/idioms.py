@@ -119,9 +119,11 @@ def align(
         if max(len(source), len(target)) <= MAX_WORDS:
             source_side.add(source)
             target_side.add(target)
-    given, made = source_side.rows(), target_side.rows()
-    forward = _best(given, made, len(sources), lambda done: progress(done, 2 * ITERATIONS))
-    backward = _best(made, given, len(sources), lambda done: progress(ITERATIONS + done, 2 * ITERATIONS))
+    source_rows, target_rows = source_side.rows(), target_side.rows()
+    forward = _best(source_rows, target_rows, len(sources), lambda done: progress(done, 2 * ITERATIONS))
+    backward = _best(
+        target_rows, source_rows, len(sources), lambda done: progress(ITERATIONS + done, 2 * ITERATIONS)
+    )
     return [
         {(s, t) for t, s in enumerate(sources) if s >= 0} & {(s, t) for s, t in enumerate(targets) if t >= 0}
         for sources, targets in zip(forward, backward, strict=True)

@@ -193,8 +193,8 @@ class Phrasebook:
         for slot in pattern.slots:
             words = [word for word in self._class(slot) if word.idiom == idiom]
             idiom = idiom and not words
-            rest = words or [word for word in self._class(slot) if not word.idiom]
-            filling[slot] = rest[int(rng.random() * len(rest))]
+            choices = words or [word for word in self._class(slot) if not word.idiom]
+            filling[slot] = choices[int(rng.random() * len(choices))]
         return filling
 
     def _written(self, pattern: Pattern, filling: dict[str, Word]) -> Segment:

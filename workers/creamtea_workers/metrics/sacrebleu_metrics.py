@@ -47,12 +47,12 @@ class SacreBleuMetric:
 
 def corpus_statistics(scorer: Metric, texts: Texts) -> Array:
     """Count statistics (n, F) against all references (read-only), and complete the scorer's signature."""
-    given = [_given(references) for references in zip(*texts.all_references, strict=True)]
-    references = list(zip(*given, strict=True))
-    counts = {sum(text is not None for text in texts) for texts in given}
+    of_segments = [_usable(references) for references in zip(*texts.all_references, strict=True)]
+    references = list(zip(*of_segments, strict=True))
+    counts = {sum(text is not None for text in texts) for texts in of_segments}
     scorer.num_refs = counts.pop() if len(counts) == 1 else -1  # as sacreBLEU sets it while it counts
-    asked = [type(scorer).__name__, str(scorer.get_signature()), texts.hypotheses, references]
-    key = hashlib.sha256(json.dumps(asked).encode()).digest()
+    request = [type(scorer).__name__, str(scorer.get_signature()), texts.hypotheses, references]
+    key = hashlib.sha256(json.dumps(request).encode()).digest()
     if key not in _kept:
         rows = scorer._extract_corpus_statistics(texts.hypotheses, references)
         _kept[key] = np.array(rows, dtype=np.float64)
@@ -63,7 +63,7 @@ def corpus_statistics(scorer: Metric, texts: Texts) -> Array:
     return _kept[key]
 
 
-def _given(references: Sequence[str]) -> list[str | None]:
+def _usable(references: Sequence[str]) -> list[str | None]:
     """Replace a segment's empty references by None; if all are empty, keep the first.
 
     sacreBLEU would count an empty reference as the one whose length is closest to a short output.
@@ -230,12 +230,12 @@ def ngram_matches(rows: Sequence[NDArray[Any]], orders: int) -> tuple[Array, Arr
         return counts, matched
     symbols: Ids = np.unique(np.concatenate(rows), return_inverse=True)[1]
     owner = np.repeat(np.arange(size), lengths)
-    left = np.concatenate([np.arange(length, 0, -1) for length in lengths])  # symbols from here to the end
+    remaining = np.concatenate([np.arange(length, 0, -1) for length in lengths])  # symbols to the end
     grams = symbols  # (places,) a number for the n-gram that begins there; equal n-grams, equal numbers
     places = np.arange(len(symbols))
     for order in range(orders):
         if order:
-            longer = left[places] > order
+            longer = remaining[places] > order
             places, grams = places[longer], grams[longer]
             if len(places) == 0:
                 break
@@ -266,10 +266,10 @@ def _shared(grams: Ids, owner: Ids, size: int) -> Array:
     total = np.zeros((size, size), dtype=np.float32)  # exact: numbers of occurrences
     chunk = max(1, _CELLS // size)
     for start in range(0, len(names), chunk):
-        here = (feature >= start) & (feature < start + chunk)
-        has = np.zeros((size, min(chunk, len(names) - start)), dtype=np.float32)
-        has[text[here], feature[here] - start] = 1.0
-        total += has @ has.T
+        in_chunk = (feature >= start) & (feature < start + chunk)
+        occurs = np.zeros((size, min(chunk, len(names) - start)), dtype=np.float32)
+        occurs[text[in_chunk], feature[in_chunk] - start] = 1.0
+        total += occurs @ occurs.T
     return total.astype(np.float64)
 
 

@@ -95,18 +95,18 @@ def translate(
     """
     saved = group.share(lambda: SavedTranslations.load(context.checkpoints))
     batches = list(translator.batches(sources, context.params.batch_size))
-    rest = ([n for n in batch if n not in saved.translations] for batch in batches)
-    left = [batch for batch in rest if batch]
-    share = left[group.rank :: group.size] if group.rank < group.size else []  # this worker's
+    remaining = ([n for n in batch if n not in saved.translations] for batch in batches)
+    unfinished = [batch for batch in remaining if batch]
+    share = unfinished[group.rank :: group.size] if group.rank < group.size else []  # this worker's
     total = len(saved.translations) + sum(len(batch) for batch in share)
     context.progress(len(saved.translations), total, "sentences")
     if group.size > 1:
         saved.save(context.checkpoints, group.rank)  # so that every worker has a file
-    before, began, last_save = saved.seconds, time.perf_counter(), time.monotonic()
+    seconds_before, began, last_save = saved.seconds, time.perf_counter(), time.monotonic()
     for batch in share:
         for finished in translator.translate_gradually([sources[n] for n in batch]):
             saved.translations.update((batch[n], translation) for n, translation in finished)
-            saved.seconds = before + time.perf_counter() - began
+            saved.seconds = seconds_before + time.perf_counter() - began
             context.progress(len(saved.translations), total, "sentences")
             if time.monotonic() - last_save > SAVE_EVERY:
                 saved.save(context.checkpoints, group.rank)

@@ -297,18 +297,18 @@ def compare_contexts(context: StepContext[NvsContextParams]) -> StepResult:
     sizes, selected = count(context, wanted, thresholds)
     result = StepResult()
     for name, ids in wanted.ids.items():
-        there = [len(of_segment) > 0 for of_segment in ids]
-        cluster = clusters_of([names for names, known in zip(wanted.names, there, strict=True) if known])
+        relevant = [len(of_segment) > 0 for of_segment in ids]
+        cluster = clusters_of([names for names, used in zip(wanted.names, relevant, strict=True) if used])
         everything = np.array([[hits.all(axis=1) for hits in of_context] for of_context in selected[name]])
         for place, threshold in enumerate(thresholds):
-            if not any(there):
+            if not any(relevant):
                 result.metrics.extend(nothing(name, f"{threshold:g}"))
                 continue
-            hits = everything[:, there, place]
+            hits = everything[:, relevant, place]
             listed = only_in_context(wanted, selected[name], place) if name == WORDS else {}
             result.metrics.extend(shares(name, f"{threshold:g}", hits, cluster, listed))
             if name == "all_selected":
-                for way, own, own_hits in zip(CONTEXTS, sizes[:, there, place], hits, strict=True):
+                for way, own, own_hits in zip(CONTEXTS, sizes[:, relevant, place], hits, strict=True):
                     size, share = float(own.mean()), float(own_hits.mean())
                     result.metrics.append(MetricRow("selected_size", size, subject=f"{threshold:g}/{way}"))
                     label = f"threshold={threshold:g}"

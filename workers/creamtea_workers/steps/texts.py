@@ -107,9 +107,9 @@ def measure_overlap(context: StepContext[OverlapParams]) -> StepResult:
         map(Pair, *(iterate_lines(corpus / f"{part}.{side}") for side in ("src", "tgt")))
         for part in ("train", "dev")
     )
-    sought: dict[str, Segments] = {str(position): segments for position, segments in enumerate(test_sets)}
-    sought["dev"] = [{"source": pair.source, "reference": pair.target} for pair in development]
-    rows = overlap(training, sought)
+    texts: dict[str, Segments] = {str(position): segments for position, segments in enumerate(test_sets)}
+    texts["dev"] = [{"source": pair.source, "reference": pair.target} for pair in development]
+    rows = overlap(training, texts)
     if context.params.symbols:
         rows += unseen(iterate_lines(corpus / "train.src"), test_sets)
     context.progress(1, 1)
@@ -121,7 +121,7 @@ def overlap(training: Iterable[Pair], texts: Mapping[str, Segments]) -> list[Met
 
     All text is normalised, like the training text. The rows' subjects are the keys of `texts`.
     """
-    sought = {
+    normalised = {
         subject: [
             [
                 Pair(normalise(segment["source"]), normalise(reference))
@@ -131,15 +131,15 @@ def overlap(training: Iterable[Pair], texts: Mapping[str, Segments]) -> list[Met
         ]
         for subject, segments in texts.items()
     }
-    wanted = {pairs[0].source for segments in sought.values() for pairs in segments}
+    searched = {pairs[0].source for segments in normalised.values() for pairs in segments}
     sources: set[str] = set()
     pairs: set[Pair] = set()
     for pair in training:
-        if pair.source in wanted:
+        if pair.source in searched:
             sources.add(pair.source)
             pairs.add(pair)
     rows = []
-    for subject, segments in sought.items():
+    for subject, segments in normalised.items():
         seen = {
             "seen_sources": sum(references[0].source in sources for references in segments),
             "seen_pairs": sum(any(pair in pairs for pair in references) for references in segments),

@@ -192,14 +192,14 @@ class Capacity:
         if not named:
             return self._unknown(need)
         kinds = Counter(str(node.total) for node in named)
-        has = "; ".join(f"{count} with {kind}" if count > 1 else kind for kind, count in kinds.items())
+        available = "; ".join(f"{count} with {kind}" if count > 1 else kind for kind, count in kinds.items())
         least, _ = need.workers
         if least > 1:
-            asked = f"{need.amounts} for each of at least {least} workers, for which there is no room"
+            request = f"{need.amounts} for each of at least {least} workers, for which there is no room"
         else:
-            asked = f"{need.amounts} on one node, and no node has that"
+            request = f"{need.amounts} on one node, and no node has that"
         of_group = f" of worker group {need.group}" if need.group else ""
-        return f"the step asks for {asked} (nodes{of_group}: {has})"
+        return f"the step asks for {request} (nodes{of_group}: {available})"
 
     def _unknown(self, need: Need) -> str:
         """Return a message: no node has the name or group that a step asks for."""
@@ -215,8 +215,8 @@ class Capacity:
         known = sorted({name for node in of_group for name in node.names.own})
         more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
         some = ", ".join(known[:SHOWN]) + more
-        asked = f"the step asks in worker group {need.group} for" if need.group else "the step asks for"
-        return f"{asked} node {need.node}, and no node is called that (names: {some or 'none'})"
+        request = f"the step asks in worker group {need.group} for" if need.group else "the step asks for"
+        return f"{request} node {need.node}, and no node is called that (names: {some or 'none'})"
 
 
 def _placed(need: Need, nodes: list[Node], order: Callable[[Node], Any]) -> list[str]:

@@ -192,11 +192,11 @@ def prepare_local_ray() -> dict[str, Any]:
 @contextmanager
 def withheld_variables() -> Iterator[None]:
     """Remove the variables of `is_withheld` from the environment of processes started in the block."""
-    kept = {name: os.environ.pop(name) for name in list(os.environ) if is_withheld(name)}
+    removed = {name: os.environ.pop(name) for name in list(os.environ) if is_withheld(name)}
     try:
         yield
     finally:
-        os.environ.update(kept)
+        os.environ.update(removed)
 
 
 def sessions_folder() -> Path:
@@ -499,8 +499,8 @@ def check_address(address: str) -> None:
 
 
 def _refused(address: str) -> str:
-    given = "the one given is wrong" if has_token() else "none was given"
+    problem = "the one given is wrong" if has_token() else "none was given"
     return (
-        f"the Ray cluster at {address} requires a token, and {given}: set RAY_AUTH_MODE=token and "
+        f"the Ray cluster at {address} requires a token, and {problem}: set RAY_AUTH_MODE=token and "
         "RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the token that its head was started with"
     )
