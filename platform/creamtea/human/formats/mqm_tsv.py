@@ -17,6 +17,7 @@ have texts in CSV quotes ("He said ""yes"".").
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from creamtea.error_spans import is_no_error, name_key
+from creamtea.error_spans import SEVERITIES, as_severity, is_no_error, name_key
 from creamtea.errors import InputError, wrong_option
 from creamtea.files import write_texts
 from creamtea.human.formats.base import (
@@ -134,12 +135,14 @@ def _numbered(lines: Sequence[_Line], noticed: _Noticed) -> Numbering[Key]:
 
 def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
     lines = read_text(path).removesuffix("\n").split("\n")
-    order, begin, columns = tuple(range(len(FIELDS))), 0, dict[int, str]()
+    order, begin, columns, width = tuple(range(len(FIELDS))), 0, dict[int, str](), 0
+    quoted = False  # whether a CSV writer has put every text into quotes
     if (found := _header(lines[0])) is not None:
         separator, header = found
         if separator != "\t":
             raise InputError(f"{path.name}, line 1: found {separator!r} between the fields; allowed: tabs")
-        order, begin = _order(path, header), 1
+        order, begin, width = _order(path, header), 1, len(header)
+        quoted = all(map(_in_quotes, lines[0].rstrip("\r").split("\t")))
         columns = {at: name for at, name in enumerate(header) if name and name_key(name) != "comment"}
     known: set[str] = set()
     for number, text in enumerate(lines[begin:], start=begin + 1):
@@ -147,6 +150,9 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
             continue
         place = Place(path.name, number)
         cells = text.rstrip("\r").split("\t")
+        if quoted:
+            cells = [cell[1:-1].replace('""', '"') if _in_quotes(cell) else cell for cell in cells]
+            noticed.notes["lines in CSV quotes, read without them"] += 1
         # without a comment or a time after them, two equal lines may be two equal errors, such as omissions
         if any(cells[len(FIELDS) :]) and text in known:
             noticed.again.append(number)
@@ -158,6 +164,14 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
                 "between"
             )
         values = {name: cells[at] for name, at in zip(FIELDS, order, strict=True)}
+        severity, category = values["severity"], values["category"]
+        is_known = as_severity(severity) in SEVERITIES or name_key(severity) in ("", PLANTED)
+        is_known |= is_no_error(severity) and (is_no_error(category) or not category.strip())
+        if 0 < width < len(cells) and not is_known:
+            raise InputError(
+                f"{place}: found {len(cells)} fields and the severity {severity[:60]!r}; allowed: "
+                f"{width} fields, as the header has: a tab within a text ends a field"
+            )
         planted = name_key(values["severity"]) == PLANTED  # left out as a whole
         for at, cell in enumerate(cells):
             if at not in order and cell.strip() and not planted:
@@ -167,6 +181,10 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
             yield _read_line(place, values, _Noticed() if planted else noticed, planted)
         except ValueError as error:
             raise InputError(f"{place}: {error}") from None
+
+
+def _in_quotes(cell: str) -> bool:
+    return len(cell) > 1 and cell[0] == cell[-1] == '"'
 
 
 def _header(line: str) -> tuple[str, list[str]] | None:
@@ -346,9 +364,17 @@ class MqmTsv(Format):
             known = items.setdefault((index, line.system), line)
             if known.texts != line.texts:
                 if any(a.rstrip() != b.rstrip() for a, b in zip(known.texts, line.texts, strict=True)):
+                    forms = (
+                        unicodedata.normalize("NFC", "\n".join(texts)) for texts in (known.texts, line.texts)
+                    )
+                    alike = (
+                        " in one Unicode form (these differ as NFC and NFD do)"
+                        if len(set(forms)) == 1
+                        else ""
+                    )
                     raise InputError(
                         f"{line.place}: segment {line.segment} of {line.system} has another text than in "
-                        f"line {known.place.line}; allowed: one source and one output"
+                        f"line {known.place.line}; allowed: one source and one output{alike}"
                     )
                 noticed.notes[
                     "texts with other white space at their ends than in an earlier line, which counts"
