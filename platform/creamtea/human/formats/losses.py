@@ -292,7 +292,7 @@ PARTS = (
     Part("earlier revisions", _answers(
              lambda answer: sum(score.revision != answer.last_revision for score in answer.scores)),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
-    Part("second opinions of a rater on an output", _second_opinions, (MQM, MT_METRICS_EVAL, PEARMUT)),
+    Part("second opinions of a rater on an output", _second_opinions, (MQM, MT_METRICS_EVAL)),
     Part("single ratings (a segment has their mean)", _ratings, (MT_METRICS_EVAL,)),
     Part("skipped items", _answers(lambda answer: bool(answer.skipped_at)), EVERY),
     Part("comments", _answers(lambda answer: bool(answer.comment)), (APPRAISE, MQM, MT_METRICS_EVAL)),

@@ -532,7 +532,8 @@ class _Import:
         self._ratings: list[GivenRating] = []
         # by rater and item: the documents in which the rater got it, numbered
         self._given: dict[tuple[str, ItemKey], dict[int | str | None, int]] = defaultdict(dict)
-        self._segments: dict[str, tuple[int, str]] = {}  # each segment's number and document
+        self._segments: dict[str, tuple[int, int]] = {}  # each segment's number and document
+        self._same_document: dict[int, int] = {}  # document → an earlier one, with which it shares segments
         self._documents = 0
         self._named: set[tuple[str, ItemKind, str]] = set()  # losses that were counted, by item
         # by rater and item: the moments and the comment of each revision
@@ -548,14 +549,8 @@ class _Import:
         items = [place.read(PearmutItem, item, f"item {at}") for at, item in enumerate(raw)]
         kinds = [item.kind(document.part) for item in items]
         segments = _segments(items, raw, [kind.is_written for kind in kinds])
-        new = [
-            segment
-            for segment, kind in zip(segments, kinds, strict=True)
-            if not kind.is_written and segment not in self._segments
-        ]
-        self._documents += bool(new)
-        for segment in new:
-            self._segments.setdefault(segment, (len(self._segments), str(self._documents)))
+        rated = [segment for segment, kind in zip(segments, kinds, strict=True) if not kind.is_written]
+        self._place(rated)
         if line is not None:
             if len(line.annotation) != len(items):
                 raise InputError(
@@ -585,6 +580,26 @@ class _Import:
                     self.left["scores of segments on which another output has none"] += len(given)
 
     # ------------------------------------------------------------ items
+
+    def _place(self, segments: Sequence[str]) -> None:
+        """Number the segments of a document; documents that share a segment are one.
+
+        Of a document, one user or system may have had other segments than the next.
+        """
+        documents = sorted(
+            {self._joined(self._segments[segment][1]) for segment in segments if segment in self._segments}
+        )
+        if segments and not documents:
+            self._documents += 1
+            documents = [self._documents]
+        self._same_document.update(dict.fromkeys(documents[1:], *documents[:1]))
+        for segment in segments:
+            self._segments.setdefault(segment, (len(self._segments), documents[0]))
+
+    def _joined(self, document: int) -> int:
+        while document in self._same_document:
+            document = self._same_document[document]
+        return document
 
     def _name_losses(self, item: PearmutItem, segment: str, kind: ItemKind) -> None:
         """Count the losses of an item once, however often it was rated."""
@@ -657,12 +672,12 @@ class _Import:
                 return None
         source, media = self.files.read(item.src)
         of_outputs = ({"system": name, **file} for name, (_, files) in shown.items() for file in files)
-        number, document = self._segments.get(segment, (NO_SEGMENT, ""))
+        number, document = self._segments.get(segment, (NO_SEGMENT, 0))
         return ItemContent(
             position=len(self._items),
             kind=kind,
             segment=NO_SEGMENT if kind.is_written else number,
-            document="" if kind.is_written else document,
+            document="" if kind.is_written else str(document),
             source=source,
             media=(*media, *of_outputs),
             references=() if item.ref is None else (item.ref,),
@@ -812,6 +827,7 @@ class _Import:
         items = []
         for place, item in self._items:
             if not ItemKind(item.kind).is_written:
+                item = replace(item, document=str(self._joined(int(item.document))))
                 names[item.position] = dict(zip(item.systems, item.systems, strict=True))
             elif len(item.systems) <= len(systems):
                 names[item.position] = dict(zip(item.systems, systems, strict=False))
