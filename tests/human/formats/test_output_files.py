@@ -330,9 +330,11 @@ def test_pearmuts_own_elements_in_outputs(other: Database, store: ArtefactStore,
     for answer, item in zip(answers, ({**rated, "item_id": "1"}, again), strict=True):
         answer |= {"item": [item], "annotation": [{name: {"score": 70} for name in item["tgt"]}], "item_i": 0}
     (tmp_path / "answers.jsonl").write_text("".join(f"{json.dumps(answer)}\n" for answer in answers))
+    (tmp_path / "campaign.json").write_text(json.dumps({**campaign, "data": []}))
     facts = ImportFacts("d", campaign_file=tmp_path / "campaign.json")
-    with pytest.raises(InputError, match="has another text or file than in"):
-        import_campaign(other, tmp_path / "answers.jsonl", "pearmut", facts, "test", store=store)
+    import_campaign(other, tmp_path / "answers.jsonl", "pearmut", facts, "test", store=store)
+    digests = [item.media[0]["digest"] for item in collect(other, "d").items]
+    assert digests == [store.put_file(tmp_path / "sounds" / name) for name in ("a.wav", "b.wav")]
 
 
 # ---------------------------------------------------------------- a campaign's file

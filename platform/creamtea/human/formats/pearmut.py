@@ -61,12 +61,11 @@ from creamtea.human.formats.pearmut_media import TAGS, Assets, Entries, assets, 
 from creamtea.human.formats.rating_rows import GivenRating, check_protocol, checked_items, made_elsewhere
 from creamtea.human.making.known_answers import NO_SEGMENT
 from creamtea.human.making.settings import settings_of
-from creamtea.human.media import distinct
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.scores import DaSqm
 from creamtea.human.protocols.spans import ExpectedSpan, MarksErrors, Mqm, Span, spans_of
 from creamtea.human.protocols.taxonomy import MISSING
-from creamtea.human.record import AnswerContent, Content, ItemContent, distinct_outputs, files_of, of_systems
+from creamtea.human.record import AnswerContent, Content, ItemContent, files_of, of_systems
 from creamtea.store.rows import check_text
 from creamtea.store.tables import (
     CONTROL_KINDS,
@@ -627,9 +626,9 @@ class _Import:
         If a user gets it again in another document, it is another item, and its answer not a revision.
         """
         outputs = {system: self.files.read(item.tgt[system]) for system in systems}
-        # an output with other errors marked beforehand is another item
-        marked = [item.error_spans.get(system, []) for system in sorted(systems)]
-        key: ItemKey = (kind, segment, *sorted(systems), repr(marked))
+        # an output with other errors marked beforehand, or with other files, is another item
+        beside = [(item.error_spans.get(system, []), outputs[system][1]) for system in sorted(systems)]
+        key: ItemKey = (kind, segment, *sorted(systems), repr(beside))
         number = 0
         if line is not None:
             given = self._given[line.user_id, key]
@@ -644,13 +643,10 @@ class _Import:
             return None
         first, content = self._items[position]
         source = self.files.read(item.src)[0]
-        told = {system: distinct(text, files) for system, (text, files) in outputs.items()}
-        if (content.source, dict(zip(content.systems, distinct_outputs(content), strict=True))) != (
-            source,
-            told,
-        ):
+        texts = {system: text for system, (text, _) in outputs.items()}
+        if (content.source, dict(zip(content.systems, content.outputs, strict=True))) != (source, texts):
             raise InputError(
-                f"{place}: the segment {segment[:60]!r} has another text or file than in {first}; "
+                f"{place}: the segment {segment[:60]!r} has another text than in {first}; "
                 "allowed: one source and one output of a system"
             )
         return content
