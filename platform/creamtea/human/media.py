@@ -1,6 +1,6 @@
-"""Image, audio and video files of sources and outputs: their types, how they are given, where they are kept.
+"""Image, audio and video files of sources and outputs: their types, their list, and where they are stored.
 
-An organiser gives a file in JSON Lines with one object for each file:
+An organiser lists the files in JSON Lines, with one object for each file:
 
     {"segment": 1, "file": "photos/tea.png", "description": "A cup of tea beside a scone"}
     {"document": "interview-3", "file": "interview-3.mp3"}
@@ -9,14 +9,14 @@ An organiser gives a file in JSON Lines with one object for each file:
     {"segment": 1, "system": "greedy", "file": "greedy/1.mp3"}
     {"tutorial": 1, "output": 2, "file": "practice-2.mp3"}
 
-`segment` counts the test set's from 1; `document` is a name in `documents`; `tutorial` and `attention`
-count the practice items and the attention checks from 1. The file is shown beside the source. With `system`
-(of practice items and checks, with the number of the `output`) it is the system's output, or stands beside
-the output's text: two outputs are equal if their texts and their files are. The files are in the folder of
-this file, or below it. A document's file is shown once on each of its pages, or with each of its segments
-where these are rated alone. A file `interview-3.vtt` beside `interview-3.mp3` has its captions.
+`segment` is a number in the test set, from 1; `document` is a name in `documents`; `tutorial` and `attention`
+are numbers of practice items and attention checks, from 1. The file is shown beside the source. With `system`
+(in practice items and checks, with `output`, the output's number) it is the system's output, or is shown
+beside the output's text: two outputs are equal if their texts and their files are equal. The files are in the
+folder of the list, or below it. A document's file is shown once on each of its pages, or with each of its
+segments if segments are rated alone. A file `interview-3.vtt` beside `interview-3.mp3` has its captions.
 
-Every file is checked before any is kept, and kept under its SHA-256 in the artefact store.
+All files are checked before any is stored, under its SHA-256 in the artefact store.
 """
 
 from __future__ import annotations
@@ -135,12 +135,12 @@ Description = Annotated[str, Field(max_length=MAX_DESCRIPTION), AfterValidator(c
 class ItemMedia(Strict):
     """A file of an item, as `Item.media` has it."""
 
-    # whose output the file is, or stands beside: a name, in the database a number; None: beside the source
+    # the system whose output the file is or accompanies: a name, in the database a number; None: the source
     system: Annotated[str, Field(min_length=1)] | None = None
     digest: Digest  # SHA-256 of its content, its name in the artefact store
     type: Annotated[str, AfterValidator(_allowed)]  # MIME
-    description: Description = ""  # what it shows or says, for who cannot see or hear it
-    captions: Digest | None = None  # SHA-256 of a WebVTT file, of sound or video
+    description: Description = ""  # its content in words, for people who cannot see or hear it
+    captions: Digest | None = None  # SHA-256 of a WebVTT file, for sound or video
 
     @model_validator(mode="after")
     def _captions_of_what_is_heard(self) -> ItemMedia:
@@ -170,7 +170,7 @@ def checked_entries(entries: Any) -> tuple[MediaEntry, ...]:
 
 
 def distinct(text: str, files: Iterable[MediaEntry]) -> str:
-    """Return a text that is the same for two outputs if their texts, files and captions are."""
+    """Return a text that is equal for two outputs if their texts, files and captions are equal."""
     return "\0".join([text, *(f"{file['digest']} {file.get('captions', '')}" for file in files)])
 
 
@@ -330,7 +330,7 @@ class MediaLine(Strict):
 
 @dataclass(frozen=True)
 class GivenFile:
-    """A file that is checked and kept, and where it is shown.
+    """A checked and stored file, and the place where it is shown.
 
     `target` is one of TARGETS, `number` a number from 1 or a document's name.
     """
@@ -423,7 +423,7 @@ def amount_of_media(session: Session, campaign_id: int) -> Amount:
 
 
 def first_media(session: Session, campaign_id: int, most: int) -> list[Row[str, str, list[MediaEntry]]]:
-    """List the first `most` items with files, alike ones once, as rows of `kind`, `source` and `media`."""
+    """List the first `most` items with files, equal items once, as rows of `kind`, `source` and `media`."""
     if amount_of_media(session, campaign_id).files == 0:
         return []
     found: dict[str, Row[str, str, list[MediaEntry]]] = {}

@@ -208,7 +208,7 @@ class ItemContent:
     source: Text = ""
     context: Texts = ()
     references: Texts = ()  # shown to raters
-    media: MediaEntries = ()  # files beside the source, and with a `system` those of its output
+    media: MediaEntries = ()  # files beside the source and, with a `system`, files of its output
     systems: Names
     outputs: Texts  # one for each of `systems`
     weight: Weight = 1.0
@@ -246,7 +246,7 @@ def of_systems(item: Item | ItemContent, names: Mapping[Any, Any]) -> dict[str, 
 
 
 def files_of(item: Item | ItemContent, system: object = None) -> list[MediaEntry]:
-    """Return the files of a system's output, by default those beside the source."""
+    """Return the files of a system's output, by default the files beside the source."""
     return [entry for entry in item.media if entry.get("system") == system]
 
 

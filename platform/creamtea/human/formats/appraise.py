@@ -400,18 +400,18 @@ def within_documents(
 ) -> tuple[tuple[Rated, ...], bool, int]:
     """Return the ratings, whether documents are called DOCUMENT#SYSTEM, and how many ratings are guesses.
 
-    `items`: the numbers of all of a rater's items, practice and the like included.
+    `items`: the numbers of all of a rater's items, with practice and the like.
 
-    ESA and MQM campaigns call a document DOCUMENT#SYSTEM (a bad reference DOCUMENT#SYSTEM#bad1) and number
-    a rater's items throughout, a document's one after another. Here a segment is its place in the part of
-    the document that the campaign has, from 1, so that systems share segments. Others stay as they are: files
-    of 2024 number a segment as the test set does, DOCUMENT#bad1, too.
+    ESA and MQM campaigns call a document DOCUMENT#SYSTEM (a bad reference DOCUMENT#SYSTEM#bad1) and number a
+    rater's items consecutively. Here a segment gets its place, from 1, in the part of the document that the
+    campaign has, so that systems share segments. Segments of other documents keep their numbers: files of
+    2024 use the test set's numbers, also in DOCUMENT#bad1.
 
-    A document that did not fit into a rater's hundred items goes on with the next rater: where the parts of
-    several raters have together the length that the document has elsewhere, they are its beginning, its
-    middle and its end in the order of the raters' names. (In WMT 2023's ESA campaign there are 32 such
-    parts of 16 documents; all have the published scores that way.) A part without the rest is the beginning.
-    It is the end if lines are missing before it and none behind it, and a guess if both may be.
+    A document that does not fit into a rater's hundred items continues with the next rater. If the parts of
+    several raters together are as long as the document is elsewhere, they are its beginning, middle and end
+    in the order of the raters' names. (WMT 2023's ESA campaign has 32 such parts of 16 documents; all get
+    the published scores that way.) A part without the rest is the beginning. It is the end if lines are
+    missing before it and none after it, and a guess if both are possible.
     """
     # all systems of a document called DOCUMENT#SYSTEM fit its name; of doc#1, say, only sys1 would
     fits = {_unspoilt(rating.document): True for rating in ratings}
@@ -473,13 +473,13 @@ def _unspoilt(document: str) -> str:
 
 
 def _system_part(rating: Rated) -> int | None:
-    """Return which part of a document name DOCUMENT#SYSTEM is the system; None for other names.
+    """Return the number of the part of a document name DOCUMENT#SYSTEM that is the system, or None.
 
-    A prefix may stand beside the system (wmt23.SYSTEM).
+    The system's name may have a prefix (wmt23.SYSTEM).
     """
     parts = rating.document.split(PART)
-    fitting = [at for at in range(1, len(parts)) if parts[at] and rating.system.endswith(parts[at])]
-    return max(fitting, key=lambda at: len(parts[at]), default=None)
+    fitting = [k for k in range(1, len(parts)) if parts[k] and rating.system.endswith(parts[k])]
+    return max(fitting, key=lambda k: len(parts[k]), default=None)
 
 
 def _name(rating: Rated) -> str:

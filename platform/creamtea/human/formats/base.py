@@ -229,7 +229,7 @@ def import_options() -> dict[str, tuple[Any, ImportOption]]:
 
 
 def several_pairs(found: str) -> InputError:
-    """Return the error about files of several language pairs."""
+    """Return an InputError about files of several language pairs."""
     options = f"{option('source-language')} and {option('target-language')}"
     return InputError(f"{found}; choose one with {options}", about="source-language")
 
@@ -293,7 +293,7 @@ FIRST_SEGMENT = {"csv": 0, "jsonl": 0, APPRAISE: 1, MQM: 1}
 
 
 def end_with_text(error: dict[str, Any], length: int, notes: Counter[str]) -> None:
-    """End an error where its text of this length ends; one that begins behind it becomes an omission."""
+    """Cut an error at the end of its text; an error that begins after the end becomes an omission."""
     if error.get("end", -1) < length:
         return
     if error["start"] < length:

@@ -111,11 +111,11 @@ class Pearmut(Format):
         return False
 
     def read(self, path: Path, facts: ImportFacts, now: datetime) -> Read:
-        """Return the campaign in the answers, with its files, and what is not kept.
+        """Return the campaign in the answers, with its files, and the losses.
 
-        A folder of an export has the answers and the campaign's file; `facts.campaign_file` is that of
-        others, for the protocol, files and items without an answer. A document that is submitted again is a
-        further revision. InputError with file, line and what was found.
+        An export's folder has the answers and the campaign's file; for other answers, `facts.campaign_file`
+        gives the protocol, files and items without an answer. A document that is submitted again is a further
+        revision. InputError with file, line and what was found.
         """
         file = path / ANSWERS if path.is_dir() else path
         entries = _entries(file)
@@ -845,14 +845,14 @@ class _Import:
 
 
 def _segments(items: Sequence[PearmutItem], raw: Sequence[Any], written: Sequence[bool]) -> list[str]:
-    """Return what items of one segment share: id and source, or without an id all but outputs and errors.
+    """Return a key of each item's segment: id and source, or all fields except outputs and errors.
 
-    Without an id, the document's sources say which segment it is: a sentence may be in several documents. An
-    output that is in a document again is of another segment.
+    Without an id, the key also has the document's sources, because a sentence may be in several documents. If
+    an output is in a document again, its key gets a number: it belongs to another segment.
     """
-    document = [item.src for item, of_none in zip(items, written, strict=True) if not of_none]
+    document = [item.src for item, is_written in zip(items, written, strict=True) if not is_written]
     seen: Counter[tuple[str, str]] = Counter()
-    found = []
+    keys = []
     for item, values in zip(items, raw, strict=True):
         if item.item_id is not None:
             segment = f"{item.item_id} {item.src}"
@@ -861,8 +861,8 @@ def _segments(items: Sequence[PearmutItem], raw: Sequence[Any], written: Sequenc
             segment = json.dumps([same, document], sort_keys=True, ensure_ascii=False)
         again = max(seen[segment, system] for system in item.tgt)
         seen.update((segment, system) for system in item.tgt)
-        found.append(f"{segment} {again}" if again else segment)
-    return found
+        keys.append(f"{segment} {again}" if again else segment)
+    return keys
 
 
 def _comment(answers: Mapping[str, Response]) -> str:

@@ -1,9 +1,8 @@
-"""Sources and outputs that show files in Pearmut, as text and files beside it.
+"""Separate Pearmut's sources and outputs that show files into text and files.
 
-Nothing of other people's HTML is ever shown as HTML. A text is taken apart only where it is exactly what
-this module knows: tags of files first, each with a line break or not, then text with line breaks. Any other
-tag or attribute, a file that is not in the campaign's folder, or one that creamtea does not show, and the
-text stays as it is written.
+HTML of other people is never shown as HTML. A text is split only if it has exactly the known form: first tags
+of files, each with or without a line break, then text with line breaks. If it has any other tag or attribute,
+a file outside the campaign's folder, or a file that creamtea does not show, the text stays as it is.
 """
 
 from __future__ import annotations
@@ -57,11 +56,11 @@ class Assets:
 
     folder: Path | None = None
     destination: str = ""
-    files: dict[str, Path] = field(default_factory=dict)  # SHA-256 → file, of those that are shown
+    files: dict[str, Path] = field(default_factory=dict)  # SHA-256 → file, if a text shows it
     _known: dict[str, tuple[str, Entries]] = field(default_factory=dict)
 
     def read(self, written: str) -> tuple[str, Entries]:
-        """Split a text into text and files; leave it as written if that cannot be."""
+        """Split a text into text and files; leave it as written if it does not have the known form."""
         if not written.startswith(TAGS) or self.folder is None:
             return written, ()
         if written not in self._known:
@@ -121,7 +120,7 @@ def assets_of(campaign_file: Path, source: str, destination: str) -> Assets:
 
 
 def parse(written: str) -> tuple[list[TaggedFile], str] | None:
-    """Split a text into its files and the text behind them; None for anything else."""
+    """Split a text into its files and the text after them; None if it does not have the known form."""
     parser = _Parser()
     parser.feed(written)
     parser.close()

@@ -160,7 +160,7 @@ def _bad_reference(
     """
     own = references.get(item.segment)
     others = [text for text in references.values() if text not in ("", own)]
-    outputs = distinct_outputs(item)  # with a file no text of `item.outputs`
+    outputs = distinct_outputs(item)  # an output with a file is never equal to a text in `item.outputs`
     distinct = sorted({*outputs} & {*item.outputs})
     bad = replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0)
     texts: dict[str, str] = {}

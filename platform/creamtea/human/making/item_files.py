@@ -1,4 +1,4 @@
-"""Which items show the files that an organiser gives (human/media.py), beside the source or as outputs."""
+"""Assign an organiser's files (human/media.py) to items, beside the source or as outputs."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def files_by_target(
 ) -> FilesByTarget:
     """Return the files of each segment, document, practice item and attention check.
 
-    InputError for a file of something that is not there.
+    InputError for a file whose target does not exist.
     """
     documents = {line.document for line in lines} - {""}
     written = {"tutorial": len(settings.tutorial), "attention": len(settings.attention)}
-    found: dict[tuple[str, int | str], list[GivenFile]] = defaultdict(list)
+    files: dict[tuple[str, int | str], list[GivenFile]] = defaultdict(list)
     for file in given:
         missing = ""
         if file.target == "document":
@@ -39,16 +39,16 @@ def files_by_target(
                 missing = f"there is no segment {file.number}: the test set has {len(lines)}"
             elif file.output not in (None, *systems):
                 missing = f"{shown(file.output)}: no such system; {one_of(systems, file.output, 'there are')}"
-        elif int(file.number) > (there := written[file.target]):
-            missing = f"there is no {file.target} item {file.number}: there are {there}"
+        elif int(file.number) > (count := written[file.target]):
+            missing = f"there is no {file.target} item {file.number}: there are {count}"
         if missing:
             raise InputError(f"{file.place}: {missing}")
-        found[file.target, file.number].append(file)
-    return found
+        files[file.target, file.number].append(file)
+    return files
 
 
 def with_identities(lines: Sequence[Line], files: FilesByTarget, systems: Sequence[str]) -> list[Line]:
-    """Return the lines with what tells their outputs apart, where some outputs have files.
+    """Return the lines with the identities of their outputs (`media.distinct`), as some outputs have files.
 
     InputError if a system whose outputs are all files lacks the file of a segment.
     """
@@ -58,15 +58,15 @@ def with_identities(lines: Sequence[Line], files: FilesByTarget, systems: Sequen
         for file in files.get(("segment", line.index + 1), ()):
             if file.output is not None:
                 of_line[str(file.output)].append(file)
-        filed |= {system for system, some in of_line.items() if some}
+        filed |= {system for system, own in of_line.items() if own}
         identities = (
-            distinct(text, [file.media.stored() for file in some])
-            for text, some in zip(line.outputs, of_line.values(), strict=True)
+            distinct(text, [file.media.stored() for file in own])
+            for text, own in zip(line.outputs, of_line.values(), strict=True)
         )
         result.append(dataclasses.replace(line, identities=tuple(identities)))
-    for at, system in enumerate(systems):
-        without = [line.index + 1 for line in result if not line.identities[at].strip()]
-        if system in filed and without and not any(line.outputs[at].strip() for line in lines):
+    for position, system in enumerate(systems):
+        without = [line.index + 1 for line in result if not line.identities[position].strip()]
+        if system in filed and without and not any(line.outputs[position].strip() for line in lines):
             raise InputError(
                 f"system {system!r} has no texts, and no file for segment {without[0]}: give a file of each "
                 "output"
@@ -75,10 +75,10 @@ def with_identities(lines: Sequence[Line], files: FilesByTarget, systems: Sequen
 
 
 def with_files(item: ItemContent, files: Sequence[GivenFile], protocol: Protocol) -> ItemContent:
-    """Return the item with those of its segment's files that are of its source and its outputs.
+    """Return the item with its segment's files that belong to its source and its outputs.
 
-    InputError for a file that is given twice, too many, an output that is not there, and one without the text
-    that raters of the protocol need.
+    InputError for a repeated file, too many files, an unknown output, and an output without the text that
+    raters of the protocol need.
     """
     seen: dict[tuple[str | None, str], GivenFile] = {}
     number: Counter[str | None] = Counter()
@@ -87,11 +87,11 @@ def with_files(item: ItemContent, files: Sequence[GivenFile], protocol: Protocol
         system = file.output
         if isinstance(system, int):
             if system > len(item.systems):
-                there = f"there is no output {system} of it: there are {len(item.systems)}"
-                raise InputError(f"{file.place}: {there}")
+                missing = f"there is no output {system} of it: there are {len(item.systems)}"
+                raise InputError(f"{file.place}: {missing}")
             system = item.systems[system - 1]
         if system is not None and system not in item.systems:
-            continue  # of another item of the segment
+            continue  # another item of the segment shows it
         where = "beside the same source" if system is None else "of the same output"
         first = seen.setdefault((system, file.media.digest), file)
         if first is not file:

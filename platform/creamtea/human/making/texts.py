@@ -58,7 +58,7 @@ class Line:
     # if drawn: rated or random, and the part of the population that it represents
     kind: ItemKind = ItemKind.RATED
     weight: float = 1.0
-    identities: tuple[str, ...] = ()  # what tells outputs apart, where some have files (human/media.py)
+    identities: tuple[str, ...] = ()  # of outputs, if some have files (`media.distinct`)
 
     @property
     def distinct(self) -> tuple[str, ...]:
@@ -402,7 +402,7 @@ def read_texts(
 ) -> Texts:
     """Read the files that a campaign's `texts` names, with the outputs of `systems` (empty: of all).
 
-    A system that is also in `filed` needs no texts: its outputs are media files.
+    A system in `filed` needs no texts: its outputs are media files.
 
     `documents`: from the campaign's own `documents` file. InputError names the file and the remedy if a file
     is missing, line or document counts differ, or a system has no outputs.

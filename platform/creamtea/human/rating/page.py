@@ -409,7 +409,7 @@ def document_score_of(session: Session, campaign: Campaign, page: RaterPage) -> 
     if any(row.segment_index > page.items[-1].segment_index for row in rows):
         return DocumentScore()  # a later page has the end
     sources: dict[int, str] = {}
-    # by segment and system: what tells outputs apart, the text and the files
+    # by segment and system: the output's identity (`media.distinct`), text and files
     known: dict[tuple[int, int], tuple[str, str, list[MediaEntry]]] = {}
     for row in rows:
         if row.segment_index < lead.segment_index:
