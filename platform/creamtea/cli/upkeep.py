@@ -118,7 +118,7 @@ def du(
         return
     make_console().print(_usage_table(uses, emptied))
     if emptied and uses:
-        say(f"this database needs none of them: unless another does, delete {store.root} to free their space")
+        say(f"this database needs none of them; if no other does, delete {store.root} to free their space")
 
 
 def _usage_table(uses: Sequence[Use], emptied: bool) -> Table:

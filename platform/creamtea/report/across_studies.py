@@ -64,8 +64,8 @@ SEGMENTS = "segments.jsonl"  # a test set's text
 TESTS = (
     "In brackets: 95 % intervals of the difference, by the paired bootstrap (1,000 samples). p: the same "
     "bootstrap / approximate randomisation (10,000 trials), with Holm's correction over a column's systems. "
-    f"*: both are below 0.05{SEEDS_ALLOW}; {WITH_SEEDS}. Other pairs of one study: as its own report tests "
-    "them. Other pairs of two studies are not tested."
+    f"*: both are below 0.05{SEEDS_ALLOW}; {WITH_SEEDS}. Other pairs within one study are tested as in its "
+    "own report; other pairs across studies are not tested."
 )
 
 
@@ -132,7 +132,7 @@ class Compared:
     tested: dict[tuple[str, str], TestInputs]  # by row and column
     incomplete: frozenset[tuple[str, str]]  # not tested: the outputs of a seed are missing
     low: frozenset[str]  # rows whose BLEU is near zero
-    pairs: dict[str, dict[Pair, Delta]]  # by column: rows of one study, as its own report tests them
+    pairs: dict[str, dict[Pair, Delta]]  # by column: pairs within one study, as in the study's own report
 
     def comparisons(self, baseline: str) -> dict[tuple[str, str], CompareRequest]:
         """Return the comparisons to run, by row and column, for each other row against this one."""

@@ -254,7 +254,7 @@ UPSTREAM = "not run: an earlier step failed"
 
 
 def _failed(nodes: Collection[Node]) -> tuple[str, ...]:
-    """Say which step failed first and why, and count the other reasons; or else that steps were cancelled."""
+    """Say which step failed first and why, and count the other reasons; else count cancelled steps."""
     reasons: dict[str, str] = {}
     for node in nodes:
         if node.has_failed and node.error_kind not in ("upstream", "unavailable"):

@@ -4,7 +4,7 @@
 const NAMES = { image: "Image", audio: "Sound", video: "Video" };
 const LOST = "This file could not be loaded. Reload the page; if that does not help, tell the organiser.";
 
-// The elements that show the files of the source, or with a letter ("" where there is one) of an output.
+// The elements that show the files of the source or, with a `letter`, of an output ("" if it is the only one).
 function shownFiles(files, plays, letter = null) {
   const whose = letter === null ? "the source" : letter === "" ? "the translation" : `translation ${letter}`;
   return files.map((file, i) => {

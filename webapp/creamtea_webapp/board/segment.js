@@ -3,7 +3,7 @@
 // `choose`.
 const LONG = 500; // characters
 
-// What the page answers at: a segment, or a document as a whole (whole.js).
+// A place on the page where the rater answers: a segment, or a document as a whole (whole.js).
 class Place {
   choose(i) {
     this.active = i;

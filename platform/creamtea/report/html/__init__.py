@@ -139,7 +139,7 @@ def _is_beside(table: Table, other: Table) -> bool:
 
 
 def templates_in(folder: Path, filters: Mapping[str, Any]) -> Environment:
-    """Load the templates of a folder; `filters` are added to those of Jinja."""
+    """Load the templates of a folder, with `filters` added to Jinja's."""
     environment = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
