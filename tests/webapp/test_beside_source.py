@@ -12,11 +12,13 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from limits import ANSWER
+from marked_text import click_on
 from playwright.sync_api import expect
 from rating_board import (
     SECRET_NAMES,
     WHOLE,
     Wire,
+    all_done,
     item_on,
     own_campaign,
     press_at,
@@ -349,6 +351,23 @@ def test_outputs_that_are_files(rate, files: Files) -> None:
     everything = wires[0].everything()
     assert not [name for name in SECRET_NAMES if name.encode() in everything]
     assert not re.search(rb'"system":', everything)
+
+
+def test_errors_are_marked_in_the_text_beside_a_file(rate, files: Files) -> None:
+    spoken = files.entry("audio/wav") | {"system": 0}
+    text = "Eine Tasse Tee."
+    rater = rate([("A cup of tea.", [text])], **files.fields(spoken, protocol="esa"))
+    page = rater.page
+    expect(page.get_by_label("Sound 1 of the translation")).to_have_js_property("readyState", 4)
+    click_on(page, "Tasse", "Tasse")
+    page.locator(".board .error.current .minor").click()
+    press_at(page, 0, 67, steps=101)
+    wait_for_scores(page, ["67"])
+    assert serious(page) == []
+    save(page)
+    all_done(page)
+    span = {"start": 5, "end": 9, "severity": "minor"}
+    assert rater.payloads("A cup of tea.") == {text: {"score": 67, "spans": [span]}}
 
 
 def test_an_organiser_looks_at_the_files(site, open_page, files: Files) -> None:
