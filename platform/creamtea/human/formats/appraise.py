@@ -540,6 +540,18 @@ def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, .
     return ratings
 
 
+def _check_one_campaign(name: str, ratings: Sequence[Rated]) -> None:
+    """Raise InputError for ratings of ESA and of MQM in one file: the zeros of MQM are no scores."""
+    of_mqm = sum(any(error["category"] for error in rating.errors) for rating in ratings)
+    of_esa = sum(not all(error["category"] for error in rating.errors) for rating in ratings)
+    both = any(rating.score > 0 and any(e["category"] for e in rating.errors) for rating in ratings)
+    if of_mqm and of_esa and not both and any(rating.score > 0 for rating in ratings):
+        raise InputError(
+            f"{name}: found {counted(of_mqm, 'rating')} of score 0 whose errors have categories, as in MQM, "
+            f"and {counted(of_esa, 'rating')} whose errors have none, as in ESA; allowed: one campaign"
+        )
+
+
 def _keyed(ratings: Sequence[Rated]) -> Iterator[tuple[Rated, Key]]:
     """Yield each score with the key of its item; a rater's second score belongs to another item."""
     seen: Counter[tuple[Any, ...]] = Counter()
@@ -865,6 +877,7 @@ class Appraise(Format):
         errors = [error for rating in ratings for error in rating.errors]
         categories = sum(bool(error["category"]) for error in errors)
         check_protocol(found, file.name, scores, len(errors), categories, file.has_errors)
+        _check_one_campaign(file.name, ratings)
         systems = tuple(sorted({rating.system for rating in ratings}))
         texts = _Texts(facts.for_systems(systems), systems, file, ratings)
         keyed = list(_keyed(ratings))
