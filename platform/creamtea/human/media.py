@@ -143,7 +143,7 @@ class ItemMedia(Strict):
     captions: Digest | None = None  # SHA-256 of a WebVTT file, for sound or video
 
     @model_validator(mode="after")
-    def _captions_of_what_is_heard(self) -> ItemMedia:
+    def _check_captions(self) -> ItemMedia:
         if self.captions and kind_of(self.type) == "image":
             raise ValueError("captions of an image")
         return self
@@ -319,7 +319,7 @@ class MediaLine(Strict):
     description: Description = ""
 
     @model_validator(mode="after")
-    def _says_beside_what(self) -> MediaLine:
+    def _check_target(self) -> MediaLine:
         if sum(getattr(self, target) is not None for target in TARGETS) != 1:
             raise ValueError(f"one of {', '.join(TARGETS)} says beside what the file is shown")
         written = (self.tutorial or self.attention) is not None

@@ -583,7 +583,7 @@ class _Import:
     def _place(self, segments: Sequence[str]) -> None:
         """Number the segments of a document; documents that share a segment are one.
 
-        Of a document, one user or system may have had other segments than the next.
+        Users, or systems, may have had different segments of one document.
         """
         documents = sorted(
             {self._joined(self._segments[segment][1]) for segment in segments if segment in self._segments}
