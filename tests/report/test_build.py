@@ -262,6 +262,16 @@ def test_failures_name_causes_before_what_they_brought_down(build: Build) -> Non
     assert failures[0].passages[0].text == FAILED["error"]
 
 
+def test_a_step_that_failed_when_it_ran_again_is_named_and_keeps_its_scores(build: Build) -> None:
+    place = "score/softmax-nvs/1/test/comet"
+    again = {**FAILED, "state": "succeeded", "error_kind": "infrastructure"}
+    report = build({place: again}, state="failed")
+    assert rows_of(report)["softmax-nvs"].cells["comet"].state == "ok"
+    [failure] = entries(report, "failures")
+    assert failure.name.startswith("score: failed when it ran again")
+    assert failure.passages[0].text == FAILED["error"]
+
+
 def test_a_study_without_idioms_latency_or_bleu_has_no_columns_for_them(build: Build, spec: Spec) -> None:
     spec["metrics"] = [{"kind": "chrf"}]
     del spec["latency"]
