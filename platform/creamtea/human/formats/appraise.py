@@ -197,6 +197,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
     names: tuple[str, ...] = ()
     known: set[tuple[str, ...]] = set()
     items: dict[str, set[str]] = defaultdict(set)  # rater → the numbers of all their items
+    layouts: dict[tuple[str, str], tuple[int, bool]] = {}  # of a pair's first line: has it a document?
     for line, names, cells in _lines(path):
         sent = tuple(cell for name, cell in zip(names, cells, strict=True) if name != "end")
         if sent in known:
@@ -205,6 +206,13 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
         known.add(sent)
         reading = _Reading(f"{path.name}, line {line}", _fields(names, cells))
         lines[reading.pair] += 1
+        first, documented = layouts.setdefault(reading.pair, (line, "document" in names))
+        if documented != ("document" in names):
+            raise InputError(
+                f"{reading.place}: found {counted(len(cells), 'field')}, "
+                f"{'no' if documented else 'a'} document among them, unlike line {first:,}: they could share "
+                "no segment; allowed: one campaign"
+            )
         items[reading.cells["user"]].add(reading.cells["segment"].strip())
         if (why := reading.left_out()) is not None:
             left_out[reading.pair][why] += 1
