@@ -22,9 +22,13 @@ RAY_ENVIRONMENT = {
 
 
 def wait_until(
-    condition: Callable[[], object], seconds: float = ANSWER, what: Callable[[], str] = lambda: ""
+    condition: Callable[[], object],
+    seconds: float = ANSWER,
+    what: Callable[[], str] = lambda: "",
+    pause: float = 0.05,
 ) -> None:
-    """Ask until the condition holds; where it does not in time, the failure says `what()`."""
+    """Ask every `pause` seconds until the condition holds; where it does not in time, the failure says
+    `what()`."""
     deadline = time.monotonic() + seconds
     while True:
         asked = time.monotonic()
@@ -32,4 +36,4 @@ def wait_until(
             return
         now = time.monotonic()
         assert now < deadline, f"waited for {seconds:g} s in vain {what()}".rstrip()
-        time.sleep(max(0.05, 3 * (now - asked)))  # what is waited for needs the processor, too
+        time.sleep(max(pause, 3 * (now - asked)))  # what is waited for needs the processor, too

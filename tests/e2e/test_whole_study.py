@@ -140,7 +140,7 @@ def suspended_after(
         workers[0].resume()  # for half of the time at least: `wait_until` sleeps for as long as it has asked
         return False
 
-    wait_until(found, COMMAND)
+    wait_until(found, COMMAND, pause=0.5)  # a worker imports torch for longer, before it trains
     wait_until(saves, COMMAND)
     return workers[0]
 
