@@ -147,6 +147,8 @@ def test_of_a_cancelled_study_that_comes_first(build: Build) -> None:
     told, *_ = sentences(report)
     (missing,) = report.section("missing").blocks
     assert [entry.name for entry in missing.entries] == ["score, compare, pairs: cancelled"]
+    cells = [row.cells["bleu"].note for row in systems(report).rows]
+    assert len({note.rpartition(": ")[2] for note in cells}) == 1
     assert re.fullmatch(r"Cancelled: \d+ steps did not run to the end\.", told)
 
 

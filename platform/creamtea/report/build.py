@@ -279,8 +279,6 @@ def _failures_section(nodes: Iterable[Node]) -> Section:
             cause = (UPSTREAM, "") if node.error_kind == "upstream" else state_of(node)
             if node.state == "succeeded":
                 cause = ("failed when it ran again", node.error or "")
-            elif node.state == "cancelled":  # the reason would name the place alone
-                cause = (node.state, "")
             by_cause.setdefault(cause, []).append(node)
     entries = []
     for state, reason in sorted(by_cause, key=lambda cause: cause[0] == UPSTREAM):

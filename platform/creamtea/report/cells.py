@@ -185,7 +185,7 @@ def state_of(node: Node) -> tuple[str, str]:
         state = "unavailable" if node.error_kind == "unavailable" else "failed"
         return state, node.error or f"failed without a message ({step_title(node)})"
     if node.state == "cancelled":
-        return "cancelled", f"cancelled ({step_title(node)})"
+        return "cancelled", "cancelled before it had a result"  # one note for all cells of a study
     if node.state == "running":
         return "running", f"running ({step_title(node)})"
     return "pending", f"not run yet ({step_title(node)})"

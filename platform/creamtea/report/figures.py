@@ -189,8 +189,6 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
     axis = "latency p50, ms per sentence" if clock is P50 else "sentences per second"
     x = vega.quantity("latency", f"{axis} ({timed.test_set})", zero=False, padding=30)
     y = vega.quantity("quality", text.heading(metric), zero=False)
-    labels = vega.labels(x, y, "system", rows)
-    style = vega.by_style("system", systems.styles, legend={} if labels else None)
     tooltip = vega.tooltip(
         ("system", "system", ""),
         ("description", "decodes", ""),
@@ -198,18 +196,13 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
         *vega.with_interval("latency", clock, "latency_low", "latency_high"),
         *((f"percent{place}", f"of {name}", "") for place, name in enumerate(baselines)),
     )
-    up = {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": style["color"]}
+    up = {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}}
     across = {"x": x | {"field": "latency_low"}, "x2": {"field": "latency_high"}, "y": y}
     return vega.figure(
         metric.key,
         f"{metric.title} against latency ({systems.test_set})",
         rows,
-        [
-            vega.rule(up, strokeWidth=2),
-            vega.rule(across | {"color": style["color"]}, strokeWidth=2),
-            vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90),
-            *labels,
-        ],
+        vega.systems_at(x, y, rows, systems.styles, tooltip, (up, across)),
         missing,
         choice=(metric.title,),
     )

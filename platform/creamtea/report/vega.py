@@ -334,6 +334,16 @@ def points(encoding: Spec, size: int) -> Spec:
     return {"mark": {"type": "point", "filled": True, "size": size, "opacity": 1}, "encoding": encoding}
 
 
+def systems_at(
+    x: Spec, y: Spec, rows: list[dict[str, Any]], styles: Styles, hover: list[Spec], intervals: Sequence[Spec]
+) -> list[Spec]:
+    """Return layers of one labelled point per system, with its intervals: encodings without a colour."""
+    texts = labels(x, y, "system", rows)
+    style = by_style("system", styles, legend={} if texts else None)
+    lines = [rule(interval | {"color": style["color"]}, strokeWidth=2) for interval in intervals]
+    return [*lines, points({"x": x, "y": y, **style, "tooltip": hover}, size=90), *texts]
+
+
 # ---------------------------------------------------------------- SVG and PNG
 
 

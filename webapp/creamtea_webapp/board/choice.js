@@ -13,11 +13,8 @@ WIDGETS.choice = class Choice extends Widget {
           ]
         : [{ text: "The same", steps: [1], keys: ["ArrowDown", "2", "0"] }];
     this.buttons = this.choices.map((choice) => {
-      const button = document.createElement("button");
-      button.type = "button";
+      const button = newButton(choice.text, () => board.answerAll(choice.steps));
       button.setAttribute("role", "radio");
-      button.textContent = choice.text;
-      button.onclick = () => board.answerAll(choice.steps);
       return button;
     });
     const area = board.find(".together");

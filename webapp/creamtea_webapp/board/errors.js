@@ -45,31 +45,23 @@ class ErrorList {
   row(n) {
     const { marking, listener } = this;
     const element = document.createElement("li");
-    const quote = document.createElement("button");
-    quote.type = "button";
+    const quote = newButton("", () => listener.choose(n));
     quote.className = "quote";
     quote.dir = "auto";
-    quote.onclick = () => listener.choose(n);
     element.addEventListener("focusin", () => listener.choose(n));
     const severities = document.createElement("span");
     severities.className = "severities";
     severities.setAttribute("role", "group");
     severities.setAttribute("aria-label", "Severity");
     const levels = marking.severities.map((level) => {
-      const button = document.createElement("button");
-      button.type = "button";
+      const button = newButton(level, () => listener.change(n, { severity: level }));
       button.className = level;
-      button.textContent = level;
-      button.onclick = () => listener.change(n, { severity: level });
       return [level, button];
     });
     severities.append(...levels.map(([, button]) => button));
     const category = marking.categories.length > 0 ? this.categories(n) : null;
-    const remove = document.createElement("button");
-    remove.type = "button";
+    const remove = newButton("✕", () => listener.remove(n));
     remove.className = "remove";
-    remove.textContent = "✕";
-    remove.onclick = () => listener.remove(n);
     element.append(quote, severities, ...(category === null ? [] : [category]), remove);
     return { element, quote, levels, category, remove };
   }

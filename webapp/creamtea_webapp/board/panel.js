@@ -60,15 +60,10 @@ class MarkingPanel {
   makeControls() {
     const controls = document.createElement("div");
     controls.className = "marking";
-    this.cut = document.createElement("button");
-    this.none = document.createElement("button");
-    for (const button of [this.none, this.cut]) {
-      button.type = "button";
-      button.className = "quiet";
-    }
-    this.none.classList.add("none");
-    this.none.onclick = () => this.done();
-    this.cut.onclick = () => this.switchUnits();
+    this.none = newButton("", () => this.done());
+    this.cut = newButton("", () => this.switchUnits());
+    this.none.className = "quiet none";
+    this.cut.className = "quiet";
     this.hint = document.createElement("p");
     this.hint.className = "hint";
     this.hint.setAttribute("role", "status");

@@ -42,11 +42,8 @@ class Slider {
   // A labelled point of the scale, which can be pressed.
   point([step, text]) {
     const item = document.createElement("li");
-    const button = document.createElement("button");
-    button.type = "button";
+    const button = newButton(`${this.scale.labels[step]}: ${text}`, () => this.set(step));
     button.tabIndex = -1;
-    button.textContent = `${this.scale.labels[step]}: ${text}`;
-    button.onclick = () => this.set(step);
     item.append(button);
     return item;
   }

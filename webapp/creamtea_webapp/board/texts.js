@@ -17,6 +17,11 @@ function showText(element, text, language) {
   element.lang = locale(language);
 }
 
+// A button that acts and sends no form.
+function newButton(text, onclick) {
+  return Object.assign(document.createElement("button"), { type: "button", textContent: text, onclick });
+}
+
 const isSpace = (piece) => piece.trim() === "";
 
 // Words and the text between them; characters if the language writes no spaces.

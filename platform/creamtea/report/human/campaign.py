@@ -267,27 +267,20 @@ def people_against_metric(report: CampaignReport, scores: Table, metric: Column)
         rows.append({"system": row.name, **shown, "metric": score.value})
         if people.value is None or score.value is None:
             missing.append(f"{row.name} (not measured)")
-    y_title = f"human score, {points.unit or 'points'}"
     x = vega.quantity("metric", f"{metric.title}, mean of segments", zero=False, padding=30)
-    y = vega.quantity("people", y_title, zero=False)
-    labels = vega.labels(x, y, "system", rows)
+    y = vega.quantity("people", f"human score, {points.unit or 'points'}", zero=False)
     own = {row.name: styles[row.name] for row in scores.rows}
-    style = vega.by_style("system", own, legend={} if labels else None)
     tooltip = vega.tooltip(
         ("system", "system", ""),
         *vega.with_interval("people", points),
         ("metric", metric.title, vega.digits(metric)),
     )
-    bounds = {"y": vega.quantity("low", y_title, zero=False), "y2": {"field": "high"}}
+    up = {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}}
     return vega.figure(
         metric.key,
         f"Human scores against {metric.title} ({campaign})",
         rows,
-        [
-            vega.rule({"x": x, **bounds, "color": style["color"]}, strokeWidth=2),
-            vega.points({"x": x, "y": y, **style, "tooltip": tooltip}, size=90),
-            *labels,
-        ],
+        vega.systems_at(x, y, rows, own, tooltip, [up]),
         missing,
         choice=(metric.title,),
     )
