@@ -60,10 +60,10 @@ def waited_for(work: Callable[[], T]) -> T:
     began = monotonic()
 
     def wait(outage: Outage, pause: float) -> bool:
-        left = began + (BRIEF if outage.remedy else PATIENCE) - monotonic()
+        remaining = began + (BRIEF if outage.remedy else PATIENCE) - monotonic()
         log.warning("%s", outage)
-        sleep(max(0.0, min(pause, left)))
-        return left > 0
+        sleep(max(0.0, min(pause, remaining)))
+        return remaining > 0
 
     return wait_out(work, wait)
 

@@ -300,8 +300,10 @@ def label(evidence: Evidence, mark: Mark, better: Sequence[str]) -> Finding:
     if full is not None and _selection(comparison, full, right):
         return Finding(Origin.SELECTION, comparison.text, needed.words, right, full)
     mended = [candidate for candidate in evidence.candidates if comparison.mends(candidate, right)]
-    kept = [candidate for candidate in evidence.candidates if comparison.keeps(candidate, right)]
-    best, wrong = (max(candidates, key=lambda candidate: candidate.rank) for candidates in (mended, kept))
+    with_error = [candidate for candidate in evidence.candidates if comparison.keeps(candidate, right)]
+    best, wrong = (
+        max(candidates, key=lambda candidate: candidate.rank) for candidates in (mended, with_error)
+    )
     prefers = best.rank > wrong.rank + max(best.tolerance, wrong.tolerance)
     origin, instead = (Origin.SEARCH, best) if prefers else (Origin.MODEL, wrong)
     return Finding(origin, comparison.text, needed.words, right, instead)

@@ -224,19 +224,19 @@ def _empty_secrets(session: Session, studies: list[StudyRow], campaigns: list[Ca
     """Empty the secret settings of campaigns, also within studies' files; return which were set."""
     left_out = []
     for study in studies:
-        written, given = without_secrets(study.spec.get("campaigns", {}), place="campaigns")
-        if given:
+        written, secrets = without_secrets(study.spec.get("campaigns", {}), place="campaigns")
+        if secrets:
             session.expunge(study)
             study.spec = study.spec | {"campaigns": written}
-            left_out += [f"{study_place(study)}: {name}" for name in given]
+            left_out += [f"{study_place(study)}: {name}" for name in secrets]
     for campaign in campaigns:
-        settings, given = without_secrets(campaign.settings)
-        if given:
+        settings, secrets = without_secrets(campaign.settings)
+        if secrets:
             session.expunge(campaign)
             campaign.settings = settings
             if campaign.registered is not None:
                 campaign.registered = without_secrets(campaign.registered)[0]
-            left_out += [f"campaign {campaign.name}: {name}" for name in given]
+            left_out += [f"campaign {campaign.name}: {name}" for name in secrets]
     return left_out
 
 

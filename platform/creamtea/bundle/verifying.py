@@ -385,9 +385,9 @@ def _check_campaign(session: Session, campaign: Campaign, archive: Archive, find
     place = f"campaign {campaign.name}"
     registered, what = campaign.registered, "registered plans"
     if registered is not None:
-        kept = {part: value for part, value in registered.items() if part != "digest"}
+        plan = {part: value for part, value in registered.items() if part != "digest"}
         if not findings.covers_left_out(what, archive.manifest.left_out, place):
-            findings.compare(what, registered["digest"], digest(kept), f"{place}: registered plan: digest")
+            findings.compare(what, registered["digest"], digest(plan), f"{place}: registered plan: digest")
         for part, (then, now) in changed_parts(session, campaign).items():
             findings.differences += differences(then, now, f"{place}: registered plan: {part}")
     _check_media(session, campaign, archive, findings)
@@ -412,8 +412,8 @@ def _check_campaign(session: Session, campaign: Campaign, archive: Archive, find
 def _check_media(session: Session, campaign: Campaign, archive: Archive, findings: Findings) -> None:
     """Check the media files against the items that name them."""
     place = f"campaign {campaign.name}: media files"
-    kept = select(CampaignMedia).where(CampaignMedia.campaign_id == campaign.id)
-    files = {file.digest: file for file in session.scalars(kept.order_by(CampaignMedia.digest))}
+    query = select(CampaignMedia).where(CampaignMedia.campaign_id == campaign.id)
+    files = {file.digest: file for file in session.scalars(query.order_by(CampaignMedia.digest))}
     items = session.scalars(select(Item).where(Item.campaign_id == campaign.id).order_by(Item.position))
     named = set(types_of(entry for item in items for entry in item.media))
     for content_digest in sorted(named ^ set(files)):

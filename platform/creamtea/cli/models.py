@@ -123,8 +123,8 @@ def translate(
             if prompt:
                 say("> ", nl=False, err=True)
 
-        given = iterate_lines(sys.stdin.buffer, "standard input", show_prompt)
-        while batch := list(islice(given, 1 if prompt else task.params["batch_size"])):
+        source_lines = iterate_lines(sys.stdin.buffer, "standard input", show_prompt)
+        while batch := list(islice(source_lines, 1 if prompt else task.params["batch_size"])):
             warn_of_long_lines(batch, number)
             for row in opened_system.translate(batch, selected, best, word or ""):
                 number += 1
@@ -196,9 +196,9 @@ def _lines(count: int, singular: str, plural: str) -> str:
 def _check_best(count: int, search: Search, system: str) -> None:
     if count > search.most_hypotheses:
         most = search.most_hypotheses
-        found = "only one translation" if most == 1 else f"at most {most} translations"
+        amount = "only one translation" if most == 1 else f"at most {most} translations"
         raise InputError(
-            f"--nbest {count}: {search.title} of {system} ({search.describe()}) finds {found} per line; "
+            f"--nbest {count}: {search.title} of {system} ({search.describe()}) finds {amount} per line; "
             f"{'take a system with a beam search' if most == 1 else 'lower N, or take a wider beam'}"
         )
 

@@ -125,8 +125,12 @@ def schema() -> None:
 
     # a campaign file's schema with directions, which may have every key of it but the name
     whole = schema_of(CampaignDocument, "creamtea programme")
-    own = {key: value for key, value in whole["properties"].items() if key != "name"}
-    whole["$defs"]["Direction"] = {"type": "object", "properties": own, "additionalProperties": False}
+    direction_keys = {key: value for key, value in whole["properties"].items() if key != "name"}
+    whole["$defs"]["Direction"] = {
+        "type": "object",
+        "properties": direction_keys,
+        "additionalProperties": False,
+    }
     whole["properties"][DIRECTIONS] = {
         "type": "object",
         "description": "each direction's own keys, which override the keys above",
@@ -226,13 +230,13 @@ def remove(name: Name, yes: Yes = False, json_output: AsJson = False) -> None:
 
     with existing_database() as database:
         with database.session() as session:
-            found = campaigns_of(session, name)
-            answers = sum(what_it_holds(session, row).answers for row in found.values())
-        holds = f"{counted(len(found), 'direction')} and {counted(answers, 'answer')}"
+            campaigns = campaigns_of(session, name)
+            answers = sum(what_it_holds(session, row).answers for row in campaigns.values())
+        holds = f"{counted(len(campaigns), 'direction')} and {counted(answers, 'answer')}"
         if not yes:
             typer.confirm(f"remove programme {name} with {holds} for good?", abort=True, err=True)
-        removed = remove_campaigns(database, [row.name for row in found.values()])
-    values = {direction: dataclasses.asdict(gone) for direction, gone in zip(found, removed, strict=True)}
+        removed = remove_campaigns(database, [row.name for row in campaigns.values()])
+    values = {direction: dataclasses.asdict(gone) for direction, gone in zip(campaigns, removed, strict=True)}
     show(json_output, values, [f"removed programme {name}: {holds}"])
 
 
@@ -244,14 +248,13 @@ def status(
 ) -> None:
     """Show the progress of a programme by direction, and with --raters by rater."""
     with existing_database() as database:
-        found = progress_of(database, name)
-    done = sum(each.campaign.ratings for each in found)
-    wanted = sum(each.campaign.wanted for each in found)
-    lines = [
-        f"programme {name}: {done:,} of {counted(wanted, 'rating')} in {counted(len(found), 'direction')}"
-    ]
-    width = max(len(each.direction) for each in found)
-    for each in found:
+        directions = progress_of(database, name)
+    done = sum(each.campaign.ratings for each in directions)
+    wanted = sum(each.campaign.wanted for each in directions)
+    amount = f"{done:,} of {counted(wanted, 'rating')}"
+    lines = [f"programme {name}: {amount} in {counted(len(directions), 'direction')}"]
+    width = max(len(each.direction) for each in directions)
+    for each in directions:
         campaign = each.campaign
         lines.append(
             f"  {each.direction:<{width}}  {each.share:>4.0%}  {campaign.ratings:,} of {campaign.wanted:,}, "
@@ -268,7 +271,7 @@ def status(
             "campaign": dataclasses.asdict(each.campaign),
             "raters": [{field: getattr(person, field) for field in PROGRESS} for person in each.raters],
         }
-        for each in found
+        for each in directions
     ]
     show(json_output, values, lines)
 
@@ -410,15 +413,15 @@ def export(
             campaign, folder = campaign_name(name, direction), output / direction
             with naming(direction):
                 try:
-                    found = exchange.export_campaign(
+                    exported = exchange.export_campaign(
                         database, campaign, kind, folder, ACTOR, artefact_store()
                     )
                 except NothingToExport as error:
                     empty = error
                     lines.append(f"{direction}: left out, as {error}")
                     continue
-            done[direction] = found
-            lines += export_lines(direction, kind, folder, found)
+            done[direction] = exported
+            lines += export_lines(direction, kind, folder, exported)
         if empty is not None and not done:
             raise empty
     show(as_json, done, lines)

@@ -144,14 +144,14 @@ def _read_status(database: Database, name: str | None) -> AllStudies | OneStudy:
             ]
             return AllStudies(lines, controller)
         store, now = workplace.artefact_store(writable=False), database.now(session)
-        found = find_study(session, study)
+        row = find_study(session, study)
         return OneStudy(
-            found.id,
-            found.name,
-            found.state,
-            found.created_at.isoformat(),
-            found.finished_at.isoformat() if found.finished_at else None,
-            [_step_line(node, now, store) for node in study_nodes(session, found.id)],
+            row.id,
+            row.name,
+            row.state,
+            row.created_at.isoformat(),
+            row.finished_at.isoformat() if row.finished_at else None,
+            [_step_line(node, now, store) for node in study_nodes(session, row.id)],
             controller,
         )
 

@@ -40,7 +40,7 @@ def sweeps(study: Study) -> tuple[Sweep, ...]:
     """Return each numeric setting that takes several values in otherwise equal systems."""
     settings = {name: _settings(study, name) for name, system in study.systems.items() if system.runs}
     numbers = {name: dict(_numbers(setting)) for name, setting in settings.items()}
-    found = []
+    varied_parameters = []
     for path in dict.fromkeys(path for numbers_of_system in numbers.values() for path in numbers_of_system):
         by_rest: dict[str, list[tuple[float, str]]] = {}
         for name, setting in settings.items():
@@ -55,8 +55,8 @@ def sweeps(study: Study) -> tuple[Sweep, ...]:
             groups.append(SweepGroup(name if names.count(name) == 1 else listed, tuple(members)))
         if groups:
             title = " ".join(path[-2:]).replace("_", " ")
-            found.append(Sweep(".".join(path), title, tuple(groups)))
-    return tuple(found)
+            varied_parameters.append(Sweep(".".join(path), title, tuple(groups)))
+    return tuple(varied_parameters)
 
 
 def _settings(study: Study, name: str) -> dict[str, Any]:

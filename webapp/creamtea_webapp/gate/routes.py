@@ -339,10 +339,10 @@ def _chunks(digest: str, part: range, whole: bool) -> Iterator[bytes]:
     file.seek(part.start)
 
     def read() -> Iterator[bytes]:
-        left = len(part)
+        remaining = len(part)
         with opened:
-            while left and (chunk := file.read(min(CHUNK, left))):
-                left -= len(chunk)
+            while remaining and (chunk := file.read(min(CHUNK, remaining))):
+                remaining -= len(chunk)
                 yield chunk
 
     return read()

@@ -73,8 +73,8 @@ def _ask(questions: Sequence[Question]) -> None:
 
 def given_answers(state: Any) -> list[str]:
     """Return the answers about the rater, in the order of the questions."""
-    given = {int(key.removeprefix(ABOUT)): state[key] for key in state if str(key).startswith(ABOUT)}
-    return [str(given.get(number) or "") for number in range(max(given, default=-1) + 1)]
+    answers = {int(key.removeprefix(ABOUT)): state[key] for key in state if str(key).startswith(ABOUT)}
+    return [str(answers.get(number) or "") for number in range(max(answers, default=-1) + 1)]
 
 
 def instructions(known: Welcome) -> None:

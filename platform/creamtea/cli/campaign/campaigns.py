@@ -208,8 +208,8 @@ def create(
         "raters.ratings_per_item": ratings,
         "seed": seed,
     }
-    given = [f"{key}={json.dumps(value)}" for key, value in short.items() if value is not None]
-    asked = _load(campaign, given, override or [])
+    set_by_options = [f"{key}={json.dumps(value)}" for key, value in short.items() if value is not None]
+    asked = _load(campaign, set_by_options, override or [])
     made: list[CampaignSummary] = []
     lines: list[str] = []
     # a campaign of text files may be the first entry of a new database

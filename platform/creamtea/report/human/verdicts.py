@@ -356,17 +356,17 @@ def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
 
 def ranks(judged: RatedCampaign) -> Table:
     """Build the table of the systems' ranks, from all pages at once."""
-    found = judged.estimates
+    estimates = judged.estimates
     rows = [
         Row(
             name,
             {"rank_low": Cell("absent", judged.missing)}
-            if found is None
+            if estimates is None
             else {
-                "scores": count(int(found.scores[system])),
-                "rank_low": count(int(found.rank_low[system])),
-                "rank_high": count(int(found.rank_high[system])),
-                "cluster": count(int(found.cluster[system])),
+                "scores": count(int(estimates.scores[system])),
+                "rank_low": count(int(estimates.rank_low[system])),
+                "rank_high": count(int(estimates.rank_high[system])),
+                "cluster": count(int(estimates.cluster[system])),
             },
         )
         for system, name in enumerate(judged.systems)
@@ -377,10 +377,10 @@ def ranks(judged: RatedCampaign) -> Table:
         Column("rank_high", "ranks to", 0, note="the number of systems minus the worse ones"),
         Column("cluster", "cluster", 0, note="all systems of a cluster are better than all of the next"),
     ]
-    return table("ranks", "Ranks from all pages", _about_ranks(judged, found), "system", columns, rows)
+    return table("ranks", "Ranks from all pages", _about_ranks(judged, estimates), "system", columns, rows)
 
 
-def _about_ranks(judged: RatedCampaign, found: SystemEstimates | None) -> str:
+def _about_ranks(judged: RatedCampaign, estimates: SystemEstimates | None) -> str:
     about = (
         "A page shows some of the systems; two that never met are compared through others. The model: a "
         "score is the page's level plus the system's plus an error"
@@ -397,12 +397,12 @@ def _about_ranks(judged: RatedCampaign, found: SystemEstimates | None) -> str:
         )
         if judged.look is not None:
             about += f" This look is over {judged.look[0]:,} of {judged.ratings.turns:,}."
-    if found is None:
+    if estimates is None:
         return about
     what = judged.ratings.together if judged.documents is not None else "segment"
-    about += f" Errors are over {counted(found.clusters, what)}"
-    if found.raters:
-        return f"{about} and {counted(found.raters, 'rater')}."
+    about += f" Errors are over {counted(estimates.clusters, what)}"
+    if estimates.raters:
+        return f"{about} and {counted(estimates.raters, 'rater')}."
     return f"{about}: they are about these raters."
 
 

@@ -23,7 +23,7 @@ HEADS = ("campaign", "state", "item ratings", "raters", "protocol", "study, test
 
 def page() -> None:
     session.require(rights.CREATE_CAMPAIGN)  # only who may see them all
-    found = campaigns.summaries(session.database())
+    summaries = campaigns.summaries(session.database())
     rows: list[list[Cell]] = [
         [
             render(TEMPLATE, "link", campaign=campaign),
@@ -34,9 +34,9 @@ def page() -> None:
             render(SHARED, "source", campaign=campaign, linked=True),
             render("studies.html", "systems", systems=campaign.systems),
         ]
-        for campaign in reversed(found)
+        for campaign in reversed(summaries)
     ]
-    programmes = dict.fromkeys(campaign.programme for campaign in found if campaign.programme)
+    programmes = dict.fromkeys(campaign.programme for campaign in summaries if campaign.programme)
     show(TEMPLATE, "head", programmes=list(programmes))
     show_notice()
     if rows:
@@ -57,16 +57,16 @@ def programme() -> None:
     session.require(rights.CREATE_CAMPAIGN)  # only who may see them all
     database, name = session.database(), st.query_params["programme"]
     try:
-        found = progress_of(database, name)
+        directions = progress_of(database, name)
     except NotInDatabase:
         show_missing("No such programme", "All campaigns", "?campaigns=all")
         return
     with database.session() as reading:
         now = database.now(reading)
-    done, wanted = (sum(getattr(each.campaign, key) for each in found) for key in ("ratings", "wanted"))
-    show(PROGRAMME, "head", name=name, directions=len(found), done=done, wanted=wanted, now=now)
-    show_list("directions", DIRECTIONS, [_direction(each) for each in found], words=[0, 1, 2, 3])
-    rows = [row for each in found for row in _raters(each)]
+    done, wanted = (sum(getattr(each.campaign, key) for each in directions) for key in ("ratings", "wanted"))
+    show(PROGRAMME, "head", name=name, directions=len(directions), done=done, wanted=wanted, now=now)
+    show_list("directions", DIRECTIONS, [_direction(each) for each in directions], words=[0, 1, 2, 3])
+    rows = [row for each in directions for row in _raters(each)]
     if rows:
         st.header("Raters", anchor=False)
         show_list("raters", RATERS, rows, words=[0, 1, 2])

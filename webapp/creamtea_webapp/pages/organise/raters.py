@@ -415,18 +415,18 @@ def disputes(campaign_id: int) -> None:
     bound = st.number_input(
         LABELS["apart"], min_value=0.01, value=usual.bound, key="disputes-bound", width=160
     )
-    found = usual if bound == usual.bound else list_disputes(session.database(), campaign.name, bound)
-    outputs = f"{counted(found.outputs, 'output')} with two or more raters"
-    note(f"{len(found.listed):,} of {outputs} have ratings that lie so far apart.")
+    disputed = usual if bound == usual.bound else list_disputes(session.database(), campaign.name, bound)
+    outputs = f"{counted(disputed.outputs, 'output')} with two or more raters"
+    note(f"{len(disputed.listed):,} of {outputs} have ratings that lie so far apart.")
     rows = [
         [each.segment, each.system, each.in_words, f"{each.apart:g}", each.third_in_words]
-        for each in found.listed
+        for each in disputed.listed
     ]
     if rows:
         heads = ["segment", "system", "ratings", "apart", "third rating"]
         show_list("disputes", heads, rows, words=(0, 1, 2))
     show_notice("disputes")
-    if campaign.state == "launched" and not all(each.asked for each in found.listed):
+    if campaign.state == "launched" and not all(each.asked for each in disputed.listed):
         note(
             "Each page with such an output goes to one more rater. Third ratings are shown beside the "
             "others, and count in no mean and no test."
