@@ -234,12 +234,10 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[StudyTes
         low |= {names[name] for name in near_zero(results[study], study.test_set)}
         for metric in results[study].spec.metrics_on(study.test_set):
             key = shown[meanings[study][metric.name()]].key
-            against_baseline = differences(results[study], study.test_set, metric)
-            of_study = all_differences(results[study], study.test_set, metric) | against_baseline
-            of_study |= {(other, own): delta.scaled(-1) for (own, other), delta in against_baseline.items()}
-            pairs.setdefault(key, {}).update(
-                ((names[own], names[other]), delta) for (own, other), delta in of_study.items()
-            )
+            tests = (results[study], study.test_set, metric)
+            for (one, other), delta in (all_differences(*tests) or differences(*tests)).items():
+                places = names[one], names[other]
+                pairs.setdefault(key, {}).update({places: delta, places[::-1]: delta.scaled(-1)})
             for system, name in names.items():
                 place = name, key
                 inputs = _test_inputs(results[study], study.test_set, system, metric)

@@ -326,13 +326,8 @@ def _column_of(column: Column, scored_by: Mapping[str, str]) -> Column:
 
 
 def _fewest_segments(results: StudyResults, spec: Analysis, groups: Groups) -> int | None:
-    buckets = [
-        int(metric.detail["bucket"]["segments"])
-        for seeds in groups.values()
-        for step in seeds
-        for metric in step.metrics
-        if "bucket" in metric.detail and metric.value is not None
-    ]
+    scored = (row for row in _bucket_rows(groups) if row.value is not None)
+    buckets = [int(row.detail["bucket"]["segments"]) for row in scored]
     available = known_count(results.of("test_set", test_set=spec.test_set), "segments")
     limits = [limit for limit in (*buckets, available, spec.first_sentences) if limit is not None]
     return min(limits, default=None)
@@ -410,15 +405,14 @@ def _counted(metric: MetricValue, counts: Counts) -> MetricValue | None:
 # ---------------------------------------------------------------- buckets and figures
 
 
+def _bucket_rows(groups: Groups) -> list[MetricValue]:
+    rows = (row for seeds in groups.values() for step in seeds for row in step.metrics)
+    return [row for row in rows if "bucket" in row.detail]
+
+
 def _measured_buckets(groups: Groups) -> list[RowSetting]:
     """Return every bucket that a step has measured, in order; `words` include its number of segments."""
-    buckets = {
-        metric.subject: metric.detail["bucket"]
-        for seeds in groups.values()
-        for step in seeds
-        for metric in step.metrics
-        if "bucket" in metric.detail
-    }
+    buckets = {row.subject: row.detail["bucket"] for row in _bucket_rows(groups)}
     ordered = sorted(buckets.items(), key=lambda item: int(item[1]["position"]))
     return [
         RowSetting(

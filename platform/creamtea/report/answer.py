@@ -50,12 +50,11 @@ def answer_section(
         people = [
             report for report in campaigns if report.judged.ratings.campaign.test_set == systems.test_set
         ]
-        several = len(people) > 1
         answer = _Answer(spec, systems)
         sentences = (
             *(() if blocks else failed),
             *answer.sentences(),
-            *(sentence for report in people for sentence in _people(report, several)),
+            *(sentence for report in people for sentence in _people(report, len(people) > 1)),
             *answer.speed(),
             *answer.hardest(analyses),
             *_idioms(systems.table),

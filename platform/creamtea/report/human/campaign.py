@@ -157,10 +157,7 @@ def _notes(judged: RatedCampaign) -> list[str]:
 
 
 def _left_out(ratings: Ratings) -> str:
-    """Count the scores that count, and by reason what does not; say so if nothing was left out.
-
-    Systems with the same output share an item rating, which gives each of them a score.
-    """
+    """Count the scores that count (systems of equal outputs share a rating), and by reason what does not."""
     out = ratings.left_out
     parts = {
         f"scores by excluded raters ({out.excluded_raters})": out.excluded_ratings,
