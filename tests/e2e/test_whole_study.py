@@ -298,6 +298,7 @@ def test_an_exported_model_loads_as_its_card_says(undisturbed: Place, tmp_path: 
     exported = undisturbed.call(*export, folder)
     assert "40 of 40 outputs" in exported.stdout + exported.stderr
     card = (folder / "README.md").read_text()
+    assert "\\`" not in card  # an escaped mark of code, which readers would see
     for words in ("softmax", "320", "BLEU", "40 of 40 outputs", "license: unknown"):
         assert words in card
     snippet = card.partition("```python\n")[2].partition("```")[0]

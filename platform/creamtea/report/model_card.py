@@ -200,7 +200,7 @@ def _not_exported(results: StudyResults, export: Export) -> Iterator[str]:
     if by_map := export.facts.map:
         yield (
             f"The system's vocabulary selection ({by_map.selection}) is in vmap.txt, which CTranslate2 "
-            "reads with `use_vmap=True`; for a batch, it takes the union. One sentence at a time, "
+            "reads with use_vmap=True; for a batch, it takes the union. One sentence at a time, "
             f"{by_map.identical:,} of {by_map.sentences:,} outputs are identical to creamtea's."
         )
     elif system.selection.selects:
@@ -230,7 +230,7 @@ def _scoring_note(objective: Any) -> str:
     if objective.kind == "softmax":
         return (
             "CTranslate2's scores are log-probabilities of softmax, as this model was trained. Its beam "
-            "search is not creamtea's: it normalises by length unless `length_penalty=0`, and stops by other "
+            "search is not creamtea's: it normalises by length unless length_penalty=0, and stops by other "
             "rules."
         )
     return (
