@@ -86,6 +86,9 @@ def test_an_infinite_perplexity_is_no_point_that_is_still_to_come() -> None:
     runs = {"softmax": {"dev_loss": point, "dev_perplexity": point}, "entmax": {"dev_loss": point}}
     drawn = learning_curves(runs | {"later": {}}, "dev_perplexity", vega.styles([*runs, "later"]))
     assert drawn.missing == ("entmax (infinite: a reference has probability 0)", "later (no points yet)")
+    only_later = learning_curves({"later": {}}, "dev_loss", vega.styles(["later"]))
+    assert only_later.rows == ()  # so that no empty axes are drawn
+    assert only_later.missing == ("later (no points yet)",)
 
 
 def test_losses_of_different_objectives_have_an_axis_each(complete: Document) -> None:

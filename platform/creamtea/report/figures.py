@@ -377,14 +377,14 @@ def learning_curves(
         for run, recorded in runs.items()
         for point in recorded.get(series, ())
     ]
-    rows += [{"run": run, "update": None, "value": None} for run in waiting]
+    values = [row["value"] for row in rows if row["value"] is not None]
+    rows += [{"run": run, "update": None, "value": None} for run in waiting if values]  # for the legend
     title = LEARNING_TITLES[series]
     run_styles = {run: styles[run] for run in runs}
     encoding = {
         "x": vega.quantity("update", "updates", zero=True, padding=0),
         "y": vega.quantity("value", title, zero=False),
     }
-    values = [row["value"] for row in rows if row["value"] is not None]
     if values and 0 <= min(values) < max(values) / 10:
         encoding["y"]["scale"]["domainMin"] = 0  # the padding would show values below 0
     tooltip = vega.tooltip(("run", "run", ""), ("update", "update", ",.0f"), ("value", title, ".4~g"))
