@@ -212,8 +212,9 @@ def test_a_retry_keeps_results_whose_text_could_not_be_read_again(run: Run, file
         (files / "gpt.out").write_text(text.replace("Haus", "Heim"))
     before = run("report", "compare-src", "--json")[1]
     code, _, errors = run("retry", "compare-src", "--executor", "inline")
-    why = f"not here: there is no folder {files}/elsewhere" if change == "no folder" else "not as it was"
-    assert (code, f"gpt.out is {why}" in errors) == (2, True)
+    folder = f"is not here: there is no folder {files}/elsewhere"
+    why = folder if change == "no folder" else "has changed since the study was planned"
+    assert (code, f"gpt.out {why}" in errors) == (2, True)
     assert run("report", "compare-src", "--json")[1] == before
     (files / "gpt.out").write_text(text)
     place(files / "gpt.out")
