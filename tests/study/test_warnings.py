@@ -1,5 +1,7 @@
 """Every warning of a study and its files is provoked, and a good study gives none."""
 
+import codecs
+import gzip
 import json
 import os
 import shutil
@@ -262,6 +264,18 @@ def test_two_systems_that_translate_alike(systems: list[str], pair: str, write_t
     assert warning.kind == "same-systems"
     assert warning.place.endswith("systems.same")
     assert warning.found.startswith(pair)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_byte_order_mark_that_is_not_read_as_text(
+    pack: Callable[[bytes], bytes], write_texts: Write
+) -> None:
+    path = write_texts(trained(GOOD))
+    Path("test.de").write_bytes(pack(codecs.BOM_UTF8 + Path("test.de").read_bytes()))
+    Path("train.de").write_bytes(codecs.BOM_UTF8 + Path("train.de").read_bytes())  # which nothing scores
+    warning = the_one(warned(path))
+    assert (warning.kind, warning.place) == ("byte-order-mark", "study.yaml:17: test_sets.test.target")
+    assert warning.found.startswith("test.de begins with a byte-order mark")
 
 
 def test_a_file_outside_the_folder(write_texts: Write, tmp_path: Path) -> None:

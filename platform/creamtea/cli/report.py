@@ -395,7 +395,7 @@ def compare(
     """Compare outputs from anywhere: metrics with intervals, and both significance tests against a baseline.
 
     Files are UTF-8, plain or gzip. NAME=FILE names a system. Otherwise a system has its file's name, without
-    the ending and without the beginning and end that all names share.
+    the ending and without the parts, between dots, that all names have at their beginning or end.
 
     If an output is the text of a reference, it counts as that human reference: people can rate it, and
     metrics score it against the other references. Scores are also given by buckets: lengths of the source,
@@ -464,8 +464,10 @@ def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
     from creamtea.engine.lease import AnotherController
     from creamtea.orders.controllers import live_controller
     from creamtea.orders.submission import submit
+    from creamtea.study.warnings import byte_order_marks
 
     planned, spec = made.plan(), made.study.model_dump(mode="json")
+    workplace.show_warnings([*byte_order_marks(made.study, planned, made.place_of)])
     store = workplace.artefact_store()
 
     def queue() -> Submission:

@@ -60,10 +60,13 @@ class Comparison:
         """Plan the study. Raise StudyErrors with every mistake in the files."""
         return plan(self.study, self.data, self._errors, names=self.files)
 
+    def place_of(self, path: KeyPath) -> str:
+        return self.options.get(path, dotted(path))
+
     def _errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
         lines = []
         for mistake in mistakes:
-            place = self.options.get(mistake.path, dotted(mistake.path))
+            place = self.place_of(mistake.path)
             allowed = mistake.allowed.partition("; paths are")[0]  # this hint is only about study files
             lines.append(replace(mistake, path=(place,), allowed=allowed).line())
         return StudyErrors(lines, "the files to compare")

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from creamtea.document.mistakes import KeyPath, PlaceOf, StudyWarning, dotted
+from creamtea.files import unpacked
 from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.test_sets import FilesTestSet, OfFile, SyntheticTestSet, WordTestSet
 from creamtea.methods.texts import Subwords
 from creamtea.methods.training import Training
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.steps.systems import DECODE, OUTPUTS
+from creamtea.study.data_files import STORED
 from creamtea.study.plan import Plan
 from creamtea.study.spec import Study
 from creamtea.study.survey import Survey, WordSurvey, lines_of, survey, survey_words
@@ -51,6 +54,7 @@ def warnings_of(
         *untrained_languages(study, place_of),
         *unseen_symbols(study, texts, place_of),
         *_files_outside(study, planned, root, place_of),
+        *byte_order_marks(study, planned, place_of),
         *_nothing_left(texts, place_of),
         *_same_sides(study, texts, place_of),
         *_large_vocabularies(study, texts, place_of),
@@ -243,6 +247,23 @@ def _files_outside(
                 f"{value} is outside {home}, the folder of the study's files",
                 f"A copy of the folder lacks it. Put it there, or name one around both: {option('data')}.",
             )
+
+
+def byte_order_marks(study: Study, planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Warn about files whose byte-order mark other programs score as text."""
+    places = {path: Path(place) for step in planned.steps for path, place in step.locations.items()}
+    for key, value in _texts_in(study.model_dump(mode="json")):
+        if key[0] in STORED and value in places:
+            with places[value].open("rb") as file:
+                marked = unpacked(file).read(len(BOM_UTF8)) == BOM_UTF8
+            if marked:
+                yield StudyWarning(
+                    "byte-order-mark",
+                    place_of(key),
+                    f"{value} begins with a byte-order mark, which is not read as text: sacreBLEU's command "
+                    "scores it",
+                    "Save the file as UTF-8 without the mark.",
+                )
 
 
 def _texts_in(value: Any, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
