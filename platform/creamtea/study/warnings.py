@@ -253,7 +253,7 @@ def byte_order_marks(study: Study, planned: Plan, place_of: PlaceOf) -> Iterator
     """Warn about files whose byte-order mark other programs score as text."""
     places = {path: Path(place) for step in planned.steps for path, place in step.locations.items()}
     for key, value in _texts_in(study.model_dump(mode="json")):
-        if key[0] in STORED and value in places:
+        if key[0] in STORED and value in places and places[value].is_file():  # models are folders
             with places[value].open("rb") as file:
                 marked = unpacked(file).read(len(BOM_UTF8)) == BOM_UTF8
             if marked:
