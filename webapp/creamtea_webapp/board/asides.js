@@ -100,6 +100,9 @@ class Clock {
       this.last = now;
     };
     this.keep = () => sessionStorage.setItem(this.name, String(this.read()));
+  }
+
+  start() {
     for (const name of Clock.SIGNS) document.addEventListener(name, this.tick, { passive: true });
     window.addEventListener("pagehide", this.keep);
   }

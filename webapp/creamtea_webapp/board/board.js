@@ -21,7 +21,9 @@ export default function render({ parentElement, data, setStateValue, setTriggerV
   board.progress(data);
   board.heard(data);
   board.say(data.notice);
-  return () => boards.get(parentElement)?.leave();
+  // Streamlit cleans up after a call that a newer one has overtaken, before or after the newer call.
+  const call = board.stay();
+  return () => call === board.calls && board.leave();
 }
 
 class Board {
@@ -46,7 +48,7 @@ class Board {
     const most = Math.max(...this.segments.map(({ data: { outputs } }) => outputs.length));
     showKeys(this.find(".keys dl"), this.current.widget, most, this.thing);
     this.onKey = (event) => this.key(event);
-    document.addEventListener("keydown", this.onKey);
+    this.calls = 0; // of the renderer
     this.show();
     this.begin();
   }
@@ -298,6 +300,13 @@ class Board {
     clearTimeout(this.again);
     this.asked = null;
     this.show();
+  }
+
+  // Listen, if the board does not already; return the number of the renderer's call.
+  stay() {
+    this.clock.start();
+    document.addEventListener("keydown", this.onKey);
+    return ++this.calls;
   }
 
   leave() {
