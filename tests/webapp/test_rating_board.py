@@ -75,6 +75,39 @@ def test_items_by_keyboard_only(rate) -> None:
         assert rater.stored(items[number][0]) == dict(zip(texts, steps, strict=True))
 
 
+# Keeps the element and the data of the board that is shown; `draw` calls its renderer as Streamlit does.
+KEEP_BOARD = """{
+    const { set } = WeakMap.prototype;
+    WeakMap.prototype.set = function (key, value) {
+        if (value?.assignment !== undefined) window.kept = [key, value.data];
+        return set.call(this, key, value);
+    };
+    window.draw = async () => {
+        const names = performance.getEntriesByType("resource").map(({ name }) => name);
+        const scripts = names.filter((name) => /creamtea_board\\w*-\\w+\\.js/.test(name));
+        const { default: render } = await import(scripts.at(-1));
+        const [parentElement, data] = window.kept;
+        return render({ parentElement, data, setStateValue() {}, setTriggerValue() {} });
+    };
+}"""
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "async () => { const leave = await draw(); await draw(); leave(); }",
+        "async () => { const leave = await draw(); leave(); await draw(); }",
+    ],
+    ids=["after", "before"],
+)
+def test_a_call_that_was_overtaken_leaves_the_board_its_keys(rate, calls: str) -> None:
+    """Streamlit cleans up after it, after the newer call or before it: two changes of the theme, say."""
+    page = rate([("source", FOUR)], before=lambda page: page.add_init_script(KEEP_BOARD)).page
+    page.evaluate(calls)
+    press_keys(page, "4")
+    expect(page.locator(".board output.value").first).not_to_have_text("–", timeout=5_000)
+
+
 def test_items_by_touch_on_a_phone(rate) -> None:
     items = [("source", FOUR), ("long " * 400, FOUR)]
     rater = rate(items, phone=True)
