@@ -27,6 +27,7 @@ from creamtea.methods.architectures import Layered, TransformerArchitecture
 from creamtea.wording import counted
 
 CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.json"
+GENERATION = "generation_config.json"  # where transformers 5 saves what `generate` reads
 SPM = ("source.spm", "target.spm")
 NEEDED = (CONFIG, WEIGHTS, *SPM, VOCABULARY)
 TARGET_VOCABULARY = "target_vocab.json"  # only if the two sides have separate vocabularies
@@ -95,11 +96,15 @@ def read_folder(folder: Path) -> MarianFolder:
         raise UnusableModel(
             f"no folder at {folder}", "a folder with a model of Hugging Face's MarianMT format"
         )
-    check_files(folder, NEEDED, [TARGET_VOCABULARY])
+    check_files(folder, NEEDED, [TARGET_VOCABULARY, GENERATION])
     config = read_json(folder / CONFIG, MAX_CONFIG)
     if config.get("model_type") != "marian":
         found = f"the model type {shown(config.get('model_type'))} in {CONFIG}"
         raise UnusableModel(found, 'a model of type "marian"')
+    for place in (CONFIG, GENERATION):
+        given = read_json(folder / place, MAX_CONFIG) if (folder / place).exists() else {}
+        if (forced := given.get("forced_bos_token_id")) is not None:
+            raise unmapped(f"forced_bos_token_id {shown(forced)} in {place}", "null")
     architecture = _architecture(config)
     apart = config.get("share_encoder_decoder_embeddings") is False
     separate = apart and (folder / TARGET_VOCABULARY).exists()

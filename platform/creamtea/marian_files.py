@@ -55,6 +55,7 @@ from creamtea.wording import counted
 SETTINGS, DECODER = "special:model.yml", "decoder.yml"
 # a vocabulary for both sides, or one for each, by the names of Marian and of Bergamot's packages
 BOTH_SIDES, EACH_SIDE = "vocab*.spm", ("srcvocab*.spm", "trgvocab*.spm")
+MARIANS = ("relu", "swish")  # activations; Marian's "gelu" is x·σ(1.702 x), which is not ours
 SCALE = "_QuantMultA"  # ending of the name of a layer's scale of activations, for 8-bit products
 # settings with the values that map onto our Transformer, Marian's default first
 KEPT: dict[str, tuple[Any, ...]] = {
@@ -259,9 +260,9 @@ def _architecture(settings: dict[str, Any], name: str) -> Layered:
     if recurrent and (cell := settings.get("dec-cell", "gru")) != "ssru":
         raise unmapped(f"dec-cell {shown(cell)} in {name}", '"ssru"')
     activation = settings.get("transformer-ffn-activation", "swish")
-    if activation not in ACTIVATIONS:
+    if activation not in MARIANS:
         found = f"transformer-ffn-activation {shown(activation)} in {name}"
-        raise unmapped(found, f"one of {', '.join(ACTIVATIONS)}")
+        raise unmapped(found, f"one of {', '.join(MARIANS)}")
     every, shared, tied = (settings.get(f"tied-embeddings{end}") is True for end in ("-all", "-src", ""))
     if shared and not (tied or every):
         raise unmapped(APART, "tied-embeddings-all, tied-embeddings, or no tied embeddings")

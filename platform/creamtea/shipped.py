@@ -39,6 +39,7 @@ TYPES = {
     0: ("float32", 4), 1: ("int8", 1), 2: ("int16", 2), 3: ("int32", 4), 4: ("float16", 2), 5: ("bfloat16", 2)
 }  # fmt: skip
 MAX_VARIABLES = 100_000
+EMBEDDING_NORM = "encoder/layernorm_embedding/gamma"
 PREFIXED = ("__en__", "eng_Latn")  # in vocabularies of models that must be given the target language
 _WHOLE = "a whole model.bin that CTranslate2 3.0 or later has written; copy or convert it again"
 
@@ -86,10 +87,17 @@ def read_shipped(folder: Path) -> ShippedFolder:
         if weight.shape[0] != len(pieces):
             found = f"{counted(len(pieces), 'piece')} in {name}, {weight.shape[0]:,} in {MODEL}"
             raise UnusableModel(found, "files of one model")
+    found = ""
     if prefix := next((name for name in PREFIXED if name in vocabularies[1]), None):
         found = (
             f"a model of many languages ({prefix} in its vocabulary), which must be given the target language"
         )
+    # a source of BART begins with <s>, one of mBART ends in its language; config.json does not say so
+    elif EMBEDDING_NORM in variables and not config.get("add_source_eos"):
+        found = "a model like BART, whose sources have more tokens than their text and </s>"
+    elif config.get("decoder_start_token") is None:
+        found = f"no decoder_start_token in {CONFIG}"
+    if found:
         raise UnusableModel(found, "a model whose source alone says what to translate into")
     ours = [_ordered(config, name, pieces) for name, pieces in zip(names, vocabularies, strict=True)]
     for file, pieces in zip(spm, ours, strict=True):

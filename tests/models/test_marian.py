@@ -83,7 +83,13 @@ def test_subwords_go_through_their_file_and_back(folder: Path, tmp_path: Path) -
     target = "ein kleines haus steht am fluss"
     assert again.decode(again.encode_targets([target])[0]) == target
     assert subwords.unknown("a ж") == ["ж"]
-    assert subwords.encode_lines([">>fra<< a"])[0][0] == UNK  # a language that the vocabulary has not
+    (quoted,) = subwords.encode_lines([">>a book<<"])
+    assert {"b", "o", "k"} <= {*subwords.source_pieces(quoted)}
+    content = json.loads((tmp_path / "subwords.json").read_text())
+    content["target"].append(">>deu<<")
+    (tmp_path / "subwords.json").write_text(json.dumps(content))
+    given = MarianSubwords.load(tmp_path / "subwords.json").encode_lines([">>deu<< a", ">>fra<< a"])
+    assert [row[0] for row in given] == [subwords.size, UNK]  # the vocabulary has but one language
 
 
 def test_pad_and_what_the_decoder_begins_with_are_never_produced(folder: Path) -> None:
@@ -180,6 +186,11 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     ),
     "an unknown activation": (config(activation_function="mish"), 'activation_function "mish"'),
     "pre-norm": (config(normalize_before=True), "normalize_before true .*a part that does not map"),
+    "an output that begins alike": (config(forced_bos_token_id=5), "forced_bos_token_id 5 in config"),
+    "the same elsewhere": (
+        written("generation_config.json", b'{"forced_bos_token_id": 5}'),
+        "5 in generation_config.* not map",
+    ),
     "sides of different heads": (config(decoder_attention_heads=2), "attention_heads 4 in the encoder"),
     "another model": (config(model_type="bart"), 'the model type "bart"'),
     "no numbers": (config(d_model="wide"), 'd_model "wide"'),

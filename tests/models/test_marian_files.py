@@ -460,6 +460,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "layers before": (with_setting(transformer_preprocess="n"), 'transformer-preprocess "n" .* not map'),
     "a final norm": (with_setting(transformer_postprocess_top="n"), 'transformer-postprocess-top "n" .* not'),
     "an activation": (with_setting(transformer_ffn_activation="prelu"), "ffn-activation .* not map"),
+    "Marian's own GELU": (with_setting(transformer_ffn_activation="gelu"), "ffn-activation .* not map"),
     "factors": (with_setting(lemma_dim_emb=8), "lemma-dim-emb 8 .* not map"),
     "a factored vocabulary": (
         written("decoder.yml", b"vocabs: [vocab.fsv, vocab.fsv]"), r"vocab\.fsv.* in decoder\.yml, a part",

@@ -116,6 +116,19 @@ def test_outputs_scores_and_sizes_are_those_of_the_same_weights_here(tmp_path: P
     assert sizes == [pytest.approx(np.mean([len(map_.ids(source)) for source in sources]))]
 
 
+@pytest.mark.parametrize("start", ["</s>", "<pad>"])
+def test_sources_of_models_converted_from_transformers_get_their_end(
+    shipped: Path, tmp_path: Path, start: str
+) -> None:
+    rows = []
+    for by_library in (True, False):
+        edited("config.json", decoder_start_token=start, add_source_eos=by_library)(shipped)
+        step = decoding(tmp_path, imported(tmp_path, "ctranslate2"))
+        step.run()
+        rows.append(read_jsonl(step.output / "hypotheses.jsonl"))
+    assert rows[0] == rows[1]
+
+
 def test_a_beam_gives_its_best_and_analyses_are_refused(shipped: Path, tmp_path: Path) -> None:
     folder = imported(tmp_path, "ctranslate2")
     step = decoding(tmp_path, folder, search={"kind": "beam", "width": 4})
@@ -162,6 +175,23 @@ def huge(content: bytes) -> bytes:
     return bytes(changed)
 
 
+def named(name: str) -> bytes:
+    """A name as model.bin has it."""
+    return struct.pack("<H", len(name) + 1) + name.encode() + b"\0"
+
+
+def normalised(content: bytes) -> bytes:
+    """Call another layer's scale that of the embeddings, which BART normalises."""
+    there = named("encoder/layer_0/ffn/layer_norm/gamma")
+    assert there in content
+    return content.replace(there, named("encoder/layernorm_embedding/gamma"))
+
+
+def like_bart(folder: Path) -> None:
+    rewritten("model.bin", normalised)(folder)
+    edited("config.json", add_source_eos=False)(folder)
+
+
 DAMAGED = "declares .* bytes, and the file does not have them|is damaged, or cut off"
 HOSTILE: dict[str, tuple[Change, str]] = {
     "cut off": (rewritten("model.bin", lambda content: content[:-100]), DAMAGED),
@@ -176,6 +206,8 @@ HOSTILE: dict[str, tuple[Change, str]] = {
         r"pieces in shared_vocabulary\.json, .* in model\.bin",
     ),
     "a vocabulary of numbers": (written("shared_vocabulary.json", b"[1]"), "does not list its pieces"),
+    "sources of more than text": (like_bart, "a model like BART"),
+    "no start": (edited("config.json", decoder_start_token=None), "no decoder_start_token in config"),
     "another end": (edited("config.json", eos_token="x"), "eos_token"),
     "a link out of the folder": (linked(MAP), "a link that leads out of the folder"),
 }  # fmt: skip

@@ -31,7 +31,7 @@ class ImportModelParams(StepParams):
 
 IMPORT_MODEL = StepKind(
     "import_model",
-    2,  # 1 gave Marian's own files the positions of transformers
+    3,  # 1 gave Marian's own files the positions of transformers; 2 T5's sources in CTranslate2 no end
     "import a model",
     ImportModelParams,
     worker="creamtea_workers.steps.train:import_model",

@@ -375,7 +375,8 @@ class MarianSubwords:
 
     Each side has a SentencePiece model, which segments, and a list of pieces by id (`source`, `target`;
     `source` None means the target's). Other pieces are unknown, as they are to Marian. A source may begin
-    with the language to translate into, `>>fra<<`, if the vocabulary has it.
+    with the language to translate into, `>>fra<<`, if the vocabulary has languages; otherwise `>>fra<<` is a
+    quotation.
     """
 
     def __init__(self, models: Sequence[bytes], source: Sequence[str] | None, target: Sequence[str]) -> None:
@@ -387,6 +388,7 @@ class MarianSubwords:
         self.source_vocabulary = None if source is None else SourceVocabulary(size=len(source), bracketed=0)
         of_target = _ids(target)
         self._ids = [of_target if source is None else _ids(source), of_target]
+        self._has_languages = any(map(_LANGUAGE.fullmatch, self._source_names))
 
     @classmethod
     def load(cls, path: Path) -> MarianSubwords:
@@ -439,7 +441,7 @@ class MarianSubwords:
 
     def _source_pieces(self, line: str) -> list[str]:
         text = normalise(line)
-        marked = _LANGUAGE.fullmatch(text)
+        marked = _LANGUAGE.fullmatch(text) if self._has_languages else None
         language, text = marked.groups() if marked else ("", text)
         pieces: list[str] = self._processors[0].encode(text, out_type=str)
         return [language, *pieces] if language else pieces

@@ -65,9 +65,10 @@ class Library:
         self._names = names[0]
         self._ids = {name: id_ for id_, name in enumerate(names[1])}
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        # models converted from transformers expect </s> in the source, but their config does not say so
+        # models converted from transformers expect </s> in the source, which their config does not say; their
+        # decoder begins with </s> (MarianMT) or <pad> (T5, Pegasus)
         eos = config["eos_token"]
-        ends = not config.get("add_source_eos") and config.get("decoder_start_token") == eos
+        ends = not config.get("add_source_eos") and config.get("decoder_start_token") in (eos, "<pad>")
         self._end = [eos] if ends else []
 
     def translate(
