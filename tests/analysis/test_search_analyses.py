@@ -22,7 +22,7 @@ from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.exact import SearchBudget
 from creamtea_workers.search.translator import TrainedModel
 from creamtea_workers.steps import search
-from creamtea_workers.steps.search import SearchedOutputs
+from creamtea_workers.steps.search import SearchedOutput
 
 SOURCES = ["the cat sat on the mat", "a dog", "she took the cake in the park", "cats ran"]
 BLEU = {"metric": {"kind": "bleu"}, "languages": {"source": "de", "target": "en"}}
@@ -56,8 +56,9 @@ def run(folders: Folders, widths: list[int]) -> StepResult:
 
 
 def test_errors_are_what_rounding_does_not_explain() -> None:
-    exact = SearchedOutputs([-1.0, -1.0, -1.0, -math.inf, -2.0], [9, 9, 0, 30, 4])
-    beam = SearchedOutputs([-1.0009, -1.0011, -1.0002, -math.inf, -math.inf], [9, 9, 0, 30, 30])
+    best, own = [-1.0, -1.0, -1.0, -math.inf, -2.0], [-1.0009, -1.0011, -1.0002, -math.inf, -math.inf]
+    exact = list(map(SearchedOutput, best, [9, 9, 0, 30, 4]))
+    beam = list(map(SearchedOutput, own, [9, 9, 0, 30, 30]))
     assert search.search_errors(beam, exact) == [False, True, True, False, True]
 
 
@@ -100,7 +101,7 @@ def test_an_output_without_an_end_has_no_score(folders: Folders, tmp_path: Path)
     folder = written(tmp_path / "beam1", [-0.5, -0.5], [cut, cut - 1])
     rows, sources = [{"index": 0}, {"index": 1}], [[4, 5, 6]] * 2
     test_set = EncodedTestSet(step_files.subwords_of(folders), rows, sources)
-    assert search.read_outputs(folder, test_set).scores == [-math.inf, -0.5]
+    assert [output.score for output in search.read_outputs(folder, test_set)] == [-math.inf, -0.5]
 
 
 def test_a_real_search(folders: Folders, tmp_path: Path) -> None:

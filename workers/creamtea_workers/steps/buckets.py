@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,6 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
         for position, bucket in enumerate(_buckets(by, segments, context), start=1)
     ]
     texts = read_texts(context.input("test_set"), context.input("decode"))
-    everything = Bucket(ALL, ALL, range(len(segments)))
     rows = []
     for number, spec in enumerate((params.bleu, params.chrf)):
         context.progress(number, 2, f"{spec.describe()} of {counted(len(divided), 'bucket')}")
@@ -44,17 +44,12 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
         rows.append(ratio_row(spec.row(), statistics, metric.score, ALL, metric.note))
         for position, bucket in divided:
             subject = f"{bucket.kind}/{position}"
-            facts = {
-                "kind": bucket.kind,
-                "words": bucket.words,
-                "position": position,
-                "segments": len(bucket.members),
-            }
+            size = len(bucket.members)
+            facts = {"kind": bucket.kind, "words": bucket.words, "position": position, "segments": size}
             detail = {"bucket": facts, "signature": metric.signature() + texts.treatment}
-            if len(bucket.members) < params.min_segments:
-                count = len(bucket.members)
+            if size < params.min_segments:
                 note = (
-                    f"{counted(count, 'segment')}; a bucket needs {params.min_segments} for a score: "
+                    f"{counted(size, 'segment')}; a bucket needs {params.min_segments} for a score: "
                     "min_segments of the analysis"
                 )
                 rows.append(MetricRow(spec.row(), None, subject=subject, note=note, detail=detail))
@@ -62,7 +57,7 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
                 of_bucket = statistics[np.array(bucket.members)]
                 rows.append(ratio_row(spec.row(), of_bucket, metric.score, subject, metric.note, detail))
     context.progress(2, 2)
-    return StepResult(rows, facts={"segments": len(everything.members), "buckets": len(divided)})
+    return StepResult(rows, facts={"segments": len(segments), "buckets": len(divided)})
 
 
 def _buckets(by: str, segments: list[dict[str, Any]], context: StepContext[BucketsParams]) -> list[Bucket]:
@@ -99,9 +94,7 @@ def _by_frequency(by: str, references: Sequence[str], context: StepContext[Bucke
     words = [words_of(reference, params.languages.target) for reference in references]
     numbers = [n for n, words_of_reference in enumerate(words) if words_of_reference]
     text = iterate_lines(corpora[0] / "train.tgt")
-    counts = count_words(
-        text, {word for words_of_reference in words for word in words_of_reference}, params.languages.target
-    )
+    counts = count_words(text, chain.from_iterable(words), params.languages.target)
     if by == "rarest":
         rarest, begins = [min(counts[word] for word in words[n]) for n in numbers], params.frequencies
 

@@ -51,31 +51,25 @@ _SEED = 1  # seed of the order in which systems take turns
 def run(context: StepContext[LatencyParams]) -> StepResult:
     """Time the systems. The subject of a metric is the position of its system.
 
-    - `latency_p50`, `latency_p90`, `latency_p99`: milliseconds per batch. A percentile is over batches; its
-      median over repetitions has the interval that `creamtea.stats.resampling` defines.
-    - `latency_mean_p50` …: means of the percentiles over repetitions, with a t interval (NVS paper, Table 5).
-    - `latency_mean`: the mean over batches, likewise.
-    - `sentences_per_second`: likewise (SCONES paper, Figure 2, which has medians of five runs).
-
-    `percent_of` in the detail has, for each system by position, the ratio to this system in per cent with its
-    95 % interval: {"value", "low", "high"}. For percentiles it is the median over repetitions of the ratio
-    within a repetition, for means the ratio of the means (`creamtea.stats.estimate`).
+    Means over repetitions are as in the NVS paper, Table 5; the SCONES paper, Figure 2, has medians of five
+    runs. `percent_of` in the detail has, for each system by position, the ratio to this system in per cent
+    with its 95 % interval: {"value", "low", "high"}. For percentiles it is the median over repetitions of the
+    ratio within a repetition, for means the ratio of the means (`creamtea.stats.estimate`).
 
     If a test set has fewer sentences than the protocol asks for, only whole batches are timed. Raises
     StepError if there is none.
     """
     protocol = context.params.latency
+    size = protocol.batch_size
     prepare_torch(protocol.threads)
     device = step_device(context.gpus)
     test_set = EncodedTestSet.of_step(context)
     sources = test_set.sources
-    if len(sources) < protocol.batch_size:
+    if len(sources) < size:
         raise StepError(
-            f"the test set has {len(sources)} sentences, fewer than a batch of {protocol.batch_size} "
-            "(latency.batch_size)"
+            f"the test set has {len(sources)} sentences, fewer than a batch of {size} (latency.batch_size)"
         )
-    # a smaller last batch would take less time
-    count = min(len(sources), protocol.sentences) // protocol.batch_size * protocol.batch_size
+    count = min(len(sources), protocol.sentences) // size * size  # a smaller last batch would take less time
     chosen = spread_by_length([len(source) for source in sources], count)
     systems = load_systems(context, device, test_set.subwords)
     segments = [test_set.segments[n]["source"] for n in chosen]
@@ -84,7 +78,7 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
     sentences = [
         [sources[n] for n in chosen] if texts is None else encode_sources(texts, segments) for texts in own
     ]
-    batches = [in_batches(encoded, protocol.batch_size) for encoded in sentences]
+    batches = [[own[first : first + size] for first in range(0, count, size)] for own in sentences]
     indices = [test_set.segments[n]["index"] for n in chosen]
     sizes = [
         float(np.mean(system.selected_sizes(encoded)))
@@ -97,13 +91,13 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
         seconds = measure(systems, batches, protocol.repetitions, context)
     finally:
         gc.enable()
-    write_jsonl(context.output / "latency.jsonl", rows(seconds, indices[:: protocol.batch_size]))
+    write_jsonl(context.output / "latency.jsonl", rows(seconds, indices[::size]))
     common = {
-        "batch_size": protocol.batch_size,
+        "batch_size": size,
         "threads": torch.get_num_threads(),
         "hardware": device_name(device),
         "torch": torch.__version__,
-        "sentences": len(chosen),
+        "sentences": count,
         "repetitions": protocol.repetitions,
         "warmup": protocol.warmup,
     }
@@ -112,7 +106,7 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
     if device.type == "cuda":
         for detail, captured in zip(details, captures, strict=True):
             detail["capture_seconds"] = round(captured, 3)
-    metrics = [*percentiles(seconds, details), *means(seconds, len(chosen), details)]
+    metrics = [*percentiles(seconds, details), *means(seconds, count, details)]
     return StepResult(metrics=metrics, facts={"segments": indices})
 
 
@@ -121,11 +115,6 @@ def spread_by_length(lengths: Sequence[int], count: int) -> list[int]:
     order = sorted(range(len(lengths)), key=lambda n: (lengths[n], n))
     places = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)
     return [order[place] for place in places]
-
-
-def in_batches(sentences: Sequence[Sentence], size: int) -> list[Sequence[Sentence]]:
-    """Split a multiple of `size` sentences into batches."""
-    return [sentences[start : start + size] for start in range(0, len(sentences), size)]
 
 
 def load_systems(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -67,38 +67,26 @@ def compare_beam_sizes(context: StepContext[OutputParams]) -> StepResult:
 # ---------------------------------------------------------------- search errors
 
 
-@dataclass(frozen=True)
-class SearchedOutputs:
-    """Scores and lengths of one decoding's outputs, in the segments' order.
-
-    A score is -inf if no finished hypothesis was found.
-    """
-
-    scores: list[float]
-    lengths: list[int]  # subwords
+class SearchedOutput(NamedTuple):
+    score: float  # -inf if no finished hypothesis was found
+    length: int  # subwords
 
 
 def count_search_errors(context: StepContext[OutputParams]) -> StepResult:
     """Compare the decoding of each width with exact search.
 
-    Shares have Wilson intervals, other metrics bootstrap intervals over segments:
+    Shares have Wilson intervals, other metrics bootstrap intervals over segments.
 
-    - `search_errors`, subject the width ("4"): among sentences with a proved best translation, the share
-      for which the beam search missed it. An error is a score lower than the best by more than rounding
-      explains (`creamtea_workers.search.exact.tolerance`), or an output cut at the length limit although a
-      finished one exists.
-    - `search_errors_at_least`, by width: the share of all sentences for which the exact search found a better
-      translation, proved the best or not. It is a lower bound if some are unproved.
-    - `proved`, `improved`, `limit`: the exact search's outcomes; `unproved` = `improved` + `limit` (Table 7).
-    - `bleu`, `length_ratio`, `empty`: by width, and with subject "exact" for the best translations found,
-      proved or not (`creamtea_workers.analysis.rows`).
-    - `log_prob_best`, `log_prob_empty`, `log_prob_gap` (Figure 6): mean log-probability of the best
-      translation found, of the empty string, and their difference; detail.deviation is the standard
-      deviation. `log_prob_best` omits sentences without a finished translation; the other two omit sentences
-      for which the empty string is impossible (entmax), which detail.infinite counts.
+    A search error is a score lower than the best by more than rounding explains
+    (`creamtea_workers.search.exact.tolerance`), or an output cut at the length limit although a finished one
+    exists. `search_errors` counts them among the sentences with a proved best translation;
+    `search_errors_at_least`, among all sentences, is a lower bound if some are unproved.
 
-    Points `search_errors`, `bleu`: x is the width. The exact search's BLEU is at twice the largest width,
-    labelled "exact".
+    Metrics of outputs (`creamtea_workers.analysis.rows`) have the width as subject, and "exact" for the best
+    translations found, proved or not. `log_prob_best` omits sentences without a finished translation;
+    `log_prob_empty` and `log_prob_gap` (Figure 6) omit sentences for which the empty string is impossible
+    (entmax), which detail.infinite counts. The exact search's BLEU is at twice the largest width, labelled
+    "exact".
     """
     prepare_torch(context.cpus)
     test_set, folder, widths = context.input("test_set"), context.input("exact"), context.params.widths
@@ -119,30 +107,31 @@ def count_search_errors(context: StepContext[OutputParams]) -> StepResult:
         kept.share("search_errors_at_least", errors, str(width))
     trained = TrainedModel.of_step(context)
     empty = empty_scores(trained, encoded.sources, context)
-    rows += probability_rows(exact.scores, empty, proved.count(False))
-    log_probs: dict[str, ArrayLike] = {"best": exact.scores, "empty": empty, "gap": gaps(exact.scores, empty)}
+    best = [output.score for output in exact]
+    rows += probability_rows(best, empty, proved.count(False))
+    log_probs: dict[str, ArrayLike] = {"best": best, "empty": empty, "gap": gaps(best, empty)}
     for name, values in log_probs.items():
         kept.mean(f"log_prob_{name}", values, deviation=True)
     kept.save(context.output)
     return StepResult(rows, error_points(rows, widths))
 
 
-def read_outputs(decode: Path, test_set: EncodedTestSet) -> SearchedOutputs:
+def read_outputs(decode: Path, test_set: EncodedTestSet) -> list[SearchedOutput]:
     """Read a decoding; outputs as long as the length limit are unfinished and score -inf."""
-    rows = read_hypotheses(decode, test_set.indices)
-    limits = [length_limit(_RATIO, len(source)) for source in test_set.sources]
-    lengths = [row["length"] for row in rows]
-    scores = [
-        row["score"] if row["length"] < limit else -math.inf for row, limit in zip(rows, limits, strict=True)
+    rows = zip(read_hypotheses(decode, test_set.indices), test_set.sources, strict=True)
+    return [
+        SearchedOutput(
+            row["score"] if row["length"] < length_limit(_RATIO, len(source)) else -math.inf, row["length"]
+        )
+        for row, source in rows
     ]
-    return SearchedOutputs(scores, lengths)
 
 
-def search_errors(beam: SearchedOutputs, exact: SearchedOutputs) -> list[bool]:
+def search_errors(beam: Sequence[SearchedOutput], exact: Sequence[SearchedOutput]) -> list[bool]:
     """Return, for each sentence, True if the exact search found a better translation."""
     return [
-        best > score + tolerance(max(lengths))
-        for score, best, *lengths in zip(beam.scores, exact.scores, beam.lengths, exact.lengths, strict=True)
+        best.score > own.score + tolerance(max(own.length, best.length))
+        for own, best in zip(beam, exact, strict=True)
     ]
 
 
@@ -188,17 +177,13 @@ def error_points(rows: Sequence[MetricRow], widths: Sequence[int]) -> list[Point
 def measure_empty_string(context: StepContext[InPrecision]) -> StepResult:
     """Compare log P(</s> | x), the score of the empty string, with the score of the system's output.
 
-    Both scores come from the same model; for SCONES they are sums of log σ. Over all sentences:
-    - `empty_preferred`: the share for which the empty string scores strictly higher than the output, or is
-      the output, with a Wilson interval. Table 4 is an upper bound on how often the empty string is the most
-      probable of all strings, so empty outputs must count; `detail.output_empty` is their number. The score
-      of an output that was cut at its length limit lacks </s>, so it may be too high.
-    - `empty_impossible`: the share for which its probability is exactly 0 (entmax), with a Wilson interval.
-    - `log_prob_gap`: the mean of output - empty over sentences where it is finite, with a bootstrap interval;
-      the detail has the `deviation` and the number of `infinite` gaps.
-    - `log_prob_output`, `log_prob_empty`: means, likewise (Figure 6; the error bars are the deviations).
-    Points `log_prob_gap` are a histogram: x is the middle of a bar, y its share of all sentences; sentences
-    with an infinite gap are in no bar. The file `empty_string.jsonl` has {index, output, empty} (null: -inf).
+    Both scores come from the same model; for SCONES they are sums of log σ. Shares have Wilson intervals,
+    means (Figure 6; the error bars are the deviations) bootstrap intervals.
+
+    `empty_preferred` is the share for which the empty string scores strictly higher than the output, or is
+    the output: Table 4 is an upper bound on how often the empty string is the most probable of all strings,
+    so empty outputs must count. The score of an output that was cut at its length limit lacks </s>, so it may
+    be too high. Sentences with an infinite gap are in no bar of the histogram.
     """
     prepare_torch(context.cpus)
     test_set = EncodedTestSet.of_step(context)

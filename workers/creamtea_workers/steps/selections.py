@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +55,7 @@ ROWS = {
 CURVES = ("sentence", "idiom", "idiom_words")
 
 
-class Measured(NamedTuple):
-    """A test set with the counts of its sentences and idioms at every setting."""
-
-    task: RecallTask
-    counts: list[list[Counts]]
-    shared: list[Counts]  # counts of the sentences if a batch shares its selection; empty: not requested
-    missed: dict[str, Any]  # idioms with missed subwords, at the system's own setting
+BothCounts = list[list[Counts]]  # counts of the sentences and of the idioms alone, at each setting
 
 
 def measure_recall(context: StepContext[RecallParams]) -> StepResult:
@@ -79,8 +73,9 @@ def measure_recall(context: StepContext[RecallParams]) -> StepResult:
     counts = [count(selection, context, values, inputs) if len(inputs) else [] for inputs in task]
     batch = context.params.sweep.batch if len(settings) > 1 else None
     shared = count(selection, context, values, task.sentences, batch) if batch else []
-    measured = Measured(task, counts, shared, missed(context, values[0]) if len(task.idioms) else {})
-    return StepResult(recall_rows(settings[0], measured), sweep_points(settings, measured))
+    own_missed = missed(context, values[0]) if len(task.idioms) else {}
+    rows = recall_rows(settings[0], task, counts, own_missed)
+    return StepResult(rows, sweep_points(settings, task, counts, shared))
 
 
 def sizes(counts: Sequence[Counts], place: int) -> NDArray[np.int64]:
@@ -109,14 +104,16 @@ def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
     return most_first("missed", idioms)
 
 
-def recall_rows(own: SweepPoint, measured: Measured) -> list[MetricRow]:
-    """Return the recall at the system's own setting."""
+def recall_rows(
+    own: SweepPoint, task: RecallTask, counts: BothCounts, missed: dict[str, Any]
+) -> list[MetricRow]:
+    """Return the recall at the system's own setting. `missed`: its idioms with missed subwords."""
     setting = {"setting": own[0]}
-    own_sizes = sizes(measured.counts[0], 0)
+    own_sizes = sizes(counts[0], 0)
     rows = [
         ratio_row("selected_size", np.stack([own_sizes, np.ones_like(own_sizes)], axis=1), detail=setting)
     ]
-    for scope, counted in measured.task.scopes(measured.counts, 0).items():
+    for scope, counted in task.scopes(counts, 0).items():
         name, subject = ROWS[scope]
         if not len(counted.rows):
             rows.append(MetricRow(name, None, subject=subject, note=NOTHING[scope]))
@@ -125,27 +122,30 @@ def recall_rows(own: SweepPoint, measured: Measured) -> list[MetricRow]:
         if name == "recall":
             detail |= {"average": "micro", "unique_subwords": int(counted.rows[:, 1].sum())}
         if scope == "idiom_words":
-            detail["missed"] = measured.missed
+            detail["missed"] = missed
         if scope != "sentence":
-            detail["idioms"] = measured.task.distinct(scope)
+            detail["idioms"] = task.distinct(scope)
         rows.append(counted.metric(name, subject, detail))
     return rows
 
 
-def sweep_points(settings: Sequence[SweepPoint], measured: Measured) -> list[PointRow]:
+def sweep_points(
+    settings: Sequence[SweepPoint], task: RecallTask, counts: BothCounts, shared: list[Counts]
+) -> list[PointRow]:
     """Return the points of the sweep for each scope, in order of size.
 
-    The first of `settings` is the system's own; the sweep has it again.
+    The first of `settings` is the system's own; the sweep has it again. `shared`: counts of the sentences if
+    a batch shares its selection; empty: not requested.
     """
     curves: dict[str, list[tuple[float, float, str]]] = {scope: [] for scope in (*CURVES, "batch")}
     for place, (label, _) in enumerate(settings[1:], start=1):
-        statistics, size = measured.task.scopes(measured.counts, place), sizes(measured.counts[0], place)
+        statistics, size = task.scopes(counts, place), sizes(counts[0], place)
         for scope in CURVES:
             if len(statistics[scope].rows):
                 curves[scope].append((float(size.mean()), statistics[scope].value, label))
-        if measured.shared and len(statistics["sentence"].rows):
-            counted = measured.task.scopes([measured.shared, measured.counts[1]], place)["sentence"]
-            curves["batch"].append((float(sizes(measured.shared, place).mean()), counted.value, label))
+        if shared and len(statistics["sentence"].rows):
+            counted = task.scopes([shared, counts[1]], place)["sentence"]
+            curves["batch"].append((float(sizes(shared, place).mean()), counted.value, label))
     return [
         PointRow(f"recall_{scope}", x, y, label)
         for scope, curve in curves.items()
@@ -157,7 +157,6 @@ def sweep_points(settings: Sequence[SweepPoint], measured: Measured) -> list[Poi
 
 
 RECALLS = ("recall_lexicon", "recall_nvs", "recall_difference")
-BothCounts = list[list[Counts]]  # counts of the sentences and of the idioms alone, at each size
 
 
 def compare_recall(context: StepContext[RecallAtSizeParams]) -> StepResult:
@@ -165,15 +164,9 @@ def compare_recall(context: StepContext[RecallAtSizeParams]) -> StepResult:
 
     For each k, the NVS threshold is chosen so that the mean selected size over this test set is the largest
     that does not exceed the lexicon's; </s> is always selected. The threshold comes from the sorted logits of
-    all sentences, so the two sizes differ only by ties.
-
-    Metrics, subject `k=200`: `selected_size_lexicon`, `selected_size_nvs`, `threshold` (a probability; its
-    logit in the detail). Subjects `k=200/sentence`, `k=200/idiom` and so on (the scopes of
-    `creamtea_workers.selection.recall`): `recall_lexicon`, `recall_nvs` with intervals over segments (for
-    idioms, over distinct idioms), and `recall_difference` (NVS minus lexicon) with a paired interval and its
-    two-sided p. Resamples do not change the threshold; idioms alone use the sentences' threshold. Points
-    `recall_lexicon_sentence`, `recall_nvs_sentence` and the same for the other scopes: recall over the mean
-    size of the sentences' sets, labelled by k.
+    all sentences, so the two sizes differ only by ties. Resamples do not change the threshold; idioms alone
+    use the sentences' threshold. `selection.recall` has the scopes; intervals are over segments, for idioms
+    over distinct idioms.
     """
     prepare_torch(context.cpus)
     ks = sorted(set(context.params.k))
@@ -287,9 +280,8 @@ def compare_contexts(context: StepContext[NvsContextParams]) -> StepResult:
     which all subwords of the idioms' translations are selected (from the metadata, if the test set has them);
     `all_selected` is the share in which all subwords of the idioms' part of the reference are selected.
     Subjects: `0.9/sentence` (with context), `0.9/word` (union over single words), `0.9/only_sentence`,
-    `0.9/only_word` (in one way and not in the other: "All excl" of Table 6). The detail of
-    `all_words_selected`, `0.9/only_sentence` lists the subwords of translations that only the context selects
-    (Figure 5). Sizes and points are means over the segments of `all_selected`.
+    `0.9/only_word` (in one way and not in the other: "All excl" of Table 6). Sizes and points are means over
+    the segments of `all_selected`.
     """
     prepare_torch(context.cpus)
     thresholds = list(dict.fromkeys(context.params.thresholds))
@@ -331,11 +323,8 @@ class Wanted:
 
     @classmethod
     def of(cls, test_set: EncodedTestSet) -> Wanted:
-        subwords = subword_texts(test_set.subwords)
-        sources: list[list[int]] = []
-        ids: dict[str, list[Ids]] = {WORDS: [], "all_selected": []}
-        listed: list[dict[str, Any]] = []
-        names: list[list[str]] = []
+        wanted = cls(subword_texts(test_set.subwords), [], {WORDS: [], "all_selected": []}, [], [])
+        subwords = wanted.subwords
         for source, segment in zip(test_set.sources, test_set.segments, strict=True):
             idioms = idiom_words(segment)
             targets = subwords.encode_targets([idiom.target for idiom in idioms])
@@ -344,12 +333,12 @@ class Wanted:
             reference = Reference.of(subwords, segment["reference"], segment["idioms"])
             if len(words) or len(reference.idiom):
                 sides = {side: "; ".join(getattr(i, side) for i in idioms) for side in ("source", "target")}
-                sources.append(source)
-                ids[WORDS].append(words)
-                ids["all_selected"].append(reference.idiom)
-                listed.append({"segment": segment["index"], **sides})
-                names.append([idiom["name"] for idiom in segment["idioms"]])
-        return cls(subwords, sources, ids, listed, names)
+                wanted.sources.append(source)
+                wanted.ids[WORDS].append(words)
+                wanted.ids["all_selected"].append(reference.idiom)
+                wanted.idioms.append({"segment": segment["index"], **sides})
+                wanted.names.append([idiom["name"] for idiom in segment["idioms"]])
+        return wanted
 
 
 def nothing(name: str, threshold: str) -> list[MetricRow]:
