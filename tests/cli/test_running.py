@@ -75,6 +75,8 @@ def test_a_failed_step_is_named_with_what_to_do_and_exit_code_1(creamtea, study:
     assert found == ("tiny", "failed", {"failed": 12, "succeeded": 4})
     shown = creamtea("status", "tiny", "--watch")  # ends at once: the study has ended
     assert "deterministic: the loss is NaN at update 3" in shown.stdout
+    narrow = creamtea("status", "tiny", COLUMNS="40").stdout
+    assert [narrow.count(f" {word} ") for word in ("succeeded", "failed", "not run")] == [4, 2, 10]
     steps = {step["node"]: step for step in creamtea.json("status", "tiny")["steps"]}
     assert steps["train/softmax/1"]["error_kind"] == "deterministic"
     # what starts from a variant that failed does not run

@@ -13,7 +13,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from creamtea.cli import workplace
@@ -184,34 +184,58 @@ def _studies_table(shown: AllStudies) -> RenderableType:
     if not shown.studies:
         return Text("no studies yet; `creamtea run STUDY.yaml` runs one")
     heads = ("id", "study", "state", "done", "no result", "unavailable", "submitted (UTC)")
-    table = Table(*heads, highlight=False)
-    for study in shown.studies:
-        table.add_row(
-            str(study.id),
-            escape(study.study),
-            _styled(study.state),
-            f"{study.steps.get('succeeded', 0)}/{sum(study.steps.values())}",
-            str(study.steps.get("failed", 0) - study.unavailable),
-            str(study.unavailable),
-            study.created_at[:16].replace("T", " "),
-        )
+    table = _table(
+        heads,
+        [
+            (
+                str(study.id),
+                escape(study.study),
+                _styled(study.state),
+                f"{study.steps.get('succeeded', 0)}/{sum(study.steps.values())}",
+                _if_any(study.steps.get("failed", 0) - study.unavailable),
+                _if_any(study.unavailable),
+                study.created_at[:16].replace("T", " "),
+            )
+            for study in shown.studies
+        ],
+    )
     live = shown.controller or "none; `creamtea submit` or `creamtea controller` starts one"
     return Group(table, Text(f"controller: {live}"))
 
 
 def _steps_table(shown: OneStudy) -> RenderableType:
-    table = Table(Column("step", no_wrap=True), "state", "attempts", "progress", "seconds", "error")
-    for step in shown.steps:
-        table.add_row(
-            escape(step.node),
-            _styled(step.outcome),
-            str(step.attempts),
-            escape(_progress(step)),
-            "" if step.seconds is None else f"{step.seconds:.1f}",
-            escape(_error(step)),
-        )
+    table = _table(
+        ("step", "state", "attempts", "progress", "seconds", "error"),
+        [
+            (
+                escape(step.node),
+                _styled(step.outcome),
+                _if_any(step.attempts - 1) and str(step.attempts),
+                escape(_progress(step)),
+                "" if step.seconds is None else f"{step.seconds:.1f}",
+                escape(_error(step)),
+            )
+            for step in shown.steps
+        ],
+    )
     missing = [Text(no_controller(), "yellow")] if shown.unfinished and shown.controller is None else []
     return Group(Text(f"{shown.study} (submission {shown.id}): {shown.state}"), table, *missing)
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str | Text, ...]]) -> Table:
+    """Draw a table without its empty columns. A narrow terminal breaks names, and never cuts states."""
+    filled = [column for column in range(len(heads)) if any(row[column] for row in rows)]
+    table = Table(highlight=False)
+    for column in filled:
+        width = max(len(row[column]) for row in rows) if heads[column] == "state" else None
+        table.add_column(heads[column], min_width=width, overflow="fold")
+    for row in rows:
+        table.add_row(*(row[column] for column in filled))
+    return table
+
+
+def _if_any(count: int) -> str:
+    return str(count) if count > 0 else ""
 
 
 def _progress(step: StepLine) -> str:
