@@ -8,10 +8,11 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import psycopg
 import pytest
 from limits import ANSWER, START
 from quick_databases import configure_sqlite
-from sqlalchemy import delete, func, select, text, update
+from sqlalchemy import delete, func, make_url, select, text, update
 from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.orm import Session
 from table_rows import NOON, all_of, one_of, step_row
@@ -35,7 +36,7 @@ def count(database: Database) -> int:
 # ---------------------------------------------------------------- addresses
 
 
-WRITE = "; write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+WRITE = "; write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE (%40 for @ in a password)"
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,10 @@ WRITE = "; write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE
         (
             "postgresql://anna:se/cr@t@host:port/x",
             f"not a database address: 'postgresql://anna:***@host:port/x'{WRITE}",
+        ),
+        (
+            "postgresql://anna:se@cret@host/x",
+            f"not a database address: 'postgresql://anna:***@host/x'{WRITE}",
         ),
         ("mysql://host/x", f"creamtea cannot use a 'mysql' database{WRITE}"),
         ("postgresql://host", f"the database address PostgreSQL host:5432/ names no database{WRITE}"),
@@ -153,6 +158,18 @@ def test_sqlite_is_configured(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) 
 def test_postgresql_writers_are_read_committed(postgres_url: str) -> None:
     with open_database(postgres_url).transaction() as session:
         assert session.scalar(text("SHOW transaction_isolation")) == "read committed"
+
+
+def test_a_postgresql_database_that_cannot_hold_every_text_is_refused(postgres_server: str) -> None:
+    for encoding in ("LATIN1", "SQL_ASCII"):
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE other TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'")
+        try:
+            with pytest.raises(InputError, match=f"{encoding}.*UTF8"):
+                open_database(str(make_url(postgres_server).set(database="other")))
+        finally:
+            with psycopg.connect(postgres_server, autocommit=True) as connection:
+                connection.execute("DROP DATABASE other WITH (FORCE)")
 
 
 def test_a_transaction_commits_at_its_end_and_leaves_nothing_if_it_raises(database: Database) -> None:

@@ -54,11 +54,13 @@ POSTGRES = (
     ("25006", "name the primary server in CREAMTEA_DATABASE_URL, unless this one is about to become it"),
     ("28", LOGIN),
     ("3D000", LOGIN),
+    ("3F000", "create the schema that its search_path names, or correct that"),
     ("40", PASSES),  # rolled back because of another transaction
     ("42501", "grant its user the rights, or name another in CREAMTEA_DATABASE_URL"),
     ("53100", "free some space on the server's disk"),
     ("53", PASSES),  # no memory or connections left
     ("55P03", PASSES),  # a lock was not free in time
+    ("57014", "raise statement_timeout for its user or database"),
     ("57P0", PASSES),  # the server is shutting down or starting
     ("58030", "see the server's log: its disk fails"),
 )
@@ -196,7 +198,7 @@ def wait_out(
 # SQLite: the driver runs in autocommit, and SQLAlchemy's event "begin" starts the right kind of transaction;
 # by itself the sqlite3 module begins one only before the first write. PostgreSQL: psycopg 3.
 
-ADDRESSES = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+ADDRESSES = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE (%40 for @ in a password)"
 BUSY_TIMEOUT = 10_000  # milliseconds that SQLite waits for another writer
 # per process: a report holds a connection for seconds, while raters' pages need theirs at once. PostgreSQL
 # allows 100 for all processes by default
@@ -212,6 +214,8 @@ def parse_url(url: str) -> URL:
     """Parse an address and choose its driver; InputError if creamtea cannot use it."""
     try:
         parsed = make_url(url)
+        if "@" in (parsed.host or ""):  # the end of a password, which no message may show
+            raise ValueError
     except (ArgumentError, ValueError):
         shown = re.sub(r"//([^:@/]*):.*@", r"//\1:***@", url)
         raise InputError(f"not a database address: {shown!r}; write {ADDRESSES}") from None
@@ -266,7 +270,9 @@ def make_engine(url: URL, *, migrating: bool = False) -> Engine:
         event.listen(engine, "begin", _begin_sqlite)
         name_place(engine, describe(url))
         return engine
-    arguments = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_TIMEOUT}
+    arguments = {"client_encoding": "utf8"}  # whatever PGCLIENTENCODING or the database says
+    if "connect_timeout" not in url.query:
+        arguments["connect_timeout"] = CONNECT_TIMEOUT
     engine = create_engine(
         url, json_serializer=to_json, connect_args=arguments, isolation_level="READ COMMITTED", **pool
     )
@@ -312,7 +318,8 @@ def check_reachable(engine: Engine) -> None:
         _check_file(Path(str(url.database)))
     try:
         with engine.connect() as connection:
-            connection.exec_driver_sql("SELECT 1 FROM sqlite_master" if is_sqlite(url) else "SELECT 1")
+            question = "SELECT 'UTF8' FROM sqlite_master" if is_sqlite(url) else "SHOW server_encoding"
+            encoding = connection.exec_driver_sql(question).scalar() or "UTF8"
     except DBAPIError as error:
         remedy = (
             "name another file in CREAMTEA_DATABASE_URL"
@@ -323,6 +330,11 @@ def check_reachable(engine: Engine) -> None:
         if outage is not None and outage.remedy:
             remedy = outage.remedy
         raise InputError(f"cannot open {describe(url)}: {reason_of(error)}; {remedy}") from None
+    if encoding != "UTF8":
+        raise InputError(
+            f"{describe(url)} has the encoding {encoding}, which cannot hold every text; create a database "
+            "with ENCODING 'UTF8' TEMPLATE template0, and name it in CREAMTEA_DATABASE_URL"
+        )
 
 
 def _check_file(path: Path) -> None:
