@@ -57,7 +57,7 @@ def test_outputs_are_compared_with_each_other(creamtea, files: list[str], tmp_pa
     (tmp_path / "b.de").write_text(OUTPUTS["b.de"], encoding="utf-8-sig")
     done = creamtea("compare", *files, "--html", tmp_path / "r.html")
     assert done.returncode == 0, done.stderr
-    assert "warning: b.de: b.de begins with a byte-order mark, which is not read as text" in done.stderr
+    assert "warning: b.de: it begins with a byte-order mark, which is not read as text" in done.stderr
     assert "No score: the test set has no references" in done.stdout
     most, least = done.stdout.split(" agrees most with the other systems, ")
     assert most.splitlines()[-1].startswith(("a (", "b ("))

@@ -108,8 +108,8 @@ def test_what_a_study_does_not_measure_has_no_figure(build: Build, spec: Spec) -
     latency = spec.pop("latency")
     report = build({"train": {"state": "pending"}, "recall": {"state": "pending"}})
     assert {key: choice.absent for key, choice in choices(report).items()} == {
-        "recall": "no recall has been measured yet",
-        "learning": "no training has ended yet",
+        "recall": "no recall has been measured",
+        "learning": "no training has recorded points",
     }
     assert not any(choice.figures for choice in choices(report).values())
     assert "figures/quality" not in [heading.path for heading in report.contents()]

@@ -2,8 +2,8 @@
 
 A command's module is imported when the command is asked for: all together take seconds.
 
-Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 interrupted, 141 nobody reads
-the output any more (`| head`).
+Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 interrupted, 141 the output is no longer
+read (`| head`).
 """
 
 from __future__ import annotations

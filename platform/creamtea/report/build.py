@@ -147,7 +147,7 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
 def _systems_section(results: StudyResults, systems: SystemsOn) -> Section:
     segments = known_count(results.of("test_set", test_set=systems.test_set), "segments")
     idioms = idioms_of(results, systems.test_set)
-    facts = ["not prepared yet" if segments is None else counted(segments, "segment")]
+    facts = ["not prepared" if segments is None else counted(segments, "segment")]
     if idioms.count:
         different = f" ({idioms.distinct:,} different)" if idioms.repeated else ""
         facts.append(f"{counted(idioms.count, 'idiom')}{different}")
@@ -317,7 +317,7 @@ def _provenance_section(row: StudyRow, results: StudyResults, tables: Sequence[S
         *([Fact("plug-ins", tuple(sorted(plugins)))] if plugins else []),
         *([Fact("seeds", seeds)] if seeds else []),
         *(Fact(f"model {model.label}", model.value) for model in imported_models(results)),
-        *([Fact("hardware", hardware or "not reported yet")] if seeds or hardware else []),
+        *([Fact("hardware", hardware or "not reported")] if seeds or hardware else []),
         *(Fact(name, signature, code=True) for name, signature in signatures.items()),
     )
     tables_of_texts = [table for table in (corpora_table(results), trainings_table(results)) if table.rows]

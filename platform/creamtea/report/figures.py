@@ -157,7 +157,7 @@ def quality_choice(systems: SystemsOn, timed: SystemsOn) -> Choice:
     figures = [quality_against_latency(systems, timed, metric) for metric in metrics]
     drawn = tuple(figure for figure in figures if len(figure.missing) < len(figure.rows))
     return Choice(
-        "quality", "Quality against latency", ("Metric",), drawn, "no system is scored and timed yet"
+        "quality", "Quality against latency", ("Metric",), drawn, "no system is both scored and timed"
     )
 
 
@@ -217,7 +217,7 @@ def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> 
         "Recall against size",
         ("Recall of the reference in",),
         tuple(figure for figure in figures if figure is not None),
-        "no recall has been measured yet",
+        "no recall has been measured",
     )
 
 
@@ -356,7 +356,9 @@ def learning_figures(
                 figures += [panel] if panel.rows or panel.missing else []
         else:
             figures.append(learning_curves(runs, series, styles, ended=ended))
-    return Choice("learning", "Learning curves", ("Curve",), tuple(figures), "no training has ended yet")
+    return Choice(
+        "learning", "Learning curves", ("Curve",), tuple(figures), "no training has recorded points"
+    )
 
 
 def learning_curves(

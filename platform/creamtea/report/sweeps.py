@@ -147,7 +147,7 @@ def sweep_choice(
         "Parameter sweeps",
         ("Parameter", "Value"),
         tuple(figure for figure in figures if figure is not None),
-        "no parameter sweep yet",
+        "no parameter sweep",
     )
 
 

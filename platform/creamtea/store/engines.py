@@ -324,7 +324,7 @@ def check_reachable(engine: Engine) -> None:
         remedy = (
             "name another file in CREAMTEA_DATABASE_URL"
             if is_sqlite(url)
-            else "check that the server is running and that CREAMTEA_DATABASE_URL is right"
+            else "check CREAMTEA_DATABASE_URL, and that the server is running and has a free connection"
         )
         outage = outage_of(error)
         if outage is not None and outage.remedy:

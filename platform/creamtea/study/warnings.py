@@ -257,10 +257,12 @@ def byte_order_marks(study: Study, planned: Plan, place_of: PlaceOf) -> Iterator
             with places[value].open("rb") as file:
                 marked = unpacked(file).read(len(BOM_UTF8)) == BOM_UTF8
             if marked:
+                place = place_of(key)  # of `creamtea compare`, the file itself
+                name = "it" if place.endswith(value) else value
                 yield StudyWarning(
                     "byte-order-mark",
-                    place_of(key),
-                    f"{value} begins with a byte-order mark, which is not read as text: sacreBLEU's command "
+                    place,
+                    f"{name} begins with a byte-order mark, which is not read as text: sacreBLEU's command "
                     "scores it",
                     "Save the file as UTF-8 without the mark.",
                 )
