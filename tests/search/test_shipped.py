@@ -93,6 +93,9 @@ def test_outputs_scores_and_sizes_are_those_of_the_same_weights_here(tmp_path: P
     sources = opened.subwords.encode_lines(LINES)
     names = [token_names(opened.subwords), token_names(MarianSubwords.load(own / "marian_subwords.json"))]
     map_ = VocabularyMap.load(library, opened.subwords)
+    lines = (library / MAP).read_bytes()
+    (library / MAP).write_bytes(lines.replace(b"\n", b"\r\n"))  # the same to CTranslate2
+    assert VocabularyMap.load(library, opened.subwords) == map_
     for source in sources:
         theirs = {names[0][1][id_] for id_ in map_.ids(source)}
         ours = {names[1][1][id_] for id_ in selector.lexicon.select(

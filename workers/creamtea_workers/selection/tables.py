@@ -74,7 +74,7 @@ class VocabularyMap:
         rules: dict[tuple[str, ...], list[int]] = {}
         with (folder / MAP).open(encoding="utf-8", newline="\n") as file:
             for line in file:
-                source, _, targets = line.rstrip("\n").partition("\t")
+                source, _, targets = line.removesuffix("\n").removesuffix("\r").partition("\t")
                 rules[tuple(source.split(" "))] = [ids.get(name, UNK) for name in targets.split(" ") if name]
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         special = {UNK, EOS, ids.get(config.get("bos_token"), UNK)}
