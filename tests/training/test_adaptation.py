@@ -1,17 +1,20 @@
 """Trainings that start from another variant's model."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from small_trainings import parameters, reversals, trained_twice, trainer
+from torch.nn import functional as F
 
 from creamtea.errors import StepError
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.models.interface import output_logits
+from creamtea_workers.models.interface import BOS, PAD, output_logits
+from creamtea_workers.models.marian import NEVER
 from creamtea_workers.models.model import save_model
 from creamtea_workers.training import trainer as trainer_module
 from creamtea_workers.training.trainer import TrainingResult
@@ -117,6 +120,22 @@ def test_a_new_nvs_head_is_trained_before_a_model_can_be_the_best(parent: Path, 
     outcome = adapted(parent, tmp_path, nvs=HEAD, learning_rate=0.5)
     assert all(best.update > 0 for best in outcome.position.best)
     assert 0 not in dev_losses(outcome)
+
+
+def test_symbols_that_an_imported_model_never_produces_cost_nothing(parent: Path, tmp_path: Path) -> None:
+    """Against the loss of the other symbols alone, of which each has the same share of a smoothed label."""
+    weights = load_file(parent / "model.safetensors")
+    weights["output_bias"][[PAD, BOS]] = NEVER
+    shutil.copy(parent / "model.json", tmp_path)
+    save_file(weights, tmp_path / "model.safetensors")
+    objective = {"kind": "softmax", "label_smoothing": 0.01}
+    made = trainer(parameters(TUNING, objective=objective), PAIRS, tmp_path / "made", initial=tmp_path)
+    with torch.no_grad():
+        logits, targets = logits_of(made.model.eval(), made.development.pairs)
+        ids = torch.tensor([id_ for id_ in range(logits.shape[1]) if id_ not in (PAD, BOS)])
+        wanted = F.cross_entropy(logits[:, ids], torch.searchsorted(ids, targets), label_smoothing=0.01)
+        assert made.evaluate().loss == pytest.approx(float(wanted), abs=0.2)
+        assert logits.softmax(1)[:, [PAD, BOS]].max() < 1e-30
 
 
 def test_another_dropout_is_not_another_model(parent: Path, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 
 RECORD_AT, RECORDINGS = 2, 256  # record a shape's second batch; a recording of the base size takes 60 MB
 HEADS_WIDTH = 8  # attention kernels support multiples of it, up to 256
+MIN_BIAS = -100.0  # of an output; hardly costs anything when labels are smoothed; a probability of e⁻¹⁰⁰
 REPORT_EVERY = 20  # updates between readings of the loss, each of which waits for a GPU
 
 
@@ -118,6 +119,10 @@ class Trainer:
         if self.frozen:
             for name, weight in self.model.named_parameters():
                 weight.requires_grad_(name.startswith("nvs."))
+        elif initial is not None:
+            # symbols that an imported model never produces (`marian.NEVER`) have a share in smoothed labels
+            with torch.no_grad():
+                self.model.output_bias.clamp_(min=MIN_BIAS)
         self.weights = [weight for weight in self.model.parameters() if weight.requires_grad]
         self.exchange = Exchange(self.group, self.weights)
         self.optimiser = make_optimiser(self.model, self.training)
