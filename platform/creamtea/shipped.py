@@ -39,6 +39,8 @@ TYPES = {
     0: ("float32", 4), 1: ("int8", 1), 2: ("int16", 2), 3: ("int32", 4), 4: ("float16", 2), 5: ("bfloat16", 2)
 }  # fmt: skip
 MAX_VARIABLES = 100_000
+# last parts of the names of weights; the file has computed positions, scales of int8 and settings besides
+LEARNED = ("weight", "bias", "gamma", "beta", "relative_attention_bias")
 EMBEDDING_NORM = "encoder/layernorm_embedding/gamma"
 PREFIXED = ("__en__", "eng_Latn")  # in vocabularies of models that must be given the target language
 _WHOLE = "a whole model.bin that CTranslate2 3.0 or later has written; copy or convert it again"
@@ -111,7 +113,11 @@ def read_shipped(folder: Path) -> ShippedFolder:
         source=ours[0],
         target=ours[1],
         weights=kinds[0] if kinds else "float32",
-        parameters=sum(math.prod(own.shape) for own in {id(own): own for own in variables.values()}.values()),
+        parameters=sum(
+            math.prod(own.shape)
+            for name, own in {id(own): (name, own) for name, own in variables.items()}.values()
+            if name.rsplit("/")[-1] in LEARNED
+        ),
         digest=digest({name: sha256_of(folder / name) for name in dict.fromkeys((*files, *spm))}),
         name=folder.resolve().name[:100],
         licence=licence_of(folder),

@@ -22,6 +22,7 @@ from creamtea.shipped import MAP, read_shipped
 from creamtea.steps.systems import IMPORT_MODEL, LATENCY, RECALL
 from creamtea_workers.corpora.subwords import MarianSubwords
 from creamtea_workers.corpora.text import read_jsonl
+from creamtea_workers.models.marian import load_marian
 from creamtea_workers.search.shipped import ShippedModel, token_names
 from creamtea_workers.search.translator import OpenSystem, TrainedModel
 from creamtea_workers.selection.tables import VocabularyMap
@@ -252,3 +253,6 @@ def test_one_subword_model_serves_both_sides_and_the_digest_is_of_what_is_read(s
 def test_weights_in_int8_are_known(shipped: Path, tmp_path: Path) -> None:
     make_shipped(tmp_path / "small", tmp_path / "marian", "int8")
     assert read_shipped(tmp_path / "small").weights == "int8"
+    own, _, _ = load_marian(read_folder(tmp_path / "marian"))
+    for folder in (shipped, tmp_path / "small"):
+        assert read_shipped(folder).parameters == sum(weight.numel() for weight in own.parameters())
