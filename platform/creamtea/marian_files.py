@@ -93,6 +93,9 @@ OTHERS = {
 _WHOLE = "a whole file of Marian's (.npz, or .bin unpacked); copy it again"
 
 
+Loader = type[yaml.BaseLoader] | type[yaml.SafeLoader]  # values as text, or as their types
+
+
 def read_marian(path: Path) -> MarianFolder:
     """Check a folder in MarianMT format, a folder with one file of Marian's, or such a file itself."""
     files: list[Path] = []
@@ -203,16 +206,16 @@ def _vocabulary_names(folder: Path, has_decoder: bool) -> tuple[str, str]:
     return named[0], named[1]
 
 
-def _yaml(path: Path, most: int) -> dict[str, Any]:
+def _yaml(path: Path, most: int, loader: Loader = yaml.SafeLoader) -> dict[str, Any]:
     try:
-        return _mapping(read_text(path, path.name, most), path.name)
+        return _mapping(read_text(path, path.name, most), path.name, loader)
     except InputError as error:
         raise UnusableModel(str(error), "a YAML file of this model") from None
 
 
-def _mapping(text: str, name: str) -> dict[str, Any]:
+def _mapping(text: str, name: str, loader: Loader = yaml.SafeLoader) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(text)
+        content = yaml.load(text, loader)  # noqa: S506 - neither loader makes objects
     except (yaml.YAMLError, ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
@@ -225,11 +228,11 @@ def _vocabulary(path: Path) -> list[str]:
     if path.suffix == ".spm":
         pieces = pieces_of(path)
     else:
-        ids = _yaml(path, MAX_VOCABULARY)
-        by_id = {id_: str(piece) for piece, id_ in ids.items()}
-        if set(by_id) != set(range(len(ids))):
+        ids = _yaml(path, MAX_VOCABULARY, yaml.BaseLoader)  # Marian does not quote pieces such as no and 000
+        by_id = {id_: piece for piece, id_ in ids.items()}
+        if set(by_id) != {*map(str, range(len(ids)))}:
             raise UnusableModel(f"{path.name} does not number its pieces from 0 on", "an id for each piece")
-        pieces = [by_id[id_] for id_ in range(len(ids))]
+        pieces = [by_id[str(id_)] for id_ in range(len(ids))]
     for piece in SPECIAL[1:]:
         if piece not in pieces:
             raise UnusableModel(f"no {piece} in {path.name}", f"a vocabulary with {', '.join(SPECIAL[1:])}")

@@ -316,6 +316,15 @@ def test_a_folder_with_a_vocabulary_of_sentencepiece(tmp_path: Path) -> None:
     assert again.encode_lines(SIDES["source"]) == subwords.encode_lines(SIDES["source"])
 
 
+def test_pieces_that_yaml_takes_for_other_types_are_text(tmp_path: Path) -> None:
+    folder = make_marian(tmp_path, size=99)
+    vocabulary = folder / "vocab.yml"
+    names = ["no", "0", "000", "12:30", "2020-01-01", "null"]  # Marian writes them without quotes
+    for number, name in enumerate(names):
+        vocabulary.write_text(vocabulary.read_text().replace(f"\nx{number}:", f"\n{name}:"))
+    assert {*names} < {*read_marian(folder).target}
+
+
 # ---------------------------------------------------------------- .bin files, as Bergamot ships them
 
 
