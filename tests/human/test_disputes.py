@@ -48,6 +48,13 @@ def test_the_list_is_that_of_a_comparison_of_every_pair(database: Database, boun
     assert found.outputs == 24
 
 
+def test_a_disputed_pair_counts_once_among_the_pairs(database: Database) -> None:
+    steps = [[[0, 2], [2, 0]], [[1, 1], [1, 1]]]
+    rated_campaign(database, side_by_side(steps), ratings_per_item=2, protocol="preference")
+    found = list_disputes(database, "tasting")
+    assert (len(found.listed), found.outputs, found.judged) == (1, 2, "pair")
+
+
 def test_the_bound_is_half_of_the_scale_or_the_campaigns(database: Database) -> None:
     costly = {"taxonomy": {"severities": [{"name": "minor", "weight": 2}]}}
     for protocol, settings, points in (("da", {}, 50), ("mqm", {}, 12.5), ("mqm", costly, 5)):

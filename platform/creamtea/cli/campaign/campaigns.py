@@ -483,8 +483,8 @@ def disputes(
         third = f"; third rating: {output.third_in_words}" if output.asked else ""
         lines.append(f"{output.segment}, {output.system}: {output.in_words}{third}")
     lines.append(
-        f"{len(disputed.listed):,} of {counted(disputed.outputs, 'output')} with two raters or more have "
-        f"ratings {counted(disputed.bound, 'point')} apart or more"
+        f"{len(disputed.listed):,} of {counted(disputed.outputs, disputed.judged)} with two raters or more "
+        f"have ratings {counted(disputed.bound, 'point')} apart or more"
     )
     if asked:
         lines.append(

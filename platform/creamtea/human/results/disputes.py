@@ -79,9 +79,11 @@ def disputes_of(session: Session, ratings: Ratings, outputs: ScoresByRater) -> l
     return disputes
 
 
-def rated_twice(outputs: ScoresByRater) -> int:
-    """Return the number of outputs that two raters or more have rated."""
-    return int(((~np.isnan(outputs.scores)).sum(axis=1) > 1).sum())
+def rated_twice(ratings: Ratings, outputs: ScoresByRater) -> int:
+    """Return the number of outputs (pairs, if scores are relative) that two raters or more have rated."""
+    twice = (~np.isnan(outputs.scores)).sum(axis=1) > 1
+    relative = ratings.campaign.protocol.relative
+    return len(np.unique(outputs.unit[twice])) if relative else int(twice.sum())
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ class Disputes:
 
     bound: float
     listed: list[ListedDispute]
-    outputs: int  # all outputs with two raters or more
+    outputs: int  # all outputs (pairs, if scores are relative) with two raters or more
+    judged: str  # what these are: "output" or "pair"
 
 
 def list_disputes(database: Database, campaign: str, bound: float | None = None) -> Disputes:
@@ -140,7 +143,8 @@ def _listed(session: Session, ratings: Ratings, bound: float | None) -> tuple[Di
         apart = dispute.spread.highest - dispute.spread.lowest
         system = ratings.campaign.systems[dispute.system]
         listed.append(ListedDispute(segment, system, scores, apart, dispute.asked, dispute.third))
-    return Disputes(bound, listed, rated_twice(outputs)), disputes
+    judged = ratings.campaign.protocol.judged.removesuffix("s")
+    return Disputes(bound, listed, rated_twice(ratings, outputs), judged), disputes
 
 
 def ask_for_third_ratings(

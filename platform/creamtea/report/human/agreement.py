@@ -141,10 +141,10 @@ def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) ->
         )
         for dispute in listed
     )
+    twice = counted(rated_twice(judged.ratings, outputs), judged.protocol.judged.removesuffix("s"))
     about = (
-        "The outputs whose ratings lie furthest apart. Raters are "
-        f"{points.difference(bound)} or more apart on {disputed:,} of "
-        f"{counted(rated_twice(outputs), 'output')} with two raters or more."
+        f"The {judged.protocol.judged} whose ratings lie furthest apart. Raters are "
+        f"{points.difference(bound)} or more apart on {disputed:,} of {twice} with two raters or more."
     )
     if disputed > len(listed):
         about += f" The first {len(listed)} are shown; `creamtea campaign disputes` lists all."

@@ -416,7 +416,7 @@ def disputes(campaign_id: int) -> None:
         LABELS["apart"], min_value=0.01, value=usual.bound, key="disputes-bound", width=160
     )
     disputed = usual if bound == usual.bound else list_disputes(session.database(), campaign.name, bound)
-    outputs = f"{counted(disputed.outputs, 'output')} with two or more raters"
+    outputs = f"{counted(disputed.outputs, disputed.judged)} with two or more raters"
     note(f"{len(disputed.listed):,} of {outputs} have ratings that lie so far apart.")
     rows = [
         [each.segment, each.system, each.in_words, f"{each.apart:g}", each.third_in_words]
