@@ -140,6 +140,10 @@ def test_one_rater_speaks_for_no_other_and_two_seldom_do() -> None:
         assert (verdict.outcome, verdict.for_these_raters) == (Outcome.UNDECIDED, Outcome.BETTER)
         assert verdict.items_needed is None
         assert judge(paired, 0.1).outcome is Outcome.BETTER
+    paired, crossed = rated([0.01])
+    open_for_all = judge(paired, 0.02, crossed=crossed)
+    assert judge(paired, 0.02).items_needed is not None
+    assert (open_for_all.items_needed, open_for_all.reason) == (None, crossed.difference.reason)
     paired, crossed = rated([0.5, 0.5])  # unless they agree closely
     assert judge(paired, 0.1, crossed=crossed).outcome is Outcome.BETTER
 

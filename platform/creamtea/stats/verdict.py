@@ -46,10 +46,10 @@ class Verdict:
 
     `within_delta`: the equivalence test passed, for other raters too. The outcome may still be better or
     worse: the difference is real, but smaller than δ. `items_needed` is the total that would decide an
-    undecided pair at power 0.8 if the observed difference were the true one (None: more than a million, or
-    nothing to plan with). `reason` says why there is no interval. `for_these_raters` is the outcome by the
-    items alone, if there are too few raters, or they differ too much, for a verdict about other raters; the
-    outcome is then undecided.
+    undecided pair for these raters at power 0.8 if the observed difference were the true one (None: more than
+    a million, nothing to plan with, or one rater). `reason` says why there is no interval. `for_these_raters`
+    is the outcome by the items alone, if there are too few raters, or they differ too much, for a verdict
+    about other raters; the outcome is then undecided.
     """
 
     outcome: Outcome
@@ -93,6 +93,8 @@ def judge(
         return Verdict(outcome, within, reason=reason)
     if these is not outcome:
         return Verdict(outcome, reason=reason, for_these_raters=these)
+    if crossed is not None and crossed.raters < 2:  # no number of items tells how others would judge
+        return Verdict(outcome, reason=reason or crossed.difference.reason)
     return Verdict(outcome, items_needed=_needed(comparison, delta, comparisons), reason=reason)
 
 

@@ -330,8 +330,8 @@ def verdict_cell(judged: RatedCampaign, verdict: Verdict) -> Cell:
         why = verdict.reason or "more than a million items would be needed"
         return Cell("ok", why, words="undecided")
     note = (
-        f"{verdict.items_needed:,} items would decide it with {100 * POWER:.0f} % power, if the true "
-        "difference is the observed one"
+        f"{verdict.items_needed:,} items would decide it with {100 * POWER:.0f} % power for these raters, if "
+        "the true difference is the observed one"
     )
     return Cell("ok", note, value=float(verdict.items_needed), words="undecided")
 
@@ -449,7 +449,8 @@ def clusters(judged: RatedCampaign, pairs: Sequence[Pair]) -> list[Table]:
 LOOKED = (
     "Differences, intervals and p-values that hold whenever you look: over documents (or single segments) "
     "with all their ratings. Better, worse and no difference > δ are settled: if you close the campaign once "
-    "every comparison is, the error rate stays at 5 %. (A group-sequential test with "
+    "every comparison is, a false better or worse has a chance of 5 % over all comparisons together, and a "
+    "false no difference > δ one of 5 % in each. (A group-sequential test with "
     f"{LOOKS} looks, from {BURN_IN} documents or segments on; the power family of error spending, Kim and "
     "DeMets 1987. Ratings after a look count at the next look.) They are about these raters. "
     "p: after Holm's correction."
