@@ -283,6 +283,13 @@ def test_pairs_of_a_segment_are_one_piece_of_evidence_for_a_mean(rated: Rated) -
     assert "documents" not in cells(report, "comparisons", "beam")
 
 
+def test_segments_of_one_document_and_equal_means_are_named(rated: Rated) -> None:
+    items = [item | {"document": "d"} for item in side_by_side([[[5, 6], [6, 5]], [[8, 8], [8, 8]]])]
+    report = rated(items, ratings_per_item=2)
+    assert notes(report, "sentences")[0].startswith("People rated plain and beam highest on average: 2.35 [")
+    assert [note for note in notes(report, "tasting/notes") if "from one document" in note]
+
+
 def test_raters_of_preferences_agree_on_pairs_and_are_not_severe(rated: Rated) -> None:
     steps = [[2, 0], [0, 2], [1, 1], [2, 0], [2, 0], [0, 2], [2, 0], [1, 1]]
     items = [pair([0, 1], at, own, [*steps, [2, 0]][at + 1]) for at, own in enumerate(steps)]

@@ -339,7 +339,9 @@ def _highest_mean(report: CampaignReport) -> Iterator[str]:
             shown = f"{text.number(best.mean.value, column)} {bounds}".strip()
             kind = "" if column.title == "mean" else f" ({column.title})"
             highest = " highest" if len(report.means) > 1 else ""
-            yield f"People rated {judged.systems[best.system]}{highest} on average: {shown}{kind}."
+            alike = [mean.system for mean in report.means if mean.mean.value == best.mean.value]
+            names = _listed([judged.systems[system] for system in alike], last=" and ")
+            yield f"People rated {names}{highest} on average: {shown}{kind}."
 
 
 def _unbeaten(report: CampaignReport) -> Iterator[str]:

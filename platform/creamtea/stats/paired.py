@@ -153,7 +153,7 @@ def signed_rank(differences: Array) -> TestResult:
     if n == 0:
         return TestResult(reason="no items")
     if zeros == n:
-        return TestResult(reason=f"no difference on any of the {n} items")
+        return TestResult(reason=f"no difference on any of the {counted(n, 'item')}")
     tied = zeros > 0 or len(np.unique(np.abs(differences))) < n
     if tied and n <= _MAX_EXACT_TIED:
         # the same value as scipy's, whose own enumeration takes seconds

@@ -179,8 +179,8 @@ def _verdicts(judged: RatedCampaign) -> str:
     return (
         "p-values are after Holm's correction over the comparisons with "
         f"{judged.systems[judged.baseline]}. The verdict is by the {decides} (at 5 %), and by two one-sided "
-        f"t-tests against ±{judged.shown_delta()}. A test that allows for raters as well as items must "
-        "agree; with one rater it never does."
+        f"t-tests against ±{judged.shown_delta()} (at 5 % in each comparison, uncorrected). A test that "
+        "allows for raters as well as items must agree; with one rater it never does."
     )
 
 

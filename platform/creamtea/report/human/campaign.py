@@ -137,6 +137,11 @@ def _notes(judged: RatedCampaign) -> list[str]:
                 "Segments of a document are grouped: intervals and tests are over "
                 f"{counted(groups, 'document')}, each of which weighs as much as its segments."
             )
+    elif len(ratings.document) > 1 and not ratings.document.any():  # all have the number of the only document
+        notes.append(
+            "All segments are from one document: intervals and tests take them as independent, and are about "
+            "no other document."
+        )
     if times := ratings.campaign.reopened:
         notes.append(
             f"The campaign was closed and opened again ({counted(times, 'time')}; its log says why). If the "

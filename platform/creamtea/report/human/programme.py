@@ -17,9 +17,11 @@ from creamtea.store.database import Database
 
 ABOUT = (
     "A system's mean over directions weighs all directions equally. Its 95 % interval combines the "
-    "directions' intervals (MOVER: Zou and Donner 2008) and covers these directions only. A system without "
-    "ratings in some direction has no mean, which would be over other texts. A direction's first cluster "
-    "ends where every system above is better than every one below, by verdicts corrected for all pairs."
+    "directions' intervals (MOVER: Zou and Donner 2008) and covers these directions only. It takes them as "
+    "independent, and is too narrow if they share source texts that are hard in all of them. A system "
+    "without ratings in some direction has no mean, which would be over other texts. A direction's first "
+    "cluster ends where every system above is better than every one below, by verdicts corrected for all "
+    "pairs."
 )
 
 
