@@ -1,6 +1,7 @@
 """Fixtures that every room shares: databases on SQLite and on a real PostgreSQL server."""
 
 import gc
+import importlib
 import itertools
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 import property_tests  # noqa: F401 - loads the profile
 import psycopg
 import pytest
+from lab_package import RATING_PROTOCOL
 from limits import RAY_ENVIRONMENT
 from made_once import made_once
 from psycopg import sql
@@ -228,6 +230,15 @@ def _empty(url: str) -> None:
 
 def _database_address(server: str, name: str) -> str:
     return make_url(server).set(database=name).render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def plug_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process finds the rating protocol of a plug-in."""
+    monkeypatch.syspath_prepend(str(RATING_PROTOCOL))
+    importlib.invalidate_caches()
+    yield
+    sys.modules.pop("error_spans", None)
 
 
 def _execute(server: str, statement: str) -> None:

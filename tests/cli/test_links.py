@@ -81,7 +81,11 @@ def test_progress_does_not_say_who_raters_are(creamtea: Any, campaign: None) -> 
 
 def test_links_are_listed_and_withdrawn(creamtea: Any) -> None:
     assert creamtea("links", "list").stdout == "no links\n"
-    secret = creamtea("link").stdout.strip().split("#")[1]
+    link = creamtea("link").stdout
+    assert re.fullmatch(r"http://127\.0\.0\.1:8501/enter#[\w-]{43}\n", link)
+    said = creamtea.refused("link", "--role", "rater")
+    assert "--role must be reader or organiser, not 'rater'" in said
+    secret = link.strip().split("#")[1]
     creamtea("link", "--role", "organiser")
     out = creamtea("links", "list").stdout
     minute = r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"

@@ -1,22 +1,26 @@
 """Drafts: what a request makes of a study's outputs, and requests that are refused."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from filled_study import ANALYSED, HOSTILE, fill_study, lines
 from rated_study import add_scores
-from ready_campaigns import PLAIN, draft_campaign
+from ready_campaigns import PLAIN, draft_campaign, launched_campaign
 from small_campaigns import add_rater, items_of, make_campaign, rate_all
 from sqlalchemy import select
 from table_rows import all_of, one_of
 
 from creamtea.access import audit
 from creamtea.errors import InputError
+from creamtea.human.formats.exchange import export_campaign
 from creamtea.human.making import campaigns, launching
 from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings, TutorialItem, settings_of
 from creamtea.human.making.texts import Documents, read_metric
 from creamtea.human.rating import raters
 from creamtea.store.database import Database
+from creamtea.store.queries import study_nodes
 from creamtea.store.tables import Campaign, Segment, StepRow, StudyRow
 
 
@@ -192,6 +196,21 @@ def test_outputs_that_are_not_there_yet_are_named(study_database: Database) -> N
     with pytest.raises(InputError, match="system 'beam' has no outputs on 'test' yet"):
         draft_campaign(study_database, "c")
     assert all_of(study_database, select(Campaign)) == []
+
+
+def test_steps_of_analyses_belong_to_no_test_set_of_a_campaign(database: Database, tmp_path: Path) -> None:
+    study = fill_study(database, HOSTILE + lines(36), ANALYSED)
+    of_study: dict[str, Any] = {"study": "quokka", "systems": ["tapir-greedy", "dugong-greedy"]}
+    with database.session() as session:
+        labels = [node.labels for node in study_nodes(session, study, "decode")]
+    assert any("test_set" not in one for one in labels)
+    with pytest.raises(InputError, match=r"has no test set 'okapi'; it has narwhal$"):
+        launched_campaign(database, "serow", **of_study, test_set="okapi")
+    assert campaigns.summaries(database) == []
+    launched_campaign(database, "serow", **of_study, test_set="narwhal", limit=6)
+    folder = tmp_path / "exported"
+    export_campaign(database, "serow", "mt-metrics-eval", folder, "test")
+    assert any(path.is_file() for path in folder.rglob("*bleu*"))
 
 
 def test_a_name_that_another_takes_meanwhile(

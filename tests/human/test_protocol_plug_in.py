@@ -7,11 +7,11 @@ and a dist-info folder with an entry point. Nothing in creamtea names it.
 import importlib
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lab_package import RATING_PROTOCOL
 from ready_campaigns import draft_campaign, launched_campaign
 from small_campaigns import add_rater, work_for
 from sqlalchemy import select
@@ -40,19 +40,10 @@ from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Rating
 
-PLUG_IN = Path(__file__).parents[1] / "plugins" / "rating_protocol"
 NAME = "error-spans"
 OPTIONS: dict[str, Any] = {"systems": ["plain", "beam"], "protocol": NAME}
 MAJOR = {"spans": [[0, 2, "major"], [1, 2, "minor"]], "fluency": 80}  # 80 − 5 − 1 points
 FLUENT = {"spans": [], "fluency": 100}
-
-
-@pytest.fixture
-def plug_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.syspath_prepend(str(PLUG_IN))
-    importlib.invalidate_caches()
-    yield
-    sys.modules.pop("error_spans", None)
 
 
 @pytest.fixture
@@ -121,7 +112,7 @@ def test_a_rater_is_told_when_the_plug_in_is_missing(
 ) -> None:
     launched_campaign(study_database, "spans", **OPTIONS)
     anna = add_rater(study_database, campaign="spans")
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(PLUG_IN)])
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(RATING_PROTOCOL)])
     importlib.invalidate_caches()
     for page in (assignment.next_item, raters.welcome):
         with pytest.raises(RatingRefused, match="tell the organiser"):

@@ -1,4 +1,4 @@
-"""The plug-in package of docs/extending.md, installed into a folder of its own."""
+"""The plug-in package of docs/extending.md, installed into a folder of its own; where another one is."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 from limits import COMMAND
 
 TESTS = Path(__file__).resolve().parents[1]
+RATING_PROTOCOL = TESTS / "plugins" / "rating_protocol"  # as pip would install it
 PAGE = TESTS.parent / "docs" / "extending.md"
 BLOCK = re.compile(r"^```\w+ (?P<file>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import analysis_rows
 import pytest
 from blocks import entries, figures, in_terminal, systems, tables
 from human_rows import add_campaign, add_segment_scores
+from parsed_page import Page
 from teatime_study import SPEC, Build, Spec, fill_study
 
 from creamtea.contract.step import Column
@@ -65,19 +65,6 @@ def full(everything: Database) -> Document:
     return build_report(everything, "teatime")
 
 
-class _Words(HTMLParser):
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.words: list[str] = []
-        self.feed(page)
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.words += [value for name, value in attrs if name == "aria-label" and value]
-
-
 def in_wide_terminal(report: Document) -> str:
     return in_terminal(report, 2000)
 
@@ -87,7 +74,9 @@ def in_markdown(report: Document) -> str:
 
 
 def in_html(report: Document) -> str:
-    return "\n".join(_Words(to_html(report)).words)
+    page = Page(to_html(report))
+    labels = [str(attributes["aria-label"]) for _, attributes in page.elements if "aria-label" in attributes]
+    return "\n".join([*page.words, *labels])
 
 
 def in_json(report: Document) -> str:

@@ -2,10 +2,10 @@
 
 import html
 import re
-from html.parser import HTMLParser
 
 import pytest
 from human_rows import SYSTEMS, add_segment_scores
+from parsed_page import Page
 from rated_campaigns import rated_campaign
 from teatime_study import Build, Spec, fill_study
 
@@ -29,22 +29,6 @@ HOSTILE = " ".join(
         "]]> &lt;b&gt; http://example.org/a.png",
     ]
 )
-
-
-class Page(HTMLParser):
-    """What a browser would make of the file: elements with their attributes, and the text between."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
 
 
 def test_nothing_runs_and_nothing_comes_from_elsewhere(tasted_page: str) -> None:

@@ -1,6 +1,5 @@
 """A real `creamtea serve` on a filled study, and a browser."""
 
-import importlib
 import os
 import re
 import shutil
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from filled_study import ANALYSED, HOSTILE, fill_study, lines
+from lab_package import RATING_PROTOCOL
 from limits import ANSWER, MILLISECONDS, START, wait_until
 from sqlalchemy import select
 from table_rows import one_of
@@ -143,7 +143,6 @@ class Site:
             process.wait()
 
 
-PLUG_IN = Path(__file__).parents[1] / "plugins" / "rating_protocol"
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 COMMAND = [sys.executable, "-c", "from creamtea.cli.main import main; main()"]
 
@@ -183,19 +182,10 @@ def site(filled_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
     It finds a plug-in's protocol as if that were installed.
     """
-    paths = [str(PLUG_IN), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(RATING_PROTOCOL), *filter(None, [os.environ.get("PYTHONPATH")])]
     settings = {"PYTHONPATH": os.pathsep.join(paths)}
     with serving(filled_template, tmp_path_factory.mktemp("site"), settings) as running:
         yield running
-
-
-@pytest.fixture
-def plug_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """This process finds the plug-in, too."""
-    monkeypatch.syspath_prepend(str(PLUG_IN))
-    importlib.invalidate_caches()
-    yield
-    sys.modules.pop("error_spans", None)
 
 
 @pytest.fixture(scope="module")
@@ -250,11 +240,12 @@ def wait_for(process: subprocess.Popen[bytes], log: Path, pattern: str, after: i
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
+    from playwright import sync_api  # which most tests here do without
+
     if installed_browser() is None:
         pytest.skip("no Chromium on this machine")
-    playwright.expect.set_options(timeout=ANSWER * MILLISECONDS)
-    with playwright.sync_playwright() as running:
+    sync_api.expect.set_options(timeout=ANSWER * MILLISECONDS)
+    with sync_api.sync_playwright() as running:
         browser = launch_browser(running)
         yield browser
         browser.close()

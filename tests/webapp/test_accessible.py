@@ -6,16 +6,13 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from filled_study import ANALYSED, HOSTILE, fill_study, lines
-from paper_rows import fill
-from ready_campaigns import draft_campaign, launched_campaign
-
-pytest.importorskip("playwright.sync_api")
-
 from accessibility import violations
+from filled_study import ANALYSED, HOSTILE, fill_study, lines
 from keyboard import walk
+from paper_rows import fill
 from playwright.sync_api import expect
 from rating_board import FOUR, all_done, at_rest, begin_rating, item_on, press_keys, save
+from ready_campaigns import draft_campaign, launched_campaign
 
 from creamtea.access import audit
 from creamtea.human import rating as assignment

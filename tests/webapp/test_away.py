@@ -170,7 +170,6 @@ def away(postgres_server: str, database: Database) -> Iterator[None]:
 def test_a_rating_is_saved_when_the_database_is_back(
     served_on_postgres: tuple[Database, str], postgres_server: str, open_page: Any
 ) -> None:
-    pytest.importorskip("playwright.sync_api")
     from playwright.sync_api import expect
     from rating_board import FOUR, item_on, own_campaign, press_all, save, shown_texts, stored
 

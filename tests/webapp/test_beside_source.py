@@ -8,9 +8,6 @@ from typing import Any
 
 import media_files as samples
 import pytest
-
-pytest.importorskip("playwright.sync_api")
-
 from limits import ANSWER
 from marked_text import click_on
 from playwright.sync_api import expect

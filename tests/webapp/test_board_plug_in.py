@@ -1,9 +1,6 @@
 """The board with the widget of a plug-in's protocol, in a real browser."""
 
 import pytest
-
-pytest.importorskip("playwright.sync_api")
-
 from playwright.sync_api import expect
 from rating_board import all_done, draft_on, item_on, save
 

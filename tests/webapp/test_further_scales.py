@@ -1,9 +1,6 @@
 """Further scales on the board: by keys and by touch, on both widths, saved and shown again."""
 
 import pytest
-
-pytest.importorskip("playwright.sync_api")
-
 from playwright.sync_api import expect
 from rating_board import all_done, begin_rating, item_on, save, serious, tap_at, wait_for_scores
 

@@ -3,9 +3,6 @@
 from typing import Any
 
 import pytest
-
-pytest.importorskip("playwright.sync_api")
-
 from limits import wait_until
 from marked_text import click_on, drag_over, errors_are, passage, point_of, span, tap_on
 from playwright.sync_api import expect

@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("playwright.sync_api")
-
 from filled_study import HOSTILE, QUAGGA, SPEC, fill_study, lines
 from playwright.sync_api import expect
 from rating_board import draft_on, item_on, own_campaign, save

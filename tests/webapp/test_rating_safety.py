@@ -3,9 +3,6 @@
 from typing import Any
 
 import pytest
-
-pytest.importorskip("playwright.sync_api")
-
 from playwright.sync_api import expect
 from rating_board import (
     FOUR,

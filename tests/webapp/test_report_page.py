@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 from filled_study import NO_MODEL
 from paper_rows import fill
-
-pytest.importorskip("playwright.sync_api")
-
 from playwright.sync_api import expect
 from rating_board import wait_for_size, wait_for_width
 from watched import at_rest, press

@@ -1,4 +1,4 @@
-"""`creamtea serve` and `creamtea link` as a person meets them."""
+"""`creamtea serve` as a person meets it."""
 
 import os
 import re
@@ -8,34 +8,22 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from limits import ANSWER, START, wait_until
 from test_gate import cookie_of, exchange, handshake
-from typer.testing import CliRunner
 
-from creamtea.cli.main import app
 from creamtea.errors import InputError
 from creamtea_webapp.server import check_address
 
 SERVE = [sys.executable, "-c", "from creamtea.cli.main import main; main()", "serve"]
 
 
-def run(site: Any, *arguments: str) -> Any:
-    environment = {"CREAMTEA_DATABASE_URL": site.database.url.render_as_string(hide_password=False)}
-    return CliRunner().invoke(app, list(arguments), env=environment)
-
-
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "192.0.2.1"])
 def test_an_address_that_is_not_ours_is_an_input_error(host: str) -> None:
     with pytest.raises(InputError, match=rf"cannot listen on {host}:0: .*see --host and --port"):
         check_address(host, 0)
-
-
-def test_a_free_address_passes() -> None:
-    check_address("127.0.0.1", 0)
 
 
 @pytest.mark.slow
@@ -71,10 +59,3 @@ def test_ctrl_c_stops_the_server_cleanly_even_with_an_open_websocket(
     assert re.findall(r"#(\S+)", written) == [place.fragment]  # the only secret
     assert written.endswith("\nstopped\n")
     assert "Traceback" not in written
-
-
-def test_more_links_for_readers(site) -> None:
-    assert re.fullmatch(r"http://127\.0\.0\.1:8501/enter#[\w-]{43}\n", run(site, "link").stdout)
-    refused = run(site, "link", "--role", "rater")
-    assert isinstance(refused.exception, InputError)
-    assert str(refused.exception) == "--role must be reader or organiser, not 'rater'"

@@ -5,9 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("playwright.sync_api")
-
 from accessibility import violations
 from command_line import call
 from keyboard import walk
