@@ -29,9 +29,8 @@ from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import UserFile, write_lines
 from creamtea_workers.corpora.tokens import Rows, Shard
 from creamtea_workers.selection import external_aligners
-from creamtea_workers.selection.aligner import Lexicon, train_aligner
+from creamtea_workers.selection.aligner import Lexicon, TranslationTable, train_aligner
 from creamtea_workers.selection.external_aligners import (
-    ImportedTable,
     align_with_eflomal,
     coverage,
     read_table,
@@ -155,16 +154,15 @@ def user_file(path: Path, content: str, packed: bool = False) -> UserFile:
 
 @pytest.fixture
 def read(tmp_path: Path):  # type: ignore[no-untyped-def]
-    def read_text(content: str, packed: bool = False) -> ImportedTable:
+    def read_text(content: str, packed: bool = False) -> tuple[TranslationTable, int, int]:
         return read_table(user_file(tmp_path / "lex.tsv", content, packed), Pieces())  # type: ignore[arg-type]
 
     return read_text
 
 
-def entries(imported: ImportedTable) -> dict[tuple[int, int], float]:
-    found = imported.table
-    keys = zip(found.source.tolist(), found.target.tolist(), strict=True)
-    return dict(zip(keys, found.probability.tolist(), strict=True))
+def entries(table: TranslationTable) -> dict[tuple[int, int], float]:
+    keys = zip(table.source.tolist(), table.target.tolist(), strict=True)
+    return dict(zip(keys, table.probability.tolist(), strict=True))
 
 
 # unsorted; <eps> is NULL; fast_align prints six digits, and -inf where a probability is 0
@@ -178,11 +176,11 @@ def test_a_table_is_read_in_any_order(  # type: ignore[no-untyped-def]
     read, content: str, packed: bool, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text, "_PART", part)
-    imported = read(content, packed)
+    table, lines, skipped = read(content, packed)
     expected = {(B, C): 0.5, (len(PIECES), A): 0.25, (A, B): 1.0, (B, A): 0.5, (A, C): 0.0}
-    assert entries(imported) == pytest.approx(expected, rel=1e-5)
-    assert list(entries(imported)) == sorted(expected)
-    assert (imported.lines, imported.skipped) == (5, 0)
+    assert entries(table) == pytest.approx(expected, rel=1e-5)
+    assert list(entries(table)) == sorted(expected)
+    assert (lines, skipped) == (5, 0)
 
 
 def test_the_built_in_aligners_table_survives_the_format(read) -> None:  # type: ignore[no-untyped-def]
@@ -196,9 +194,9 @@ def test_the_built_in_aligners_table_survives_the_format(read) -> None:  # type:
         for source, target, p in triples
     ]
     rng.shuffle(lines)
-    imported = read("".join(lines))
+    imported, *_ = read("".join(lines))
     assert entries(imported) == pytest.approx({(s, t): p for s, t, p in triples}, rel=1e-4, abs=1e-12)
-    ours, theirs = (Lexicon.build(each, 1000) for each in (own, imported.table))
+    ours, theirs = (Lexicon.build(each, 1000) for each in (own, imported))
     for id_ in range(4, 14):
         for k in (1, 3, 10):
             assert ours.select([id_], k).tolist() == theirs.select([id_], k).tolist()
@@ -236,8 +234,8 @@ def rows(known: int, unknown: int) -> str:
 
 
 def test_a_few_unknown_pieces_are_passed_over(read) -> None:  # type: ignore[no-untyped-def]
-    imported = read(rows(95, 5))
-    assert (imported.lines, imported.skipped, len(imported.table.source)) == (100, 5, 95)
+    table, lines, skipped = read(rows(95, 5))
+    assert (lines, skipped, len(table.source)) == (100, 5, 95)
 
 
 def test_a_table_of_other_subwords_is_refused(read) -> None:  # type: ignore[no-untyped-def]
@@ -247,7 +245,7 @@ def test_a_table_of_other_subwords_is_refused(read) -> None:  # type: ignore[no-
 
 @pytest.mark.parametrize("piece", ["<pad>", "<s>", "</s>", "<eps>"])
 def test_what_no_text_has_is_no_target(read, piece: str) -> None:  # type: ignore[no-untyped-def]
-    assert read(rows(99, 0) + f"a\t{piece}\t-7\n").skipped == 1
+    assert read(rows(99, 0) + f"a\t{piece}\t-7\n")[2] == 1
 
 
 def test_a_pair_named_twice_is_refused(read) -> None:  # type: ignore[no-untyped-def]
@@ -271,9 +269,9 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
 @given(st.lists(st.lists(st.integers(4, 13)), max_size=5))
 def test_coverage_is_the_share_of_the_texts_subwords_with_a_row(sources: list[list[int]]) -> None:
     file = UserFile("tables/lex.tsv", Path(), "")
-    some = external_aligners.TranslationTable(np.arange(4, 14), np.arange(4, 14), np.ones(10), len(PIECES))
+    some = TranslationTable(np.arange(4, 14), np.arange(4, 14), np.ones(10), len(PIECES))
     assert coverage(some, Rows.of(sources), file) == 1.0
-    half = external_aligners.TranslationTable(np.arange(4, 9), np.arange(4, 9), np.ones(5), len(PIECES))
+    half = TranslationTable(np.arange(4, 9), np.arange(4, 9), np.ones(5), len(PIECES))
     words = [id_ for source in sources for id_ in source]
     share = sum(id_ < 9 for id_ in words) / len(words) if words else 1.0
     if share < external_aligners.MIN_COVERED:

@@ -203,7 +203,7 @@ class Controller:
             return
         self._notice(self._executor.opening, trouble=False)
         capacity = self._executor.capacity()
-        if not capacity.has_cpus:
+        if not any(node.total.cpus > 0 for node in capacity.nodes.values()):
             self._show_reasons(lease, {EVERY_STEP: NO_MACHINE})
             where = (
                 f"the cluster at {self._executor.address}" if self._executor.address else "this machine's Ray"

@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
-from sqlalchemy import ColumnElement, select, update
+from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -79,9 +80,7 @@ def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
         with _renewed(database, lease):
             study_id = queue()
         with database.transaction() as session:
-            values = {"study_id": study_id, "lease_until": database.now(session) + LEASE}
-            held = update(Controller).where(*_held(lease)).values(values).returning(Controller.id)
-            if session.execute(held).first() is None:
+            if not _change(session, lease, study_id=study_id, lease_until=database.now(session) + LEASE):
                 live = session.scalars(select(Controller)).one()
                 raise AnotherController(
                     f"this process gave no sign of life for {LEASE.seconds} seconds while it planned the "
@@ -117,17 +116,13 @@ def _renewed(database: Database, lease: Lease) -> Iterator[None]:
 def renew(database: Database, lease: Lease) -> bool:
     """Renew the lease; return False if another controller holds it: then this one must stop."""
     with database.transaction() as session:
-        until = database.now(session) + LEASE
-        statement = update(Controller).where(*_held(lease)).values(lease_until=until)
-        return session.execute(statement.returning(Controller.id)).first() is not None
+        return _change(session, lease, lease_until=database.now(session) + LEASE)
 
 
 def release(database: Database, lease: Lease) -> None:
     """Give up the lease, and make running steps ready; do nothing if the lease was lost."""
     with database.transaction() as session:
-        now = database.now(session)
-        statement = update(Controller).where(*_held(lease)).values(lease_until=now)
-        if session.execute(statement.returning(Controller.id)).first() is not None:
+        if _change(session, lease, lease_until=database.now(session)):
             release_running(session, "the controller was stopped")
 
 
@@ -175,5 +170,7 @@ def release_running(session: Session, why: str, keys: Collection[str] | None = N
         session.add(Event(step_key=key, at=now, what="interrupted", detail=why))
 
 
-def _held(lease: Lease) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return Controller.owner == lease.owner, Controller.fence == lease.fence
+def _change(session: Session, lease: Lease, **values: Any) -> bool:
+    """Change the lease's row; return False if another controller holds it."""
+    held = update(Controller).where(Controller.owner == lease.owner, Controller.fence == lease.fence)
+    return session.execute(held.values(values).returning(Controller.id)).first() is not None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from creamtea.contract.step import StepKind
 from creamtea.methods.analysis import ANALYSES, DIFFERENCES
 from creamtea.methods.corpora import CORPORA
-from creamtea.methods.family import Method
 from creamtea.methods.plugins import FAMILIES
 from creamtea.steps.systems import (
     AGREEMENT,
@@ -82,7 +82,9 @@ def _section(kind: StepKind[Any]) -> Iterator[str]:
     yield from _rows("file", kind.files)
     yield from _rows("metric", kind.metrics)
     yield from _rows("points", kind.points)
-    for name, method in _methods(kind):
+    bases = [field.annotation for field in kind.params.model_fields.values()]
+    methods = (family.built_in for family in FAMILIES if family.base in bases)
+    for name, method in chain.from_iterable(built_in.items() for built_in in methods):
         of = f" (`kind: {name}`)"
         yield from _rows("file", method.files, of)
         yield from _rows("metric", method.metrics, of)
@@ -91,14 +93,6 @@ def _section(kind: StepKind[Any]) -> Iterator[str]:
 def _rows(part: str, entries: Mapping[str, str], of: str = "") -> Iterator[str]:
     for name, words in entries.items():
         yield f"| {part} | `{name}` | {_plain(words)}{of} |"
-
-
-def _methods(kind: StepKind[Any]) -> Iterator[tuple[str, type[Method]]]:
-    """Yield the built-in methods that may be among a kind's parameters, by kind."""
-    bases = [field.annotation for field in kind.params.model_fields.values()]
-    for family in FAMILIES:
-        if family.base in bases:
-            yield from family.built_in.items()
 
 
 def _type(annotation: Any) -> str:

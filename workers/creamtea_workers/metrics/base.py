@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea_workers.corpora.segments import read_hypotheses
+from creamtea_workers.corpora.subwords import BLANK
 from creamtea_workers.corpora.text import read_jsonl
 
 Array = NDArray[np.float64]
@@ -57,9 +58,6 @@ def ratio(sums: Array) -> Array:
 # ---------------------------------------------------------------- texts to compare
 
 
-_PIECE = "\u2581"  # SentencePiece's mark for blanks
-
-
 @dataclass(frozen=True)
 class Texts:
     """Texts of the segments, aligned by position. `indices`: the segments' numbers in their test set."""
@@ -103,8 +101,8 @@ def obstacles(texts: Texts) -> dict[str, int]:
     """Return reasons why texts that look equal differ as strings, each with its number of segments."""
     found: dict[str, int] = {}
     total = len(texts.hypotheses)
-    marked = sum(_PIECE in text for text in texts.hypotheses)
-    if marked and not any(_PIECE in text for text in texts.references):
+    marked = sum(BLANK in text for text in texts.hypotheses)
+    if marked and not any(BLANK in text for text in texts.references):
         words = (
             f"{marked:,} of {total:,} outputs have ▁ (U+2581), and no reference has: their subwords were not "
             "joined"

@@ -17,7 +17,7 @@ from creamtea.contract.step import StepContext
 from creamtea.methods.metrics import OfWords
 from creamtea.methods.texts import Languages
 from creamtea.words import normalise
-from creamtea_workers.metrics.base import Array, Texts
+from creamtea_workers.metrics.base import Array, Texts, ratio
 
 
 def count(metric: str, hypothesis: str, reference: str) -> tuple[float, float]:
@@ -64,10 +64,10 @@ class WordMetric:
 
     def score(self, sums: Array) -> Array:
         of_groups = sums.reshape(*sums.shape[:-1], -1, 2)  # (..., G, 2)
-        return np.asarray(self.scale * _share(of_groups).mean(axis=-1))
+        return np.asarray(self.scale * ratio(of_groups).mean(axis=-1))
 
     def segment_scores(self, statistics: Array) -> Array:
-        return np.asarray(self.scale * _share(self.of_own_group(statistics)))
+        return np.asarray(self.scale * ratio(self.of_own_group(statistics)))
 
     def of_own_group(self, statistics: Array) -> Array:
         """Sum over groups: (n, 2G) -> (n, 2), the errors and units of each word."""
@@ -75,14 +75,6 @@ class WordMetric:
 
     def signature(self) -> str:
         return f"metric:{self.name}|mean of groups:{self.groups}|text:NFC"
-
-
-def _share(counts: Array) -> Array:
-    """Divide errors by units: (..., 2) -> (...).
-
-    Empty references count as a single unit, so that the score stays finite.
-    """
-    return np.asarray(counts[..., 0] / np.maximum(counts[..., 1], 1))
 
 
 def build(spec: OfWords, languages: Languages, context: StepContext[Any]) -> WordMetric:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.output import OutputLayer
 
 Detokenize = Callable[[Sequence[int]], str]  # subwords of a hypothesis -> text
+Rows = Sequence[Mapping[str, Any]]  # lines of a file of JSON
 
 
 @dataclass(frozen=True)
@@ -30,17 +31,6 @@ class SearchInput:
     limits: Sequence[int]  # the maximum number of tokens of each hypothesis, </s> included
     sources: Sequence[Sequence[int]] = ()  # subwords of each sentence, which seed its random draws
     with_scores: bool = True  # False: greedy search may leave its scores at NaN, which is faster
-
-
-@dataclass(frozen=True)
-class Findings:
-    """A search's additional results: JSON Lines by file name, and metrics.
-
-    The search's class in `creamtea.methods.searches` declares them.
-    """
-
-    files: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    metrics: Sequence[MetricRow] = ()
 
 
 class SearchMethod(ABC):
@@ -88,9 +78,14 @@ class SearchMethod(ABC):
         """
         return hypotheses, []
 
-    def findings(self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Findings:
-        """Return additional results for all hypotheses of a test set. `indices`: the segments' numbers."""
-        return Findings()
+    def findings(
+        self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]
+    ) -> tuple[Mapping[str, Rows], Sequence[MetricRow]]:
+        """Return lines of JSON by file name, and metrics, for all hypotheses of a test set.
+
+        `indices`: the segments' numbers. The search's class in `creamtea.methods.searches` declares them.
+        """
+        return {}, ()
 
 
 Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>

@@ -21,7 +21,7 @@ from creamtea.methods.searches import Exact
 from creamtea_workers.analysis.rows import mean_row, share_row
 from creamtea_workers.models.interface import BOS
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import Detokenize, Findings, Hypothesis, SearchInput, SearchMethod
+from creamtea_workers.search.base import Detokenize, Hypothesis, Rows, SearchInput, SearchMethod
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.output import OutputLayer
 
@@ -74,14 +74,16 @@ class ExactSearch(SearchMethod):
         for finished in depth_first(batch, bounds, self.budget):
             yield [(search.sentence, search.hypothesis(beams[search.sentence])) for search in finished]
 
-    def findings(self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Findings:
+    def findings(
+        self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]
+    ) -> tuple[dict[str, Rows], list[MetricRow]]:
         rows: list[dict[str, Any]] = []
         for index, hypothesis in zip(indices, hypotheses, strict=True):
             assert isinstance(hypothesis, ExactHypothesis)
             beam_score = hypothesis.beam_score if math.isfinite(hypothesis.beam_score) else None
             found = {"outcome": hypothesis.outcome, "expansions": hypothesis.expansions}
             rows.append({"index": index, **found, "beam_score": beam_score})
-        return Findings({"exact.jsonl": rows}, exact_metrics(rows))
+        return {"exact.jsonl": rows}, exact_metrics(rows)
 
 
 def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:

@@ -16,7 +16,6 @@ import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -44,15 +43,11 @@ _SAME_SUBWORDS = (
 )
 
 
-@dataclass(frozen=True)
-class ImportedTable:
-    table: TranslationTable
-    lines: int
-    skipped: int  # lines with an unknown piece
+def read_table(file: UserFile, subwords: SubwordTexts) -> tuple[TranslationTable, int, int]:
+    """Read a translation table; return also its numbers of lines, and of lines with an unknown piece.
 
-
-def read_table(file: UserFile, subwords: SubwordTexts) -> ImportedTable:
-    """Read a translation table. Raise a StepError that names the file, the line and the remedy."""
+    Raises a StepError that names the file, the line and the remedy.
+    """
     sizes = vocabulary_sizes(subwords)
     names = subwords.source_pieces(range(sizes[0])), subwords.pieces(range(sizes[1]))
     sources, targets = (  # a text has neither pad, nor bos, nor eos
@@ -86,7 +81,7 @@ def read_table(file: UserFile, subwords: SubwordTexts) -> ImportedTable:
     order = np.lexsort((second, first))
     table = TranslationTable(first[order], second[order], probability[order], max(sizes))
     _check_rows(file, table, subwords)
-    return ImportedTable(table, lines, skipped)
+    return table, lines, skipped
 
 
 def coverage(table: TranslationTable, sources: Rows, file: UserFile) -> float:

@@ -40,14 +40,14 @@ def align(context: StepContext[AlignParams]) -> StepResult:
         assert spec.table is not None  # the study's check ensures it
         context.progress(0, 1, f"reading {spec.table}")
         file = UserFile.find(spec.table, context.locations, context.params.digests or {})
-        imported = read_table(file, subword_texts(load_text_model(context)))
-        table, sources = imported.table, Rows.load(context.input("encode"), "train", "src")
-        metrics = [
-            MetricRow("table_lines", imported.lines),
-            MetricRow("table_lines_skipped", imported.skipped),
-            MetricRow("source_coverage", coverage(table, sources, file)),
-        ]
-        result = StepResult(metrics=metrics)
+        table, lines, skipped = read_table(file, subword_texts(load_text_model(context)))
+        sources = Rows.load(context.input("encode"), "train", "src")
+        metrics = {
+            "table_lines": lines,
+            "table_lines_skipped": skipped,
+            "source_coverage": coverage(table, sources, file),
+        }
+        result = StepResult([MetricRow(name, value) for name, value in metrics.items()])
     else:
         shards, size = Shards(context.input("encode")), max(vocabulary_sizes(load_text_model(context)))
         if spec.aligner == "em":

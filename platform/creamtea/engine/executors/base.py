@@ -164,10 +164,6 @@ class Capacity:
             if name in self.nodes:  # a lost node's attempts have not been reported yet
                 self.nodes[name].take(need if self._shared else replace(need, exclusive=True))
 
-    @property
-    def has_cpus(self) -> bool:
-        return any(node.total.cpus > 0 for node in self.nodes.values())
-
     def place(self, need: Need, without: Collection[str] = ()) -> list[str]:
         """Return a node for each worker if the step can start now; empty if there is no room.
 

@@ -410,8 +410,6 @@ def run_in_worker(task: dict[str, Any]) -> dict[str, Any]:
     """Run one attempt of a step as a Ray task; only plain values go in and out."""
     import ray
 
-    from creamtea.engine.runner import execute
-
     outcome = execute(TASKS.validate_python(task), own_process=True)
     outcome.result.facts["node"] = ray.get_runtime_context().get_node_id()[:12]
     values: dict[str, Any] = OUTCOMES.dump_python(outcome, warnings=False)
