@@ -131,7 +131,7 @@ def test_a_study_on_local_ray_which_dies_on_the_way(
 
 def test_ray_has_ended_without_either_of_the_processes_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     dead = [("log_monitor", 0), ("gcs_server", -9), ("raylet", 1)]
-    monkeypatch.setattr(ray_executor, "dead_processes", lambda: dead)
+    monkeypatch.setattr(ray_executor.ray_internals, "dead_processes", lambda: dead)
     assert ray_executor.ended_processes() == "gcs_server with code -9, raylet with code 1"
     dead[1:] = []
     assert ray_executor.ended_processes() == ""

@@ -296,6 +296,10 @@ RECALL = StepKind(
 )
 
 
+# as a study runs them, before the analyses
+KINDS = (IMPORT_MODEL, TRAIN, DECODE, OUTPUTS, SCORE, COMPARE, PAIRS, AGREEMENT, RECALL)
+
+
 class TimedSystem(StepParams):
     """A system of a latency run. `model`: the position of its trained variant in the input `models`."""
 

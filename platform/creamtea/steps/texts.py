@@ -182,3 +182,6 @@ SHORTLIST = StepKind(
     files={"lexicon.npz": "the lexicon, and the subwords of the training targets, the most frequent first"},
     metrics={"frequent": "distinct subwords of the training targets"},
 )
+
+
+KINDS = (CORPUS, TEST_SET, OVERLAP, SUBWORDS, ENCODE, ALIGN, SHORTLIST)  # as a study runs them

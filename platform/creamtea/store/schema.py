@@ -14,18 +14,7 @@ import threading
 from io import StringIO
 from pathlib import Path
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Engine,
-    MetaData,
-    PrimaryKeyConstraint,
-    String,
-    Table,
-    insert,
-    inspect,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
 from creamtea.errors import CreamteaError, InputError
@@ -34,11 +23,11 @@ from creamtea.store.tables import Base
 
 # Any fixed number: it keeps two processes from migrating one PostgreSQL database at once.
 MIGRATION_LOCK = 7_013_201
-_VERSION = Table(  # the same as Alembic's own table
+_VERSION = sa.Table(  # the same as Alembic's own table
     "alembic_version",
-    MetaData(),
-    Column("version_num", String(32), nullable=False),
-    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 _migrating = threading.Lock()  # Alembic keeps its state in the module: one migration per process at a time
 
@@ -76,10 +65,10 @@ def current(url: str) -> str | None:
     return revision_of(engine)
 
 
-def revision_of(engine: Engine) -> str | None:
+def revision_of(engine: sa.Engine) -> str | None:
     """Return the database's revision, "base" if every migration was undone, None if it is empty."""
     with engine.connect() as connection:
-        tables = inspect(connection).get_table_names()
+        tables = sa.inspect(connection).get_table_names()
         if not tables:
             return None
         if "alembic_version" not in tables:
@@ -87,7 +76,7 @@ def revision_of(engine: Engine) -> str | None:
                 f"{describe(engine.url)} holds tables that are not creamtea's "
                 f"({', '.join(sorted(tables)[:3])}); name an empty database in CREAMTEA_DATABASE_URL"
             )
-        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "base"
+        return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() or "base"
 
 
 def check_revision(url: URL, revision: str | None, remedy: str = "creamtea db upgrade") -> None:
@@ -133,11 +122,11 @@ def _move(url: str, revision: str, *, up: bool) -> None:
     with _migrating, writers(engine).begin() as connection:
         sqlite = connection.dialect.name == "sqlite"
         if not sqlite:
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
-        if up and revision == "head" and not inspect(connection).get_table_names():
+            connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
+        if up and revision == "head" and not sa.inspect(connection).get_table_names():
             for metadata in (Base.metadata, _VERSION.metadata):
                 metadata.create_all(connection, checkfirst=False)
-            connection.execute(insert(_VERSION).values(version_num=head()))
+            connection.execute(sa.insert(_VERSION).values(version_num=head()))
             return
         _migrate(connection, revision, up=up)
         if sqlite and (orphans := connection.exec_driver_sql("PRAGMA foreign_key_check").all()):
@@ -148,7 +137,7 @@ def _move(url: str, revision: str, *, up: bool) -> None:
             )
 
 
-def _migrate(connection: Connection, revision: str, *, up: bool) -> None:
+def _migrate(connection: sa.Connection, revision: str, *, up: bool) -> None:
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError

@@ -15,13 +15,7 @@ from creamtea.steps.texts import TestSetParams
 from creamtea_workers.corpora.files import Files, Pair, same_length
 from creamtea_workers.corpora.idioms import annotate, read_info
 from creamtea_workers.corpora.segments import Prepared, Segment
-from creamtea_workers.corpora.text import (
-    iterate_lines,
-    move_span_back,
-    normalise,
-    plain,
-    plain_line,
-)
+from creamtea_workers.corpora.text import iterate_lines, move_span_back, normalise, plain, plain_line
 
 
 def prepare_test_set(spec: FilesTestSet, context: StepContext[TestSetParams]) -> Prepared:

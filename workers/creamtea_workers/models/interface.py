@@ -13,11 +13,9 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from creamtea_workers.corpora.subwords import BOS as BOS
-from creamtea_workers.corpora.subwords import EOS as EOS
-from creamtea_workers.corpora.subwords import PAD as PAD
-from creamtea_workers.corpora.subwords import UNK as UNK
-from creamtea_workers.corpora.subwords import SourceVocabulary as SourceVocabulary
+from creamtea_workers.corpora.subwords import BOS, EOS, PAD, UNK, SourceVocabulary
+
+__all__ = ["BOS", "EOS", "PAD", "UNK", "SourceVocabulary"]
 
 Projection = Callable[[Tensor], Tensor]  # hidden (..., D) → logits (..., V)
 

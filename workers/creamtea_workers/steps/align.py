@@ -13,23 +13,12 @@ from creamtea.errors import StepError
 from creamtea.methods.corpora import Ibm3Params
 from creamtea.steps.texts import AlignParams
 from creamtea_workers.corpora.ibm3 import count
-from creamtea_workers.corpora.subwords import (
-    SubwordModel,
-    load_text_model,
-    subword_texts,
-    vocabulary_sizes,
-)
+from creamtea_workers.corpora.subwords import SubwordModel, load_text_model, subword_texts, vocabulary_sizes
 from creamtea_workers.corpora.text import UserFile
 from creamtea_workers.corpora.tokens import Rows, Shards
 from creamtea_workers.models.interface import BOS, EOS, PAD, UNK
 from creamtea_workers.objectives.base import unigram_frequencies
-from creamtea_workers.selection.aligner import (
-    MAX_CELLS,
-    Aligner,
-    Lexicon,
-    train_aligner,
-    viterbi,
-)
+from creamtea_workers.selection.aligner import MAX_CELLS, Aligner, Lexicon, train_aligner, viterbi
 from creamtea_workers.selection.external_aligners import align_with_eflomal, coverage, read_table
 
 

@@ -163,11 +163,9 @@ def _each_group(metric: WordMetric, statistics: Array, groups: Sequence[str]) ->
 def _of_references(spec: MetricSpec, texts: Texts, without_reference: int | None) -> str:
     """Say which references the score uses; "" if it uses all."""
     count = len(texts.all_references)
-    words = (
-        []
-        if without_reference is None
-        else [f"against the other {'reference' if count == 1 else 'references'} only"]
-    )
+    words = []
+    if without_reference is not None:
+        words.append(f"against the other {'reference' if count == 1 else 'references'} only")
     if count > 1 and not spec.several_references:
         words.append(f"against one reference of {count}, the first")
     return "; ".join(words)

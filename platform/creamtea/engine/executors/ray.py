@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from creamtea.contract.step import GROUP_PATIENCE
+from creamtea.engine.executors import ray_internals
 from creamtea.engine.executors.base import (
     OUTCOMES,
     TASKS,
@@ -38,16 +39,6 @@ from creamtea.engine.executors.base import (
     Need,
     StepOutcome,
     StepTask,
-)
-from creamtea.engine.executors.ray_internals import (
-    ask_head,
-    dead_processes,
-    group_trainer,
-    has_token,
-    release_orphans,
-    silence_worker_logs,
-    sparing_start,
-    stay_on_loopback,
 )
 from creamtea.engine.runner import execute
 from creamtea.errors import CreamteaError, InputError
@@ -90,7 +81,7 @@ class Gang:
         if resources.memory_gb is not None:
             each["memory"] = int(resources.memory_gb * (1 << 30))
         with scratch_folder("gang") as folder:
-            trainer = group_trainer(
+            trainer = ray_internals.group_trainer(
                 run_member,
                 train_loop_config=task,
                 torch_config=TorchConfig(timeout_s=GROUP_PATIENCE),
@@ -162,7 +153,7 @@ _SESSION = re.compile(r"session_.*_(?P<pid>\d+)")
 
 def prepare_local_ray() -> dict[str, Any]:
     """Set the environment variables that Ray reads; return the options of `ray.init`."""
-    stay_on_loopback()
+    ray_internals.stay_on_loopback()
     for limit in LIMITS:
         os.environ.setdefault(f"RAY_{limit}", str(PATIENCE))
     # one try takes three seconds or more; `ended_processes` notices a raylet that has ended
@@ -220,7 +211,9 @@ def clear_sessions(own: bool = False) -> None:
 
 def ended_processes() -> str:
     """Name the necessary processes of Ray that have ended; empty while all are alive."""
-    return ", ".join(f"{name} with code {code}" for name, code in dead_processes() if name in NEEDED)
+    return ", ".join(
+        f"{name} with code {code}" for name, code in ray_internals.dead_processes() if name in NEEDED
+    )
 
 
 # ---------------------------------------------------------------- the executor
@@ -373,7 +366,7 @@ class RayExecutor:
                 "Start the controller again: training resumes from its last checkpoint"
             )
         if self._has_groups:
-            release_orphans()
+            ray_internals.release_orphans()
         self._nodes_until = time.monotonic() + NODES_MAX_AGE
 
     def _connect(self) -> None:
@@ -382,13 +375,13 @@ class RayExecutor:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         self.check()
         local = {} if self.address else prepare_local_ray()
-        has_token()
+        ray_internals.has_token()
         import ray
 
-        silence_worker_logs()
+        ray_internals.silence_worker_logs()
         options: dict[str, Any] = {"runtime_env": self._runtime_env} if self._runtime_env else {}
         try:
-            with _own_signals(), sparing_start(PATIENCE), withheld_variables():
+            with _own_signals(), ray_internals.sparing_start(PATIENCE), withheld_variables():
                 ray.init(
                     address=self.address or "local",
                     logging_level="ERROR",
@@ -482,9 +475,9 @@ def check_address(address: str) -> None:
     import grpc
     from ray.exceptions import AuthenticationError
 
-    has_token()
+    ray_internals.has_token()
     try:
-        ask_head(address, REACH_TIMEOUT)
+        ray_internals.ask_head(address, REACH_TIMEOUT)
     except AuthenticationError:
         raise InputError(_refused(address)) from None
     except grpc.RpcError as error:
@@ -497,7 +490,7 @@ def check_address(address: str) -> None:
 
 
 def _refused(address: str) -> str:
-    problem = "the one given is wrong" if has_token() else "none was given"
+    problem = "the one given is wrong" if ray_internals.has_token() else "none was given"
     return (
         f"the Ray cluster at {address} requires a token, and {problem}: set RAY_AUTH_MODE=token and "
         "RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the token that its head was started with"
