@@ -7,20 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, kind_of
 from creamtea.document.values import MadeUp, Name, Positive, Seed, Share, Strict, unstated
-from creamtea.methods.corpora import (
-    FilesCorpus,
-    Ibm3Corpus,
-    LanguageList,
-    Pairs,
-    PhrasebookCorpus,
-    SyntheticCorpus,
-    filled,
-    needs_corpus,
-    needs_other_languages,
-    needs_parts,
-    pair_parts,
-    word_files,
-)
+from creamtea.methods import corpora
 from creamtea.methods.family import Family, Method
 from creamtea.methods.planning import CheckedFile, File, Planner, TextPlan
 from creamtea.methods.texts import INFLECTIONS, NOTES, PRONUNCIATIONS, Tokenized, WordLines, read_notes
@@ -126,7 +113,9 @@ class FilesTestSet(OfFile):
                     yield Mistake((*path, key), found, "`target`, the path of a reference, beside it")
         itds = block.get("itds")
         if isinstance(itds, dict):
-            yield from needs_corpus((*path, "itds", "corpus"), itds.get("corpus"), study, FilesCorpus)
+            yield from corpora.needs_corpus(
+                (*path, "itds", "corpus"), itds.get("corpus"), study, corpora.FilesCorpus
+            )
             if block.get("idioms") is not None:
                 yield Mistake((*path, "idioms"), "idioms beside itds", "one of the two")
 
@@ -160,7 +149,9 @@ class SyntheticTestSet(MadeUpTestSet):
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        yield from needs_corpus((*path, "corpus"), block.get("corpus"), study, SyntheticCorpus)
+        yield from corpora.needs_corpus(
+            (*path, "corpus"), block.get("corpus"), study, corpora.SyntheticCorpus
+        )
 
 
 class PhrasebookTestSet(MadeUpTestSet):
@@ -176,13 +167,15 @@ class PhrasebookTestSet(MadeUpTestSet):
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
         corpus = planner.corpus_spec(self.corpus)
-        assert isinstance(corpus, PhrasebookCorpus)  # `check` ensures it
+        assert isinstance(corpus, corpora.PhrasebookCorpus)  # `check` ensures it
         file: File = (("corpora", self.corpus, "file"), corpus.file)
         return TextPlan({"corpus": [planner.corpus(self.corpus)]}, aligned=[[file]], corpus=corpus)
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        yield from needs_corpus((*path, "corpus"), block.get("corpus"), study, PhrasebookCorpus)
+        yield from corpora.needs_corpus(
+            (*path, "corpus"), block.get("corpus"), study, corpora.PhrasebookCorpus
+        )
 
 
 class Ibm3TestSet(OfFile):
@@ -197,13 +190,13 @@ class Ibm3TestSet(OfFile):
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
         corpus = planner.corpus_spec(self.corpus)
-        assert isinstance(corpus, Ibm3Corpus)  # `check` ensures it
+        assert isinstance(corpus, corpora.Ibm3Corpus)  # `check` ensures it
         inputs = {role: keys for role, keys in corpus.table_inputs(planner).items() if role != "corpus"}
         return TextPlan(inputs, aligned=[[((*place, "source"), self.source)]], corpus=corpus)
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        yield from needs_corpus((*path, "corpus"), block.get("corpus"), study, Ibm3Corpus)
+        yield from corpora.needs_corpus((*path, "corpus"), block.get("corpus"), study, corpora.Ibm3Corpus)
 
 
 class WordTestSet(TestSet):
@@ -226,21 +219,21 @@ class WordTestSet(TestSet):
         return []
 
     def named_files(self) -> list[str]:
-        return [filled(self.file, parts) for parts in self.parts()]
+        return [corpora.filled(self.file, parts) for parts in self.parts()]
 
     def first(self, sentences: int) -> TestSet:
         each = max(1, sentences // len(self.named_files()))
         return self.model_copy(update={"limit": each if self.limit is None else min(each, self.limit)})
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        return word_files([((*place, "file"), path) for path in self.named_files()], self.lines)
+        return corpora.word_files([((*place, "file"), path) for path in self.named_files()], self.lines)
 
 
 class G2pTestSet(WordTestSet):
     """Words and their phones (see the corpus of this kind)."""
 
     kind: Literal["g2p"]
-    languages: LanguageList  # codes, which replace {language} in the path
+    languages: corpora.LanguageList  # codes, which replace {language} in the path
     lines: ClassVar[WordLines | None] = PRONUNCIATIONS
     title: ClassVar[str] = "grapheme to phoneme"
     worker: ClassVar[str] = "creamtea_workers.corpora.words"
@@ -253,28 +246,28 @@ class G2pTestSet(WordTestSet):
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        yield from needs_parts(path, block, "file", ("language",))
+        yield from corpora.needs_parts(path, block, "file", ("language",))
 
 
 class InflectionTestSet(WordTestSet):
     """Lemmas and inflected forms of the second language of each pair (see the corpus of this kind)."""
 
     kind: Literal["inflection"]
-    pairs: Pairs  # of languages, as in the corpus
+    pairs: corpora.Pairs  # of languages, as in the corpus
     lines: ClassVar[WordLines | None] = INFLECTIONS
     title: ClassVar[str] = "morphological inflection"
     worker: ClassVar[str] = "creamtea_workers.corpora.words"
 
     def parts(self) -> list[dict[str, str]]:
-        return [pair_parts(pair) for pair in self.pairs]
+        return [corpora.pair_parts(pair) for pair in self.pairs]
 
     def tested_languages(self) -> list[str]:
         return [parts["low"] for parts in self.parts()]
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        yield from needs_parts(path, block, "file", ("pair", "high", "low"))
-        yield from needs_other_languages(path, block)
+        yield from corpora.needs_parts(path, block, "file", ("pair", "high", "low"))
+        yield from corpora.needs_other_languages(path, block)
 
 
 TEST_SETS: Family[Any] = Family("test set", TestSet, "creamtea.methods.test_sets", ("prepare_test_set",))

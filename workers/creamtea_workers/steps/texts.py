@@ -12,19 +12,9 @@ from creamtea.errors import StepError
 from creamtea.methods.family import implementation
 from creamtea.steps.texts import CorpusParams, OverlapParams, SubwordsParams, TestSetParams
 from creamtea.wording import counted
+from creamtea_workers.corpora import subwords
 from creamtea_workers.corpora.files import FilteredCorpus, Pair
 from creamtea_workers.corpora.segments import Prepared
-from creamtea_workers.corpora.subwords import (
-    SUBWORDS_FILE,
-    VOCABULARIES_FILE,
-    SubwordModel,
-    Vocabularies,
-    is_bracketed,
-    load_text_model,
-    split,
-    train_subwords,
-    vocabulary_sizes,
-)
 from creamtea_workers.corpora.text import iterate_lines, normalise, read_jsonl, write_jsonl, write_lines
 from creamtea_workers.corpora.tokens import SPLITS, RowWriter
 
@@ -156,18 +146,18 @@ def unseen(training: Iterable[str], test_sets: Sequence[Segments]) -> list[Metri
 
     The detail names the symbols.
     """
-    seen = {symbol for source in training for symbol in split("characters", source)}
+    seen = {symbol for source in training for symbol in subwords.split("characters", source)}
     rows = []
     for position, segments in enumerate(test_sets):
         unseen_symbols: dict[str, set[str]] = {"languages": set(), "letters": set(), "tags": set()}
         concerned = 0
         for segment in segments:
-            language, *symbols = split("characters", segment["source"])
+            language, *symbols = subwords.split("characters", segment["source"])
             if language not in seen:
                 unseen_symbols["languages"].add(language[1:-1])
             new = set(symbols) - seen
-            unseen_symbols["tags"] |= {symbol[1:-1] for symbol in new if is_bracketed(symbol)}
-            unseen_symbols["letters"] |= {symbol for symbol in new if not is_bracketed(symbol)}
+            unseen_symbols["tags"] |= {symbol[1:-1] for symbol in new if subwords.is_bracketed(symbol)}
+            unseen_symbols["letters"] |= {symbol for symbol in new if not subwords.is_bracketed(symbol)}
             concerned += bool(new or language not in seen)
         detail = {
             "segments": len(segments),
@@ -182,15 +172,15 @@ def make_subwords(context: StepContext[SubwordsParams]) -> StepResult:
     spec = context.params.subwords
     corpus = context.input("corpus")
     if not spec.joint:
-        both = Vocabularies.of_corpus(corpus, spec)
-        both.save(context.output / VOCABULARIES_FILE)
+        both = subwords.Vocabularies.of_corpus(corpus, spec)
+        both.save(context.output / subwords.VOCABULARIES_FILE)
         sizes = {"vocabulary_size": both.size, "source_vocabulary_size": both.source_vocabulary.size}
         return StepResult(metrics=[MetricRow(name, size) for name, size in sizes.items()])
     context.progress(0, 1, f"{spec.kind}, vocabulary {spec.vocabulary}")
-    out = context.output / SUBWORDS_FILE
-    lines = train_subwords([corpus / "train.src", corpus / "train.tgt"], spec, out)
+    out = context.output / subwords.SUBWORDS_FILE
+    lines = subwords.train_subwords([corpus / "train.src", corpus / "train.tgt"], spec, out)
     context.progress(1, 1)
-    model = SubwordModel.load(out)
+    model = subwords.SubwordModel.load(out)
     sizes = {"vocabulary_size": model.size, "sampled_pairs": lines // 2}
     characters = sum(len(piece) == 1 for piece in model.pieces(range(model.size)))
     return StepResult(
@@ -200,8 +190,8 @@ def make_subwords(context: StepContext[SubwordsParams]) -> StepResult:
 
 def encode_texts(context: StepContext[StepParams]) -> StepResult:
     """Write training and development text as arrays of tokens, for all later steps."""
-    corpus, model = context.input("corpus"), load_text_model(context)
-    sizes = vocabulary_sizes(model)
+    corpus, model = context.input("corpus"), subwords.load_text_model(context)
+    sizes = subwords.vocabulary_sizes(model)
     metrics = []
     for text in SPLITS:
         for side, encode, size in (

@@ -31,14 +31,7 @@ from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.base import unigram_frequencies
 from creamtea_workers.runtime import prepare_torch, tf32_products
-from creamtea_workers.training.checkpoint import (
-    Position,
-    Saver,
-    average_best,
-    keep_best,
-    load_position,
-    save_position,
-)
+from creamtea_workers.training import checkpoint
 from creamtea_workers.training.evaluate import (
     Development,
     Evaluation,
@@ -62,7 +55,7 @@ class TrainingResult:
 
     model: Model
     evaluation: Evaluation
-    position: Position
+    position: checkpoint.Position
     stopped: str  # why the training ended
 
 
@@ -99,7 +92,7 @@ class Trainer:
         self.progress, self.group = progress, group or Group()
         self.has_more_room = has_more_room
         self.live = LiveTraining(development, show)
-        self.saver = Saver(checkpoints, self.group)
+        self.saver = checkpoint.Saver(checkpoints, self.group)
         torch.manual_seed(self.seed)
         unigram = unigram_frequencies(pairs.targets, development.subwords.size).to(device)
         self.objective = build_objective(params.objective, unigram)
@@ -131,7 +124,7 @@ class Trainer:
         self.packed: PackedPasses | None = None  # None: passes are not packed
         if on_gpu and not self.deterministic and not self.frozen and can_pack(self.model):
             self.pack()
-        self.state = Position()
+        self.state = checkpoint.Position()
         self.plan: list[NDArray[Any]] = []
         self.plan_epoch = -1  # the epoch of `plan`
         self.losses: list[Tensor] = []  # (2,) per update since the last flush: loss, translation losses
@@ -153,7 +146,7 @@ class Trainer:
             if self.state.validated != self.state.update:
                 self.validate()
             self.saver.wait()
-            self.load_trained(average_best(self.saver, self.state.best))
+            self.load_trained(checkpoint.average_best(self.saver, self.state.best))
         self.model.eval()
         return TrainingResult(self.model, self.group.share(self.evaluate), self.state, self.stop_reason())
 
@@ -186,9 +179,10 @@ class Trainer:
     def resume(self) -> None:
         self.saver.clear()
         try:
-            saved = load_position(self.saver)
+            saved = checkpoint.load_position(self.saver)
             if saved is not None:
-                average_best(self.saver, saved[0].best)  # to find a damaged model now, not at the end
+                # to find a damaged model now, not at the end
+                checkpoint.average_best(self.saver, saved[0].best)
         except DamagedCheckpoint:
             self.saver.discard_damaged()
             raise
@@ -386,7 +380,7 @@ class Trainer:
         rank = result.rank(self.development.select_by)
         is_better = rank < self.best_rank()
         before = [kept.slot for kept in self.state.best]
-        self.state.best = keep_best(
+        self.state.best = checkpoint.keep_best(
             self.saver,
             self.state.best,
             self.training.average,
@@ -448,7 +442,7 @@ class Trainer:
     def checkpoint(self) -> None:
         self.flush_losses()
         self.count_seconds()
-        save_position(self.saver, self.state, self.trained_state(), self.optimiser.state_dict())
+        checkpoint.save_position(self.saver, self.state, self.trained_state(), self.optimiser.state_dict())
         if not self.stop_reason() and self.group.share(self.has_more_room):
             self.saver.wait()
             raise GaveWay
