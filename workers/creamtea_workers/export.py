@@ -29,7 +29,7 @@ from creamtea.methods.searches import Beam, Greedy, Search
 from creamtea.methods.selections import LexiconSelection
 from creamtea.shipped import MAP
 from creamtea.steps.systems import DecodeParams
-from creamtea_workers.corpora.batches import parts
+from creamtea_workers.corpora.batches import in_batches, parts
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import (
     MarianSubwords,
@@ -53,7 +53,7 @@ from creamtea_workers.selection.tables import FullSelector, LexiconSelector, bui
 
 EXPORTED_CONFIG = "config.json"  # other programs recognise a model's folder by this file
 POSITIONS = 2048  # longest source and longest hypothesis of an exported model, in subwords
-BATCH = 64  # sentences of `in_batches`
+BATCH = 64  # sentences of `by_length`
 FULL = FullSelector()
 Ids = Sequence[int]
 Translate = Callable[[Sources], list[list[int]]]  # sources and outputs are subwords without </s>
@@ -168,13 +168,13 @@ def _to_ctranslate2(source: _Source, folder: Path) -> _Exported:
         return [best.tokens for (best,) in library.translate(sources, limits, search, mapped=mapped)]
 
     def beam(search: Beam) -> Translate:
-        return partial(in_batches, partial(translate, search=search))
+        return partial(by_length, partial(translate, search=search))
 
     def fits(length: int) -> bool:
         return length > 0 and max(length + 1, length_limit(source.ratio, length)) <= POSITIONS
 
     selected = partial(translate, mapped=True) if source.lexicon else None
-    return _Exported(partial(in_batches, translate), fits, files, beam, selected)
+    return _Exported(partial(by_length, translate), fits, files, beam, selected)
 
 
 def _to_safetensors(source: _Source, folder: Path) -> _Exported:
@@ -185,13 +185,11 @@ def _to_safetensors(source: _Source, folder: Path) -> _Exported:
     return _Exported(partial(translate_all, loaded.translator), lambda length: True)
 
 
-def in_batches(work: Translate, sources: Sources) -> list[list[int]]:
+def by_length(work: Translate, sources: Sources) -> list[list[int]]:
     """Translate by batches of similar lengths; return the outputs in the order of the sources."""
     lengths = [len(source) for source in sources]
-    results: dict[int, list[int]] = {}
-    for part in parts(sorted(range(len(sources)), key=lengths.__getitem__), lengths, BATCH):
-        results.update(zip(part, work([sources[n] for n in part]), strict=True))
-    return [results[n] for n in range(len(sources))]
+    order = sorted(range(len(sources)), key=lengths.__getitem__)
+    return in_batches(parts(order, lengths, BATCH), sources, work)
 
 
 # ---------------------------------------------------------------- the proof

@@ -6,11 +6,11 @@ The batches of an epoch are a function of (pairs, limits, seed, epoch) alone: a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ from torch import Tensor
 from creamtea_workers.corpora.tokens import Ids, Rows, Split
 from creamtea_workers.models.interface import BOS, EOS, PAD, UNK
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 # bound on sentences × (subwords of the longest source)², the size of the encoder's attention
 ATTENDED = 1 << 24
 ROOM = 32, 128  # sentences of padding at the end of packed batches: below MANY subwords, and from MANY on
@@ -223,6 +225,16 @@ def cut(lengths: NDArray[np.int64], batch_tokens: int) -> list[int]:
         place = max(start, cuts[-1] + rows)
         cuts += range(place, end, rows)
     return [*cuts, len(lengths)] if len(lengths) else cuts
+
+
+def in_batches(
+    batches: Iterable[Sequence[int]], items: Sequence[Item], work: Callable[[list[Item]], Sequence[Result]]
+) -> list[Result]:
+    """Do `work` on batches of all items, given by position; return the results in the items' order."""
+    results: dict[int, Result] = {}
+    for batch in batches:
+        results.update(zip(batch, work([items[n] for n in batch]), strict=True))
+    return [results[n] for n in range(len(items))]
 
 
 def parts(

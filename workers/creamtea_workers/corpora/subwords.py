@@ -161,22 +161,19 @@ class SubwordModel:
         return cls.load(context.input("subwords") / SUBWORDS_FILE)
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self._processor.encode(normalise(text))
-        return ids
+        return self._processor.encode(normalise(text))
 
     def encode_lines(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
-        ids: list[list[int]] = self._processor.encode(list(map(normalise, lines)), num_threads=threads)
-        return ids
+        return self._processor.encode(list(map(normalise, lines)), num_threads=threads)
 
     encode_targets = encode_lines
 
     def sampled_lines(self, lines: Sequence[str], dropout: float, seed: int) -> list[list[int]]:
         """Segment lines by BPE-dropout, or by sampling from a unigram model; reproducible by `seed`."""
         sentencepiece.set_random_generator_seed(seed)  # used by the one thread that the call starts
-        ids: list[list[int]] = self._processor.encode(
+        return self._processor.encode(
             list(map(normalise, lines)), enable_sampling=True, alpha=dropout, nbest_size=-1, num_threads=1
         )
-        return ids
 
     def unknown(self, line: str) -> list[str]:
         """Return the runs of characters without a subword, in the order of the line."""

@@ -180,8 +180,7 @@ def detokenise(line: str, language: str) -> str:
     `language` is a code such as `de` or `pt-BR`. Some languages have special rules (English contractions,
     French and Italian elisions, Czech, Finnish); the others share the general rules.
     """
-    text: str = _detokeniser(primary(language)).detokenize(line.split())
-    return text
+    return _detokeniser(primary(language)).detokenize(line.split())
 
 
 def primary(language: str) -> str:

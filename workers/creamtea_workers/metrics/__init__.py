@@ -15,5 +15,4 @@ from creamtea_workers.metrics.base import Metric
 
 
 def build_metric(spec: metrics.Metric, languages: Languages, context: StepContext[Any]) -> Metric:
-    metric: Metric = implementation(spec).build(spec, languages, context)
-    return metric
+    return implementation(spec).build(spec, languages, context)

@@ -231,8 +231,7 @@ class Int8Linear:
         return cls(Int8Matrix.of(weight, bias))
 
     def __call__(self, x: Tensor) -> Tensor:
-        y: Tensor = _product(x, self.packed, self.bias)
-        return y
+        return _product(x, self.packed, self.bias)
 
 
 def _written_out(x: Tensor, packed: Packed, bias: Tensor) -> Tensor:

@@ -169,8 +169,7 @@ class Recorder:
             found = self._recordings[place] = _Recording(function, arguments, self._shared)
         self.replays += 1
         # autograd must see at least one of the weights
-        results: tuple[Tensor, ...] = _Replay.apply(found, trained[0], *arguments)  # type: ignore[no-untyped-call]
-        return results
+        return _Replay.apply(found, trained[0], *arguments)  # type: ignore[no-untyped-call]
 
 
 def has_room() -> bool:

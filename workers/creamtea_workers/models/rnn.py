@@ -160,8 +160,7 @@ class Rnn(Model):
             vectors = torch.cat([vectors, of_language], dim=2)
         lengths = (part != PAD).sum(1).cpu()
         packed = pack_padded_sequence(self.dropout(vectors), lengths, batch_first=True, enforce_sorted=False)
-        hidden: Tensor = pad_packed_sequence(encoder(packed)[0], True, total_length=part.shape[1])[0]
-        return hidden
+        return pad_packed_sequence(encoder(packed)[0], True, total_length=part.shape[1])[0]
 
     # ------------------------------------------------------------ decoder
 

@@ -15,5 +15,4 @@ def build_objective(spec: objectives.Objective, unigram: Tensor | None = None) -
     `unigram` (V,): relative frequencies of the training targets (`unigram_frequencies`). Only a loss with
     unigram smoothing needs them; scores never do.
     """
-    built: Objective = implementation(spec).build(spec, unigram)
-    return built
+    return implementation(spec).build(spec, unigram)

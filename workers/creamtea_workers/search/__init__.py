@@ -15,5 +15,4 @@ def build_search(spec: Search, detokenize: Detokenize | None = None) -> SearchMe
 
     `detokenize` turns subwords into text, which MBR compares; no other search needs it.
     """
-    method: SearchMethod = implementation(spec).build(spec, detokenize)
-    return method
+    return implementation(spec).build(spec, detokenize)

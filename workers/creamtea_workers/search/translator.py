@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from creamtea.methods.selections import Selection
 from creamtea.settings import processor_name
 from creamtea.shipped import MODEL
 from creamtea.steps.systems import DecodeParams
-from creamtea_workers.corpora.batches import parts
+from creamtea_workers.corpora.batches import Result, in_batches, parts
 from creamtea_workers.corpora.segments import encode_sources
 from creamtea_workers.corpora.subwords import UNK, SubwordTexts, TextModel, load_text_model
 from creamtea_workers.corpora.text import normalise, read_jsonl
@@ -48,7 +49,6 @@ from creamtea_workers.selection import build_selector
 from creamtea_workers.selection.base import LimitedSelector, SelectionResources, Selector
 from creamtea_workers.training import checkpoint
 
-Result = TypeVar("Result")
 _BATCH = 64  # sentences
 _BATCH_ON_GPU = 512  # takes a GPU hardly longer than a few sentences
 # bounds on a batch: decoder rows × vocabulary (256 MB of fp32 logits); rows (for small vocabularies); numbers
@@ -181,21 +181,15 @@ class Translator:
         groups += parts(order[empty:], lengths, may_pad=self.model.may_pad)
         if len(groups) == 1:
             return work(sources)
-        results: dict[int, Result] = {}
-        for group in groups:
-            results.update(zip(group, work([sources[n] for n in group]), strict=True))
-        return [results[n] for n in range(len(sources))]
+        return in_batches(groups, sources, work)
 
 
 def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
     """Translate each source; return the hypotheses' subwords, in the order of the sources."""
-    tokens: list[list[int]] = [[] for _ in sources]
     most = _BATCH if translator.model.output_weight.device.type == "cpu" else _BATCH_ON_GPU
-    for part in translator.batches(sources, most):
-        translations = translator.translate([sources[n] for n in part], with_scores=False)
-        for n, translation in zip(part, translations, strict=True):
-            tokens[n] = translation.hypothesis.tokens
-    return tokens
+    translate = partial(translator.translate, with_scores=False)
+    translations = in_batches(translator.batches(sources, most), sources, translate)
+    return [translation.hypothesis.tokens for translation in translations]
 
 
 def source_batch(sources: Sources, device: torch.device) -> Tensor:
@@ -361,10 +355,9 @@ class OpenSystem:
             raise InputError("a selection can be shown only for subwords of kind bpe or unigram")
         lines = [normalise(line) for line in lines]
         sources = encode_sources(self.subwords, lines)
-        translations: dict[int, list[Translation]] = {}
-        for batch in self.translator.batches(sources, self.params.batch_size):
-            several = self.translator.translate_best([sources[n] for n in batch], count)
-            translations.update(zip(batch, several, strict=True))
+        batches = self.translator.batches(sources, self.params.batch_size)
+        translate = partial(self.translator.translate_best, count=count)
+        translations = in_batches(batches, sources, translate)
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(lines):
             found = translations[number]

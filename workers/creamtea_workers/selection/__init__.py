@@ -11,5 +11,4 @@ __all__ = ["SelectionResources", "Selector", "build_selector"]
 
 
 def build_selector(spec: Selection, resources: SelectionResources) -> Selector:
-    selector: Selector = implementation(spec).build(spec, resources)
-    return selector
+    return implementation(spec).build(spec, resources)

@@ -246,8 +246,7 @@ def clusters_of(names: Sequence[Sequence[str]]) -> list[int]:
     pairs = np.array([(row, column[name]) for row, own in enumerate(names) for name in own])
     nodes = len(names) + len(column)
     edges = coo_array((np.ones(len(pairs)), (pairs[:, 0], len(names) + pairs[:, 1])), shape=(nodes, nodes))
-    labels: list[int] = connected_components(edges, directed=False)[1][: len(names)].tolist()
-    return labels
+    return connected_components(edges, directed=False)[1][: len(names)].tolist()
 
 
 def _macro(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]) -> Counted:

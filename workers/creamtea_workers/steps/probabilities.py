@@ -134,8 +134,7 @@ def bin_sums(measured: Array, bins: int) -> Array:
 def expected_calibration_error(sums: Array) -> Array:
     """Compute ECE: (..., 3 · bins) -> (...)."""
     counts, right, confidence = np.split(sums, 3, axis=-1)
-    error: Array = np.abs(right - confidence).sum(axis=-1) / counts.sum(axis=-1)
-    return error
+    return np.abs(right - confidence).sum(axis=-1) / counts.sum(axis=-1)
 
 
 def calibration_rows(statistics: Array, bins: int, note: str, kept: SegmentStatistics) -> list[MetricRow]:

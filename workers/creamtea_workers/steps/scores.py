@@ -298,8 +298,7 @@ def mean_chrf(sums: Array) -> Array:
 
     `sums`: the pairs' concatenated statistics (..., pairs · 3 · orders).
     """
-    mean: Array = chrf_from_sums(sums.reshape(*sums.shape[:-1], -1, CHARACTER_ORDER * 3)).mean(axis=-1)
-    return mean
+    return chrf_from_sums(sums.reshape(*sums.shape[:-1], -1, CHARACTER_ORDER * 3)).mean(axis=-1)
 
 
 def compare_rows(context: StepContext[DifferencesParams]) -> StepResult:
