@@ -65,7 +65,6 @@ def keep_results(session: Session, keys: Iterable[str]) -> None:
 
 
 def keys_of(study_id: int) -> Select[str]:
-    """Return the keys of the study's steps."""
     return select(StudyStep.step_key).where(StudyStep.study_id == study_id)
 
 

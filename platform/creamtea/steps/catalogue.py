@@ -55,7 +55,6 @@ Files are plain UTF-8, one sentence per line, `\\n` only; `.jsonl` files hold on
 
 
 def markdown() -> str:
-    """Write the page."""
     sections = (line for kind in STEP_KINDS.values() for line in _section(kind))
     return "\n".join([INTRODUCTION, *sections]) + "\n"
 

@@ -153,7 +153,6 @@ class ArtefactStore:
                 return None
 
     def exists(self, digest: str) -> bool:
-        """Return True if the object exists."""
         # not `fs.isfile`, which returns False for every failure
         path = self.object_path(digest)
         with self.failures(path):

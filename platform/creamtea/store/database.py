@@ -64,7 +64,6 @@ class Database:
         return moment.astimezone(UTC)
 
     def close(self) -> None:
-        """Close the pooled connections."""
         self.engine.dispose()
 
 

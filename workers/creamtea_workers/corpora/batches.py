@@ -156,7 +156,6 @@ class Pairs:
 
     @classmethod
     def load(cls, folder: Path, split: Split, max_tokens: int | None = None) -> Pairs:
-        """Map the arrays that an encode step wrote."""
         return cls(Rows.load(folder, split, "src"), Rows.load(folder, split, "tgt"), max_tokens)
 
     def __len__(self) -> int:

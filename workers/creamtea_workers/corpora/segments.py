@@ -83,7 +83,6 @@ class EncodedTestSet:
 
     @property
     def indices(self) -> list[int]:
-        """The segments' numbers."""
         return [row["index"] for row in self.segments]
 
 

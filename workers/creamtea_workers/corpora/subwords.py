@@ -182,18 +182,15 @@ class SubwordModel:
         return [piece for piece, id_ in zip(pieces, self.encode(text), strict=True) if id_ == UNK]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids; pad, bos and eos are dropped, an unknown subword shows as ⁇."""
         text: str = self._processor.decode([int(i) for i in ids if i not in (PAD, BOS, EOS)])
         return normalise(text)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the subwords as SentencePiece writes them, for people and logs."""
         return [self._processor.id_to_piece(int(i)) for i in ids]
 
     source_pieces = pieces
 
     def offsets(self, text: str) -> list[Offset]:
-        """Return the subwords with their characters. Raise ValueError if the text is not normalised."""
         return [offset for _, offset in _piece_offsets(self._processor, text)]
 
 

@@ -288,7 +288,6 @@ def moved_up(source: Tensor, kept: Tensor) -> Tensor:
 def build(
     spec: RnnArchitecture, vocabulary_size: int, nvs: Nvs | None, source: SourceVocabulary | None = None
 ) -> Rnn:
-    """Build a fresh model; its random numbers come from torch's global generator."""
     if spec.gated and source is None:
         raise StepError("architecture.gated: tags are told from letters by subwords of kind characters")
     return Rnn(vocabulary_size, spec, nvs, source)

@@ -331,7 +331,6 @@ class Transformer(Model):
 def build(
     spec: Layered, vocabulary_size: int, nvs: Nvs | None, source: SourceVocabulary | None = None
 ) -> Transformer:
-    """Build a fresh model; its random numbers come from torch's global generator."""
     if spec.width % spec.heads:
         raise StepError(
             f"architecture.width {spec.width} is not a multiple of architecture.heads {spec.heads}: "

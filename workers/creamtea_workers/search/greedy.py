@@ -171,7 +171,6 @@ class GreedySearch(SearchMethod):
     max_length_ratio: float = 2.0
 
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:
-        """Return one hypothesis per sentence."""
         return [best for (best,) in decode_columns(batch, 1, SCORED if batch.with_scores else UNSCORED)]
 
 

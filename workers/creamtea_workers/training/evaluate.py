@@ -153,7 +153,6 @@ def reference_loss(
 
 
 def greedy_translations(model: TranslationModel, objective: Objective, development: Development) -> list[str]:
-    """Translate the sentences with references greedily."""
     translator = Translator(model, objective, FullSelector(), GreedySearch())
     sources = [development.pairs.sources[n].tolist() for n in range(len(development.references))]
     return [development.subwords.decode(tokens) for tokens in translate_all(translator, sources)]
