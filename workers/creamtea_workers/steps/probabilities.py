@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,45 +33,37 @@ ABOVE = "noise adds so much to it that it lies above its own interval"
 Statistic = Callable[[Tensor, Tensor], Tensor]
 
 
-@dataclass(frozen=True)
-class References:
-    """A trained model, and the sentence pairs for which its distributions are measured."""
+def measure_references(context: StepContext[Any], statistic: Statistic) -> tuple[TrainedModel, list[Array]]:
+    """Load the model of a step with the inputs test_set, subwords and train, and measure the references.
 
-    trained: TrainedModel
-    pairs: Pairs
-
-    @classmethod
-    def load(cls, context: StepContext[Any]) -> References:
-        """Load model and pairs for a step with the inputs test_set, subwords and train."""
-        prepare_torch(context.cpus)
-        test_set = EncodedTestSet.of_step(context)
-        references = test_set.subwords.encode_targets([row["reference"] for row in test_set.segments])
-        return cls(TrainedModel.of_step(context), Pairs(test_set.sources, references))
-
-    def measure(self, statistic: Statistic, context: StepContext[Any]) -> list[Array]:
-        """Return the statistics (T, F) of the T target positions of each pair."""
-        lengths = self.pairs.target_lengths
-        measured: dict[int, Tensor] = {}
-        sources = self.pairs.source_lengths
-        for members in (part for batch in batches(lengths.tolist()) for part in parts(batch, sources)):
-            context.progress(len(measured), len(lengths), "sentences")
-            numbers = self._measure(self.pairs.batch(np.array(members)), statistic)
-            measured.update(zip(members, numbers.split(lengths[members].tolist()), strict=True))
+    Returns also the statistics (T, F) of the T target positions of each segment.
+    """
+    prepare_torch(context.cpus)
+    test_set = EncodedTestSet.of_step(context)
+    references = test_set.subwords.encode_targets([row["reference"] for row in test_set.segments])
+    trained, pairs = TrainedModel.of_step(context), Pairs(test_set.sources, references)
+    lengths, sources = pairs.target_lengths, pairs.source_lengths
+    measured: dict[int, Tensor] = {}
+    for members in (part for batch in batches(lengths.tolist()) for part in parts(batch, sources)):
         context.progress(len(measured), len(lengths), "sentences")
-        return [measured[n].numpy() for n in range(len(lengths))]
+        numbers = _measure(trained, pairs.batch(np.array(members)), statistic)
+        measured.update(zip(members, numbers.split(lengths[members].tolist()), strict=True))
+    context.progress(len(measured), len(lengths), "sentences")
+    return trained, [measured[n].numpy() for n in range(len(lengths))]
 
-    @torch.inference_mode()
-    def _measure(self, batch: Batch, statistic: Statistic) -> Tensor:
-        """Measure the batch's N target positions, sentence after sentence: (N, F)."""
-        model = self.trained.model
-        batch = batch.to(model.output_weight.device)
-        hidden, targets = batch.real(model.decode(model.encode(batch.source), batch.target_in))
-        size = max(1, _CELLS // model.vocabulary_size)
-        parts = []
-        for rows, wanted in zip(hidden.split(size), targets.split(size), strict=True):  # (n, D), (n,)
-            log_scores = self.trained.objective.log_scores(output_logits(model, rows))
-            parts.append(statistic(log_scores, wanted).double().cpu())
-        return torch.cat(parts)
+
+@torch.inference_mode()
+def _measure(trained: TrainedModel, batch: Batch, statistic: Statistic) -> Tensor:
+    """Measure the batch's N target positions, sentence after sentence: (N, F)."""
+    model = trained.model
+    batch = batch.to(model.output_weight.device)
+    hidden, targets = batch.real(model.decode(model.encode(batch.source), batch.target_in))
+    size = max(1, _CELLS // model.vocabulary_size)
+    parts = []
+    for rows, wanted in zip(hidden.split(size), targets.split(size), strict=True):  # (n, D), (n,)
+        log_scores = trained.objective.log_scores(output_logits(model, rows))
+        parts.append(statistic(log_scores, wanted).double().cpu())
+    return torch.cat(parts)
 
 
 def batches(lengths: Sequence[int]) -> list[list[int]]:
@@ -106,12 +98,11 @@ def measure_calibration(context: StepContext[CalibrationParams]) -> StepResult:
 
     Where the basic interval misses, it lies above a small error.
     """
-    references = References.load(context)
-    measured = references.measure(confidence_and_accuracy, context)
+    trained, measured = measure_references(context, confidence_and_accuracy)
     bins = context.params.bins
     statistics = np.stack([bin_sums(sentence, bins) for sentence in measured])  # (segments, 3 · bins)
     kept = SegmentStatistics()
-    rows = calibration_rows(statistics, bins, references.trained.config.objective.confidence_note, kept)
+    rows = calibration_rows(statistics, bins, trained.config.objective.confidence_note, kept)
     kept.save(context.output)
     return StepResult(rows, accuracy_points(statistics.sum(axis=0)))
 
@@ -181,9 +172,8 @@ def measure_support(context: StepContext[StepParams]) -> StepResult:
     than x/2 and at most x subwords. x runs through the powers of two and ends at the size of the vocabulary;
     the label names the sizes ("5–8").
     """
-    references = References.load(context)
-    sizes = [sentence[:, 0] for sentence in references.measure(support_sizes, context)]
-    vocabulary = references.trained.model.vocabulary_size
+    trained, measured = measure_references(context, support_sizes)
+    sizes, vocabulary = [sentence[:, 0] for sentence in measured], trained.model.vocabulary_size
     kept = SegmentStatistics()
     rows = support_rows(sizes, vocabulary, kept)
     kept.save(context.output)
