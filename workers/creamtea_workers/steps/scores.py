@@ -19,8 +19,6 @@ from creamtea.errors import StepError
 from creamtea.methods.analysis import DifferencesParams
 from creamtea.methods.metrics import Metric as MetricSpec
 from creamtea.stats.resampling import (
-    SAMPLES,
-    SEED,
     Array,
     ScoreFunction,
     bootstrap_interval,
@@ -30,7 +28,7 @@ from creamtea.stats.resampling import (
 )
 from creamtea.steps.systems import CompareParams, OutputsParams, PairsParams, ScoreParams
 from creamtea.wording import counted
-from creamtea_workers.analysis.rows import Measured, Score, SegmentStatistics, ratio_row
+from creamtea_workers.analysis.rows import BOOTSTRAP, Measured, Score, SegmentStatistics, ratio_row
 from creamtea_workers.corpora.text import UserFile, plain_line, read_jsonl, write_jsonl
 from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import (
@@ -125,12 +123,7 @@ def score(context: StepContext[ScoreParams]) -> StepResult:
     detail = {
         "signature": signature,
         "segments": len(statistics),
-        "bootstrap": {
-            "samples": SAMPLES,
-            "seed": SEED,
-            "mean": interval.mean,
-            "half_width": interval.half_width,
-        },
+        "bootstrap": {**BOOTSTRAP, "mean": interval.mean, "half_width": interval.half_width},
     }
     text_obstacles = obstacles(texts) if spec.of_strings else {}
     unfit = [metric.note] if spec.of_strings else []
