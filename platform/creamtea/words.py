@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
 
+_SHOW_NOTHING = ("Zs", "Zl", "Zp", "Cc", "Cf")  # categories
 _ALSO_WHITE = str.maketrans("\0\u2581", "  ")
 _CONTROLS = dict.fromkeys(map(ord, "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"), " ")
 # Languages written without blanks between words. The rating page has the same list (board/texts.js).
@@ -61,7 +62,8 @@ def normalise(line: str) -> str:
 
 def is_blank(text: str) -> bool:
     """Return True if a text shows nothing: only white space, controls and characters without width."""
-    return all(unicodedata.category(character)[0] in "ZC" for character in normalise(text))
+    # private characters, and those that this Python does not know yet (new emoji), show something
+    return all(unicodedata.category(character) in _SHOW_NOTHING for character in normalise(text))
 
 
 def look(name: str) -> str:

@@ -13,6 +13,7 @@ from creamtea.errors import StepError
 from creamtea.methods.texts import Subwords
 from creamtea.steps.texts import SUBWORDS
 from creamtea_workers.corpora import subwords as subwords_module
+from creamtea_workers.corpora.segments import encode_sources
 from creamtea_workers.corpora.subwords import (
     BOS,
     EOS,
@@ -60,6 +61,11 @@ def test_offsets_cut_the_text_into_its_subwords(model: SubwordModel, line: str) 
     for id_, start, end in offsets:
         if id_ != UNK:
             assert model.pieces([id_])[0].removeprefix("\u2581") == line[start:end]
+
+
+@pytest.mark.parametrize("line", ["\U0001fa77", "\U000323b0", "\ue000"])
+def test_a_character_that_unicode_has_not_named_is_translated(model: SubwordModel, line: str) -> None:
+    assert encode_sources(model, [line]) == model.encode_lines([line]) != [[]]
 
 
 def test_offsets_need_normalised_text(model: SubwordModel) -> None:
