@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
 
+from babel.core import get_global
+
 _SHOW_NOTHING = ("Zs", "Zl", "Zp", "Cc", "Cf")  # categories
 _ALSO_WHITE = str.maketrans("\0\u2581", "  ")
 _CONTROLS = dict.fromkeys(map(ord, "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"), " ")
 # Languages written without blanks between words. The rating page has the same list (board/texts.js).
 UNSPACED_LANGUAGES = ("zh", "yue", "ja", "th", "lo", "km", "my", "bo", "dz")
-_OTHER_CODES = {
-    **{"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko", "tha": "th", "lao": "lo"},
-    **{"khm": "km", "mya": "my", "bur": "my", "bod": "bo", "tib": "bo", "dzo": "dz"},
-}
 _KANA_AND_HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _THAI_TO_KHMER = "\u0e00-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese and Khmer
 KANA_OR_HAN = re.compile(f"[{_KANA_AND_HAN}]")
@@ -99,9 +97,9 @@ def with_one_mark(text: str) -> str:
 
 
 def main_language(code: str) -> str:
-    """Return a code without script and region: `zh` for `zh-TW`, `zh_CN`, `zho_Hans` and `cmn`."""
+    """Return a code without script and region, of two letters if there is one: `zh` for `zh_CN` and `cmn`."""
     main = re.split(r"[-_]", code.lower())[0]
-    return _OTHER_CODES.get(main, main)
+    return str(get_global("language_aliases").get(main, main))
 
 
 def is_unspaced(language: str) -> bool:

@@ -59,6 +59,7 @@ def test_forms_of_a_lemma(language: str, lemma: str, forms: str, others: str) ->
 def test_a_separated_verb_needs_its_prefix_after_it() -> None:
     assert places_of("annehmen", ["er", "nimmt", "es", "an"], "de") == [1]
     assert places_of("annehmen", ["an", "ihm", "nimmt", "er"], "de") == []
+    assert places_of("annehmen", ["er", "nahm", "es", "an"], "deu_Latn") == [1]
 
 
 # ---------------------------------------------------------------- .info

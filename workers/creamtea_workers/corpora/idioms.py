@@ -25,9 +25,10 @@ import numpy as np
 
 from creamtea.errors import StepError
 from creamtea.methods.texts import Languages
+from creamtea.words import main_language
 from creamtea_workers.corpora.files import Pair, SeenHashes, pair_hash
 from creamtea_workers.corpora.segments import Prepared, Segment
-from creamtea_workers.corpora.text import detokenise, normalise, primary
+from creamtea_workers.corpora.text import detokenise, normalise
 from creamtea_workers.corpora.tokens import SHARD, Rows, Shard
 from creamtea_workers.selection.aligner import train_aligner, viterbi
 
@@ -250,7 +251,7 @@ def find(idiom: Idiom, words: Sequence[Word], language: str) -> list[int] | None
     """
     texts = [word.text for word in words]
     options = [places_of(word, texts, language) for word in idiom.words]
-    infinitive = primary(language) == "en" and len(idiom.words) > 1
+    infinitive = main_language(language) == "en" and len(idiom.words) > 1
     optional = [
         is_mark(word) or (infinitive and number == 0 and word == "to")
         for number, word in enumerate(idiom.words)
@@ -316,7 +317,7 @@ def _table(name: str, fold: Mapping[int, str] | None = None) -> dict[str, frozen
 
 def places_of(lemma: str, words: Sequence[str], language: str) -> list[int]:
     """Return the places of lower-case words that are forms of the lemma. `language`: a code such as `de`."""
-    is_form = _TESTS.get(primary(language), _generic)
+    is_form = _TESTS.get(main_language(language), _generic)
     alternatives = [form for form in lemma.split("|") if form] or [lemma]
     separable = _separable(alternatives) if is_form is _german else []
     return [

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from creamtea.errors import StepError
 from creamtea.files import unpacked
+from creamtea.words import main_language
 from creamtea.words import normalise as normalise
 from creamtea.words import plain as plain
 
@@ -180,12 +181,7 @@ def detokenise(line: str, language: str) -> str:
     `language` is a code such as `de` or `pt-BR`. Some languages have special rules (English contractions,
     French and Italian elisions, Czech, Finnish); the others share the general rules.
     """
-    return _detokeniser(primary(language)).detokenize(line.split())
-
-
-def primary(language: str) -> str:
-    """Return the language without its region: `pt` for `pt-BR` or `pt_BR`."""
-    return language.lower().replace("_", "-").split("-")[0]
+    return _detokeniser(main_language(language)).detokenize(line.split())
 
 
 @cache
