@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 from creamtea.human.protocols import Protocol
 from creamtea.human.results.ratings import Array, Integers, Ratings, Words, load_ratings
 from creamtea.stats.agreement import RaterAgreement, one_rating_each, rater_agreement
-from creamtea.stats.estimate import Estimate
+from creamtea.stats.estimate import Estimate, numbered
 from creamtea.stats.paired import sign_flip
 from creamtea.stats.rater_checks import RatersScores, Reading, expected_scores, longest_runs, reading
 from creamtea.store.database import Database
@@ -212,7 +212,7 @@ def measure(
     of_answer = answers.answer[texts]  # (texts,)
     who, step = answers.rater[of_answer], answers.step[texts]
     rated = np.isin(answers.kind, SYSTEM_KINDS)[of_answer]
-    judged = who[rated], _numbers(answers.segment[of_answer[rated]]), answers.system[texts[rated]]
+    judged = who[rated], numbered(answers.segment[of_answer[rated]]), answers.system[texts[rated]]
     expected = expected_scores(*judged, size * step[rated], raters, counting)
     others = _against_others(answers, texts[rated], size, raters, counting)
     bad, repeats = _controls(answers, texts)
@@ -223,7 +223,7 @@ def measure(
         known = ~np.isnan(expected[rater])
         scores = RatersScores(
             value=step[own].astype(np.float64),
-            answer=_numbers(of_answer[own]),
+            answer=numbered(of_answer[own]),
             bad=pairs[0],
             repeats=pairs[1],
             shared=np.flatnonzero(rated[own])[known],
@@ -263,12 +263,6 @@ def measure(
             rated=len(values) // each,
         )
     return found
-
-
-def _numbers(labels: Integers) -> Integers:
-    """Number the labels (n,) from 0, in ascending order: equal numbers for equal labels."""
-    numbers: Integers = np.unique(labels, return_inverse=True)[1]
-    return numbers
 
 
 def _controls(answers: Answers, texts: Integers) -> tuple[Integers, Integers]:

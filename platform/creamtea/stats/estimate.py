@@ -188,6 +188,11 @@ def numbered(labels: ArrayLike) -> NDArray[np.int64]:
     return numbers
 
 
+def sums_of(numbers: NDArray[np.int64], values: ArrayLike, size: int = 0) -> Array:
+    """Sum values by number, as float64 even if there are none: (size,), or as many as there are numbers."""
+    return np.bincount(numbers, np.asarray(values, dtype=np.float64), minlength=size).astype(np.float64)
+
+
 def rows_of(owner: NDArray[np.int64], wanted: Sequence[int]) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield each of the wanted owners of rows (n,), with its rows in their order."""
     order = np.argsort(owner, kind="stable")

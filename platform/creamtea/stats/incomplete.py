@@ -15,7 +15,8 @@ blocks (Yates 1936). With inverse probabilities each pair counts as if all pairs
 In a balanced design all π are equal. In an adaptive design they depend on earlier pages, and documents come
 in random order: the expected difference within a page does not depend on what was shown before, so weights
 that depend on earlier pages leave the equations unbiased. √π instead of π then makes their terms equally
-variable (`stats.sequential.weights_at_the_end`).
+variable, so that a martingale central limit theorem holds, and leaves a small bias (Hadad, Hirshberg, Zhan,
+Wager and Athey 2021, "Confidence intervals for policy evaluation in adaptive experiments", PNAS 118).
 
 The error of a difference is estimated over clusters: documents with all their pages. Each cluster's score is
 adjusted for its leverage (CR2: Bell and McCaffrey 2002). Raters are a second sample: each rater's view of
@@ -58,7 +59,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy  # scipy.special is slow to import, and so is imported where it is first used
@@ -171,86 +171,71 @@ def estimate_systems(
 
     of_cluster = on_page if cluster is None else numbered(cluster)
     variance, views, reaches, alone = parts(of_cluster)
-    share, rater_reaches, raters = np.zeros_like(variance), reaches, 0
-    if rater is not None:
-        of_rater = numbered(rater)
-        raters = int(of_rater.max()) + 1
-        if raters > 1:
-            by_rater, rater_views, rater_reaches, _ = parts(of_rater)
-            each = numbered(of_cluster * raters + of_rater)
-            nested = each.max() == of_cluster.max()  # each cluster has one rater
-            both, both_views = (variance, views) if nested else parts(each)[:2]
-            of_views = _of_pairs(rater_views) - _of_pairs(both_views)  # added if views have variance 1
-            observed = (_of_pairs(by_rater) - _of_pairs(both))[:systems, :systems]
-            x = of_views[:systems, :systems]
-            variance_of_views = max(0.0, float((x * observed).sum()) / max(float((x * x).sum()), 1e-300))
-            added = np.maximum(0.0, variance_of_views * of_views)
-        else:
-            raters = 0
     spread = _of_pairs(variance)
-    if raters:
-        total = spread + added
-        share = np.divide(added, total, out=share, where=total > 0)
-        spread = total
+    share, rater_reaches, raters = np.zeros_like(spread), reaches, 0
+    if rater is not None and (of_rater := numbered(rater)).max() > 0:
+        raters = int(of_rater.max()) + 1
+        by_rater, rater_views, rater_reaches, _ = parts(of_rater)
+        each = numbered(of_cluster * raters + of_rater)
+        nested = each.max() == of_cluster.max()  # each cluster has one rater
+        both, both_views = (variance, views) if nested else parts(each)[:2]
+        of_views = _of_pairs(rater_views) - _of_pairs(both_views)  # added if views have variance 1
+        observed = (_of_pairs(by_rater) - _of_pairs(both))[:systems, :systems]
+        x = of_views[:systems, :systems]
+        variance_of_views = max(0.0, float((x * observed).sum()) / max(float((x * x).sum()), 1e-300))
+        added = np.maximum(0.0, variance_of_views * of_views)
+        spread = spread + added
+        share = np.divide(added, spread, out=share, where=spread > 0)
     error = np.sqrt(spread)
     n = systems
     shared = np.zeros((n, n), dtype=np.int64)
     apart = of_system[first] != of_system[second]
     np.add.at(shared, (of_system[first][apart], of_system[second][apart]), 1)
-    facts: dict[str, Any] = {
-        "mean": mean,
-        "error": error[:n, :n],
-        "scores": np.bincount(of_system[used], minlength=n),
-        "pages": len(np.unique(on_page[first])),
-        "shared": shared + shared.T,
-        "clusters": len(np.unique(of_cluster[first])),
-        "raters": raters,
-    }
-    others = ~np.eye(n, dtype=bool)
-    if alone or (error[:n, :n][others] <= ROUNDING * np.abs(y).max()).any():
-        reason = "some difference depends on one document or segment" if alone else "no spread to judge by"
-        none, open_ = np.full(n, np.nan), np.full((n, n), np.nan)
-        ranks: dict[str, Any] = {
-            "rank_low": np.ones(n, np.int64),
-            "rank_high": np.full(n, n),
-            "cluster": np.ones(n, np.int64),
-        }
-        return SystemEstimates(
-            low=none, high=none, half=open_, p_value=open_, reason=reason, **ranks, **facts
-        )
+    others, reason = ~np.eye(n, dtype=bool), None
+    own, halves, p_value = np.full(n, np.nan), np.full((n, n), np.nan), np.full((n, n), np.nan)
+    if alone:
+        reason = "some difference depends on one document or segment"
+    elif (error[:n, :n][others] <= ROUNDING * np.abs(y).max()).any():
+        reason = "no spread to judge by"
+    else:
+        independent = (half @ half)[:n, :n]
+        largest = np.maximum(_largest(variance[:n, :n], seed), _largest(independent, seed))
+        normal_value = float(np.quantile(largest, 1 - alpha))
+        at = np.full_like(error, normal_value)
+        at[:, n] = -scipy.special.ndtri(alpha / 2)
+        df = _freedom(reaches, at)
+        raters_df = _freedom(rater_reaches, at) if raters else df
 
-    independent = (half @ half)[:n, :n]
-    largest = np.maximum(_largest(variance[:n, :n], seed), _largest(independent, seed))
-    normal_value = float(np.quantile(largest, 1 - alpha))
-    at = np.full_like(error, normal_value)
-    at[:, n] = -scipy.special.ndtri(alpha / 2)
-    df = _freedom(reaches, at)
-    raters_df = _freedom(rater_reaches, at) if raters else df
+        def critical(alpha: Array | float) -> Array:
+            t = -scipy.special.stdtrit(np.stack([raters_df, df]), np.asarray(alpha) / 2)
+            value: Array = share * t[0] + (1 - share) * t[1]
+            return value
 
-    def critical(alpha: Array | float) -> Array:
-        t = -scipy.special.stdtrit(np.stack([raters_df, df]), np.asarray(alpha) / 2)
-        value: Array = share * t[0] + (1 - share) * t[1]
-        return value
-
-    level = 2 * float(scipy.special.ndtr(-normal_value))
-    halves = (critical(level) * error)[:n, :n]
-    np.fill_diagonal(halves, 0.0)
-    own = (critical(alpha) * error)[:n, n]
-    p_value = np.ones((n, n))
-    p_value[others] = _family_wise(mean, error, critical, largest)[others]
-    p_value = np.minimum(1.0, p_value * (SIGNIFICANT / alpha))
-    better = mean[:, None] - mean[None, :] > halves
+        halves = (critical(2 * float(scipy.special.ndtr(-normal_value))) * error)[:n, :n]
+        np.fill_diagonal(halves, 0.0)
+        own = (critical(alpha) * error)[:n, n]
+        p_value = np.ones((n, n))
+        p_value[others] = _family_wise(mean, error, critical, largest)[others]
+        p_value = np.minimum(1.0, p_value * (SIGNIFICANT / alpha))
+    better = mean[:, None] - mean[None, :] > halves  # nowhere without intervals: all ranks are open
     order, cluster = np.argsort(-mean, kind="stable"), np.ones(n, np.int64)
     cluster[order] = cluster_numbers(better[np.ix_(order, order)])
     return SystemEstimates(
+        mean=mean,
         low=mean - own,
         high=mean + own,
+        error=error[:n, :n],
         half=halves,
         p_value=p_value,
         rank_low=1 + better.sum(axis=0),
         rank_high=n - better.sum(axis=1),
         cluster=cluster,
-        **facts,
+        scores=np.bincount(of_system[used], minlength=n),
+        pages=len(np.unique(on_page[first])),
+        shared=shared + shared.T,
+        clusters=len(np.unique(of_cluster[first])),
+        raters=raters,
+        reason=reason,
     )
 
 

@@ -23,6 +23,7 @@ from creamtea.stats.estimate import (
     mean_estimate,
     numbered,
     outweighed,
+    sums_of,
     variance_of_mean,
     without_rounding,
 )
@@ -310,9 +311,9 @@ def _compare(
     raters = int(rater.max()) + 1
     key, cell = np.unique(group * raters + rater, return_inverse=True)  # rows of one document and rater
     group, rater = key // raters, key % raters
-    of_cell = _summed(cell, share.mean(axis=0))
-    deviation = np.stack([_summed(cell, parts) for parts in deviation])
-    cells = _Cells(group, rater, of_cell, _summed(group, of_cell), _summed(rater, of_cell))
+    of_cell = sums_of(cell, share.mean(axis=0))
+    deviation = np.stack([sums_of(cell, parts) for parts in deviation])
+    cells = _Cells(group, rater, of_cell, sums_of(group, of_cell), sums_of(rater, of_cell))
 
     largest = float(np.abs(x).max())
     difference = _estimate(cells, ours - base, 0.0, deviation[1] - deviation[0], largest)
@@ -345,10 +346,6 @@ class _Cells:
         return OUTWEIGHED if outweighed(self.of_item) else None
 
 
-def _summed(numbers: Integers, values: Array) -> Array:
-    return np.bincount(numbers, values).astype(np.float64)
-
-
 def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: float) -> CrossedEstimate:
     """Estimate a value from the contributions of the cells to its deviation.
 
@@ -361,7 +358,7 @@ def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: flo
     if (np.abs(parts) <= ROUNDING * scale * cells.share).all():
         reason = "the same on all items by all raters: no spread to judge by"
         return CrossedEstimate(value, reason=reason, standard_error=0.0)
-    by_item, by_rater = _summed(cells.item, parts), _summed(cells.rater, parts)
+    by_item, by_rater = sums_of(cells.item, parts), sums_of(cells.rater, parts)
     raters, raters_df = variance_of_mean(by_rater / cells.of_rater, cells.of_rater)
     items, items_df = variance_of_mean(by_item / cells.of_item, cells.of_item)
     squares = float((by_item**2).sum())

@@ -11,6 +11,7 @@ scale's range of 5 points.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -115,11 +116,8 @@ def _smallest_n(power_with: Callable[[int], float], power: float) -> int | None:
         if high == MAX_ITEMS:
             return None
         high = min(2 * high, MAX_ITEMS)
-    low = high // 2  # too few, or 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power_with(middle) >= power else (middle, high)
-    return high
+    first = high // 2 + 1  # fewer are too few
+    return first + bisect_left(range(first, high), True, key=lambda n: power_with(n) >= power)
 
 
 def _check(deviation: float) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 from numpy.typing import ArrayLike, NDArray
 
-from creamtea.stats.estimate import ROUNDING, Array, rows_of
+from creamtea.stats.estimate import ROUNDING, Array, rows_of, sums_of
 from creamtea.stats.resampling import SEED
 
 OWN_OUTPUT = 3.0  # weight of a rating of the same output, in ratings of the segment's other outputs
@@ -50,26 +50,29 @@ def expected_scores(
     cells, cell = np.unique(segment_of * systems + system_of, return_inverse=True)
     cell_segment, cell_system = np.divmod(cells, max(systems, 1))
     # number and sum of the ratings that predict
-    cell_totals = np.bincount(cell[counts], minlength=len(cells)), _sums(cell[counts], z[counts], len(cells))
+    cell_totals = (
+        np.bincount(cell[counts], minlength=len(cells)),
+        sums_of(cell[counts], z[counts], len(cells)),
+    )
     system_totals = (
         np.bincount(system_of[counts], minlength=systems),
-        _sums(system_of[counts], z[counts], systems),
+        sums_of(system_of[counts], z[counts], systems),
     )
     predictions = {}
     for number, rows in rows_of(rater_of, raters):
         counted = rows[counts[rows]]  # subtracted from the sums, which leaves the other raters' ratings
         ratings_of_system = system_totals[0] - np.bincount(system_of[counted], minlength=systems)
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean = (system_totals[1] - _sums(system_of[counted], z[counted], systems)) / ratings_of_system
+            mean = (system_totals[1] - sums_of(system_of[counted], z[counted], systems)) / ratings_of_system
             mean[ratings_of_system == 0] = np.nan
         near, segment = _cells_of(cell_segment, segment_of[rows])
         counted_cell = np.searchsorted(near, cell[counted])
         ratings = cell_totals[0][near] - np.bincount(counted_cell, minlength=len(near))
-        total = cell_totals[1][near] - _sums(counted_cell, z[counted], len(near))
+        total = cell_totals[1][near] - sums_of(counted_cell, z[counted], len(near))
         above = np.where(ratings > 0, total - ratings * mean[cell_system[near]], 0.0)
         predicted = np.searchsorted(near, cell[rows])  # the cells of the rater's ratings
-        segment_above = _sums(segment, above, len(near))[segment[predicted]]
-        segment_ratings = _sums(segment, ratings, len(near))[segment[predicted]]
+        segment_above = sums_of(segment, above, len(near))[segment[predicted]]
+        segment_ratings = sums_of(segment, ratings, len(near))[segment[predicted]]
         extra = OWN_OUTPUT - 1
         expected = mean[system_of[rows]] + (segment_above + extra * above[predicted]) / (
             SHRINKAGE + segment_ratings + extra * ratings[predicted]
@@ -88,11 +91,6 @@ def _cells_of(of_segment: Integers, segments: Integers) -> tuple[Integers, Integ
     lengths = np.searchsorted(of_segment, wanted, "right") - first
     number = np.repeat(np.arange(len(wanted)), lengths)
     return np.arange(len(number)) + (first - (np.cumsum(lengths) - lengths))[number], number
-
-
-def _sums(numbers: Integers, values: ArrayLike, size: int) -> Array:
-    """Sum values by number, as float64 even if there are none: (size,)."""
-    return np.bincount(numbers, np.asarray(values, dtype=np.float64), minlength=size).astype(np.float64)
 
 
 def _standardised(who: ArrayLike, score: Array) -> Array:

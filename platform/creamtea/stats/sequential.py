@@ -311,15 +311,3 @@ def _is_hopeless(comparison: Course, delta: float, undecided: int) -> bool:
     if inside > 0:
         chance += scipy.special.ndtr((inside - mean) / apart) - scipy.special.ndtr((-inside - mean) / apart)
     return float(chance) < GIVE_UP * (1 - t / planned) ** 2
-
-
-def weights_at_the_end(probabilities: Array) -> Array:
-    """Return √q_t, the divisor of the weights of units that were rated with probabilities q_t.
-
-    Weights 1/q make means unbiased, but so noisy for small q that their t intervals fail; with weights 1,
-    means are biased by the choice of when to stop. 1/√q keeps the variances of the terms alike, so that a
-    martingale central limit theorem holds (Hadad, Hirshberg, Zhan, Wager and Athey 2021, "Confidence
-    intervals for policy evaluation in adaptive experiments", PNAS 118), and leaves a small bias.
-    bench/some_systems.py measures adaptive designs, which use these weights.
-    """
-    return np.sqrt(probabilities)

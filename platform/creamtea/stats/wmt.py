@@ -114,11 +114,14 @@ class WmtSystem:
     cluster: int | None = None  # 1 is the best
 
 
-def z_scores(rater: ArrayLike, score: ArrayLike, standard: ArrayLike | None = None) -> Array:
+def z_scores(
+    rater: ArrayLike, score: ArrayLike, standard: ArrayLike | None = None, flat: float = 0.0
+) -> Array:
     """Standardise scores per rater: (x − μ)/s, s the sample standard deviation.
 
-    `standard` (m,) marks the ratings that determine μ and s, by default all. z is 0 if s is 0 or only one
-    rating is marked. NaN scores stay NaN and do not count; a rater without marked ratings has NaN throughout.
+    `standard` (m,) marks the ratings that determine μ and s, by default all. z is `flat` if s is 0 or only
+    one rating is marked. NaN scores stay NaN and do not count; a rater without marked ratings has NaN
+    throughout.
     """
     raters, scores = np.asarray(rater), np.asarray(score, dtype=np.float64)
     if raters.shape != scores.shape or np.isinf(scores).any():
@@ -129,13 +132,10 @@ def z_scores(rater: ArrayLike, score: ArrayLike, standard: ArrayLike | None = No
         rows = raters == label
         of_rater = scores[rows & counts]
         if len(of_rater) > 0:
-            z[rows] = 0.0 if _flat(of_rater) else (scores[rows] - of_rater.mean()) / np.std(of_rater, ddof=1)
+            equal = float(np.ptp(of_rater)) <= ROUNDING * float(np.abs(of_rater).max())
+            z[rows] = flat if equal else (scores[rows] - of_rater.mean()) / np.std(of_rater, ddof=1)
     z[np.isnan(scores)] = np.nan
     return z
-
-
-def _flat(scores: Array) -> bool:
-    return float(np.ptp(scores)) <= ROUNDING * float(np.abs(scores).max())
 
 
 def wmt_ranking(
@@ -232,13 +232,7 @@ def _standardised(
         "systems and repeats": kinds <= REPEAT,
         "systems": kinds == RATED,
     }[rule.standardised_by]
-    z = z_scores(raters, scores, standard)
-    if not rule.flat_raters:
-        for label in np.unique(raters):
-            of_rater = scores[(raters == label) & standard & ~np.isnan(scores)]
-            if len(of_rater) > 0 and _flat(of_rater):
-                z[raters == label] = np.nan
-    return z
+    return z_scores(raters, scores, standard, flat=0.0 if rule.flat_raters else np.nan)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from creamtea.human.protocols import Protocol, Scale, find_protocol
 from creamtea.stats.agreement import one_rating_each
 from creamtea.stats.incomplete import SystemEstimates, estimate_systems
 from creamtea.stats.paired import SIGNIFICANT
-from creamtea.stats.sequential import Look, course, look, weights_at_the_end
+from creamtea.stats.sequential import Look, course, look
 from creamtea.store.rows import from_row
 from creamtea.store.tables import (
     CONTROL_KINDS,
@@ -300,7 +300,8 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
 
     done = np.unique(assignment[counting], return_index=True)[1]
     rated_items, raters_per_item = np.unique(item[counting][done], return_counts=True)
-    passed_over = int((of_systems & np.array([row.drawn is False for row in rows], dtype=bool)).sum())
+    given_out = np.array([row.drawn is not False for row in rows], dtype=bool)
+    passed_over = int((of_systems & ~given_out).sum())
     for_systems = int(of_systems.sum()) - passed_over
     surplus = int(np.maximum(raters_per_item - facts.ratings_per_item, 0).sum())
     skipped = session.scalars(
@@ -310,9 +311,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     ).all()
     turn = _in_order(names if settings.by_documents else segment, of_systems)
     turns = int(turn.max(initial=-1)) + 1
-    waits = (
-        of_systems & ~np.isin(ids, skipped) & np.array([row.drawn is not False for row in rows], dtype=bool)
-    )
+    waits = of_systems & given_out & ~np.isin(ids, skipped)
     waits[rated_items[raters_per_item >= facts.ratings_per_item]] = False
     known = settings.domains
     return Ratings(
@@ -409,7 +408,7 @@ def estimate_over_pages(
             rater=rater if together else None,
             effect=None if together else rater,
             weight=weights[unit],
-            chance=weights_at_the_end(chances),
+            chance=np.sqrt(chances),  # as `stats.incomplete` explains
             alpha=alpha,
         )
     except ValueError:  # the columns are valid, so some pages are missing
