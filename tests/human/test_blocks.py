@@ -7,7 +7,6 @@ what was rated before.
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from creamtea.human.making.preview import preview
 from creamtea.human.making.texts import Documents
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import adaptive
-from creamtea.human.rating.adaptive import NextPart, next_part, store_part
+from creamtea.human.rating.adaptive import Blocks, next_part, store_part
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
@@ -321,12 +320,12 @@ def test_a_part_that_somebody_else_has_drawn_is_not_drawn_again(six: Database) -
     with six.transaction() as session:
         campaign = find_campaign(session, "c")
         blocks = select(Item.block).order_by(Item.position)
-        part = next_part(session, campaign)
-        store_part(session, campaign, part)
+        blocks_of_part = next_part(session, campaign)
+        store_part(session, campaign, 0, blocks_of_part)
         drawn = session.scalars(blocks).all()
-        assert sum(block is not None for block in drawn) == ADAPTIVE // design.STEPS == len(part.blocks)
-        other = dict(zip(part.blocks, reversed(part.blocks.values()), strict=True))
-        store_part(session, campaign, replace(part, blocks=other))
+        assert sum(block is not None for block in drawn) == ADAPTIVE // design.STEPS == len(blocks_of_part)
+        other = dict(zip(blocks_of_part, reversed(blocks_of_part.values()), strict=True))
+        store_part(session, campaign, 0, other)
         assert session.scalars(blocks).all() == drawn
 
 
@@ -335,9 +334,9 @@ def test_one_rater_estimates_for_all_who_wait(six: Database, monkeypatch: pytest
     rate(six, people=5, stop=ADAPTIVE // design.STEPS)
     with six.session() as session:
         people = session.scalars(select(Rater.id)).all()
-    parts: list[NextPart | None] = []
+    parts: list[Blocks] = []
 
-    def estimate(session: Session, campaign: Campaign) -> NextPart | None:
+    def estimate(session: Session, campaign: Campaign) -> Blocks:
         add_rater(six, f"comes meanwhile {len(parts)}")  # nothing is locked
         parts.append(next_part(session, campaign))
         return parts[-1]

@@ -401,16 +401,16 @@ def progress_by_kind(session: Session, campaign: Campaign) -> list[KindProgress]
 
 def summary(database: Database, name: str) -> CampaignSummary:
     with database.session() as session:
-        return _summaries(session, [find_campaign(session, name)])[0]
+        return summarised(session, [find_campaign(session, name)])[0]
 
 
 def summaries(database: Database) -> list[CampaignSummary]:
     """Return every campaign, oldest first."""
     with database.session() as session:
-        return _summaries(session, session.scalars(select(Campaign).order_by(Campaign.id)).all())
+        return summarised(session, session.scalars(select(Campaign).order_by(Campaign.id)).all())
 
 
-def _summaries(session: Session, campaigns: Sequence[Campaign]) -> list[CampaignSummary]:
+def summarised(session: Session, campaigns: Sequence[Campaign]) -> list[CampaignSummary]:
     """Summarise campaigns, by a fixed number of queries."""
     ids = [row.id for row in campaigns]
     of_campaigns = Item.campaign_id.in_(ids)

@@ -30,6 +30,7 @@ from creamtea.stats.power import (
 )
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
+from creamtea.store.rows import from_row
 from creamtea.store.tables import SYSTEM_KINDS, Campaign, Item, ItemKind, StudyRow
 from creamtea.wording import counted
 
@@ -200,16 +201,15 @@ def preview(database: Database, name: str) -> Preview:
     if shown is not None:  # k/n of the segments show a system, each with the efficiency n(k − 1)/(k(n − 1))
         segments_each *= (systems - 1) / (shown - 1)
     needed = items_needed(delta, deviation)
-    return Preview(
+    return from_row(
+        Preview,
+        settings,
         campaign=campaign.name,
         state=campaign.state,
         protocol=protocol.name,
-        drawn=settings.drawn,
         kinds=kinds,
         split=None if lengths is None else sum(parts > 1 for parts in lengths),
         of_documents=None if lengths is None else len(lengths),
-        segments_per_page=settings.segments_per_page,
-        document_score=settings.document_score,
         pages=pages,
         minutes_per_page=minutes * items / pages if pages else None,
         media=media,

@@ -151,11 +151,9 @@ class DirectionProgress:
 def progress_of(database: Database, programme: str) -> list[DirectionProgress]:
     """Return the progress of every direction and of its raters."""
     with database.session() as session:
-        names = {direction: row.name for direction, row in campaigns_of(session, programme).items()}
-    summaries = {direction: campaigns.summary(database, name) for direction, name in names.items()}
+        summaries = campaigns.summarised(session, [*campaigns_of(session, programme).values()])
     return [
-        DirectionProgress(direction, summary, raters.overview(database, summary.id))
-        for direction, summary in summaries.items()
+        DirectionProgress(direction_of(each), each, raters.overview(database, each.id)) for each in summaries
     ]
 
 

@@ -199,11 +199,8 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
         lines, there = counted(len(documents), "line"), counted(segments, "segment")
         raise wrong("documents", f"{lines}, and {test_set!r} has {there}: one line per segment")
     if "" in documents:
-        raise InputError(
-            f"{key_name('documents')}: line {list(documents).index('') + 1}: found {ABSENT!r}, which is for "
-            "ratings made elsewhere: name the segment's document",
-            about="documents",
-        )
+        line = f"line {list(documents).index('') + 1}: found {ABSENT!r}, which is for ratings made elsewhere"
+        raise wrong("documents", f"{line}: name the segment's document")
     return list(documents)
 
 

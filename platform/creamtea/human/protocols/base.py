@@ -232,7 +232,11 @@ class Protocol:
 
     def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
         """Return a rater's answers to the outputs of an item in words, in the order shown."""
-        return " · ".join(self.scale.label(answer.step) for answer in answers)
+        return " · ".join(map(self.words_of, answers))
+
+    def words_of(self, answer: ScoredAnswer) -> str:
+        """Return the answer to one output in words."""
+        return self.scale.label(answer.step)
 
     def check_draft(self, answer: Any, output: str) -> None:
         """Raise ValueError for an impossible draft of an answer; by default, for an incomplete answer."""

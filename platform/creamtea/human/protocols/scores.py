@@ -73,10 +73,7 @@ class OnScale(Protocol):
         score = self.scale.check(answer["score"]) if "score" in answer else None
         return score, {name: self.scale.check(step) for name, step in further.items()}
 
-    def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
-        return " · ".join(map(self._words, answers))
-
-    def _words(self, answer: ScoredAnswer) -> str:
+    def words_of(self, answer: ScoredAnswer) -> str:
         further = (answer.payload or {}).get("scales", {})
         named = ", ".join(f"{name} {self.scale.label(step)}" for name, step in further.items())
         return self.scale.label(answer.step) + (f" ({named})" if named else "")
@@ -238,10 +235,8 @@ class PostEdit(Protocol):
         kept = last - min(last, round(last * changes / max(len(corrected), 1)))
         return ScoredAnswer(kept, {"text": text})
 
-    def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
-        return " · ".join(
-            "unchanged" if answer.step == self.scale.steps - 1 else "corrected" for answer in answers
-        )
+    def words_of(self, answer: ScoredAnswer) -> str:
+        return "unchanged" if answer.step == self.scale.steps - 1 else "corrected"
 
     def check_draft(self, answer: Any, output: str) -> None:
         _text_of(answer, output)

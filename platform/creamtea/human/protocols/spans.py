@@ -138,12 +138,9 @@ class MarksErrors(Protocol):
         """Return an error's cost [points] if an export must write it; None if an import computes the same."""
         return span.cost
 
-    def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
-        return " · ".join(
-            (f"{self.scale.label(answer.step)}, " if self.scored else "")
-            + counted(len(spans_of(answer.payload)), "error")
-            for answer in answers
-        )
+    def words_of(self, answer: ScoredAnswer) -> str:
+        score = f"{self.scale.label(answer.step)}, " if self.scored else ""
+        return score + counted(len(spans_of(answer.payload)), "error")
 
     def check_draft(self, answer: Any, output: str) -> None:
         """Allow that severities, categories and the score are missing."""

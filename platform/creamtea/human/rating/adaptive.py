@@ -15,7 +15,6 @@ import random
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Integer, func, select
@@ -31,15 +30,7 @@ from creamtea.stats.incomplete import open_systems
 from creamtea.store.database import Database
 from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, Block, Campaign, Item, ItemKind
 
-
-@dataclass(frozen=True)
-class NextPart:
-    """The blocks of the next part, by segment (document)."""
-
-    done: int  # segments (documents) before this part
-    blocks: dict[int | str, Block[int]]
-
-
+Blocks = dict[int | str, Block[int]]  # by segment (document)
 _drawing = threading.Lock()
 
 
@@ -53,12 +44,12 @@ def draw_next_part(database: Database, campaign_id: int, done: int) -> bool:
         with database.session() as session:
             if segments_drawn(session, campaign := session.get_one(Campaign, campaign_id)) != done:
                 return True
-            part = next_part(session, campaign)
-        if part is None:
+            blocks = next_part(session, campaign)
+        if not blocks:
             return False
         with database.transaction() as session:
             campaign = session.get_one(Campaign, campaign_id, with_for_update={"key_share": True})
-            store_part(session, campaign, part)
+            store_part(session, campaign, done, blocks)
         return True
 
 
@@ -67,11 +58,11 @@ def segments_drawn(session: Session, campaign: Campaign) -> int:
     return _waiting(session, campaign)[1]
 
 
-def next_part(session: Session, campaign: Campaign) -> NextPart | None:
-    """Draw the blocks of the next part; None if no part is left."""
+def next_part(session: Session, campaign: Campaign) -> Blocks:
+    """Draw the blocks of the next part; empty if no part is left."""
     waiting, done = _waiting(session, campaign)
     if not waiting:
-        return None
+        return {}
     settings, systems = settings_of(campaign.settings), len(campaign.systems)
     size = settings.block_size(systems)
     assert size is not None  # checked by `CampaignSettings.complete`
@@ -84,7 +75,7 @@ def next_part(session: Session, campaign: Campaign) -> NextPart | None:
     every_system = 0 if done else min_blocks(systems, size)
     segments = waiting[: max(math.ceil((done + len(waiting)) / STEPS), every_system)]
     blocks = adaptive_blocks(len(segments), systems, size, still_open, f"{campaign.seed}/blocks/{done}")
-    return NextPart(done, dict(zip(segments, blocks, strict=True)))
+    return dict(zip(segments, blocks, strict=True))
 
 
 def _waiting(session: Session, campaign: Campaign) -> tuple[list[int | str], int]:
@@ -104,25 +95,24 @@ def _unit_of(campaign: Campaign) -> Any:
     return Item.document if settings_of(campaign.settings).by_documents else Item.segment_index
 
 
-def store_part(session: Session, campaign: Campaign, part: NextPart) -> None:
-    """Make the items show the systems of the part's blocks, unless another process has drawn the part.
+def store_part(session: Session, campaign: Campaign, done: int, blocks: Blocks) -> None:
+    """Make the items show the systems of a part's blocks, unless another process has drawn the part.
 
-    The caller holds the campaign's lock, so that each part is drawn once.
+    `done`: segments (documents) before the part. The caller holds the campaign's lock, so that each part is
+    drawn once.
     """
-    if segments_drawn(session, campaign) != part.done:
+    if segments_drawn(session, campaign) != done:
         return
     settings = settings_of(campaign.settings)
     protocol = find_protocol(campaign.protocol, campaign.settings)
-    pages: dict[int, list[Item]] = defaultdict(list)
-    controls: list[Item] = []
-    of_part = Item.campaign_id == campaign.id, _unit_of(campaign).in_(part.blocks)
+    pages: dict[int, list[Item]] = defaultdict(list)  # a page has controls only, or none
+    kinds = Item.kind.in_((*SYSTEM_KINDS, *CONTROL_KINDS))
+    of_part = Item.campaign_id == campaign.id, _unit_of(campaign).in_(blocks), kinds
     for item in session.scalars(select(Item).where(*of_part).order_by(Item.position)):
-        if ItemKind(item.kind).rates_systems:
-            pages[item.position if item.page is None else item.page].append(item)
-        elif item.kind in CONTROL_KINDS:
-            controls.append(item)
-    for page in pages.values():
-        block = part.blocks[page[0].document if settings.by_documents else page[0].segment_index]
+        pages[item.position if item.page is None else item.page].append(item)
+    rated = [page for page in pages.values() if page[0].kind in SYSTEM_KINDS]
+    for page in rated:
+        block = blocks[page[0].document if settings.by_documents else page[0].segment_index]
         drawn = set(block["systems"])
         # systems with the same texts on the whole page count once
         texts = {
@@ -133,26 +123,24 @@ def store_part(session: Session, campaign: Campaign, part: NextPart) -> None:
         for item in page:
             item.block, item.drawn = block, len(texts) >= protocol.min_outputs
             item.output_drawn = [system in drawn for system in item.systems]
-    _show_the_same(campaign.seed, controls, {item.id: item for page in pages.values() for item in page})
+    originals = {item.id: item for page in rated for item in page}
+    for page in pages.values():
+        if page[0].kind in CONTROL_KINDS:
+            _show_the_same(campaign.seed, page, originals)
 
 
-def _show_the_same(seed: int, controls: Sequence[Item], originals: Mapping[int, Item]) -> None:
+def _show_the_same(seed: int, page: Sequence[Item], originals: Mapping[int, Item]) -> None:
     """Make controls show the systems of their originals, and spoil a shown text of each bad reference.
 
     A page of bad references without a spoilt text cannot check anybody and is passed over.
     """
-    pages: dict[int, list[Item]] = defaultdict(list)
-    for control in controls:
+    spoilt = []
+    for control in page:
         assert control.original_id is not None  # all controls have one
         original = originals[control.original_id]
         control.output_drawn, control.block = original.output_drawn, original.block
-        control.drawn = original.drawn
-        pages[control.position if control.page is None else control.page].append(control)
-    for page in pages.values():
-        spoilt = [
-            spoil_shown(item, random.Random(f"{seed}/spoilt/{item.position}"))
-            for item in page
-            if item.kind == ItemKind.BAD_REFERENCE
-        ]
-        for control in page:
-            control.drawn = bool(control.drawn) and (not spoilt or any(spoilt))
+        if control.kind == ItemKind.BAD_REFERENCE:
+            spoilt.append(spoil_shown(control, random.Random(f"{seed}/spoilt/{control.position}")))
+    for control in page:
+        assert control.original_id is not None
+        control.drawn = bool(originals[control.original_id].drawn) and (not spoilt or any(spoilt))

@@ -168,7 +168,7 @@ def load_outlook(session: Session, campaign: Campaign, rater: Rater, now: dateti
     checks = [item for item, kind in written if kind == ItemKind.ATTENTION]
     start = rater.id % max(1, len(checks))  # raters begin at different checks
     attention = [check for check in (*checks[start:], *checks[:start]) if check not in had]
-    every = attention_every(campaign)
+    every = settings_of(campaign.settings).attention_every
     answers = sum(assignment.submitted and assignment.kind not in WRITTEN_KINDS for assignment in past)
     if attention and answers // every > sum(assignment.kind == ItemKind.ATTENTION for assignment in past):
         due = [attention[0], *due]
@@ -226,7 +226,7 @@ def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[
         .where(Item.campaign_id == campaign.id)
     ):
         past.setdefault(row.rater_id, []).append(row)
-    every, finished = attention_every(campaign), set()
+    every, finished = settings_of(campaign.settings).attention_every, set()
     for rater_id, rows in past.items():
         had = {row.item_id for row in rows}
         held = {row.item_id for row in rows if row.skipped_at is None}
@@ -262,7 +262,7 @@ def items_in_all(session: Session, campaign: Campaign) -> int:
     kinds = item_kinds(session, campaign.id) if registered is None else registered  # None: a draft
     checks = kinds.get(ItemKind.ATTENTION, 0)
     items = sum(kinds.get(kind, 0) for kind in PLANNED_KINDS)
-    return items + min(checks, items // attention_every(campaign))
+    return items + min(checks, items // settings_of(campaign.settings).attention_every)
 
 
 def _open_items(
@@ -363,11 +363,6 @@ def _present_document(past: list[Past]) -> str:
         and (assignment.submitted or assignment.leased)
     )
     return max(rated, default=(0, ""))[1]
-
-
-def attention_every(campaign: Campaign) -> int:
-    """Return the number of answers of a rater from one attention check to the next."""
-    return settings_of(campaign.settings).attention_every
 
 
 def _controls(

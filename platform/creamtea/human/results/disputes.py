@@ -181,9 +181,8 @@ def ask_for_third_ratings(
                 position += 1
                 page = None if item.page is None else first
                 copied = {name: getattr(item, name) for name in COPIED}
-                third = Item(position=position, page=page, kind=ItemKind.THIRD, weight=0.0, **copied)
-                third.campaign_id, third.original_id = row.id, item.id
-                session.add(third)
+                copied |= {"campaign_id": row.id, "original_id": item.id, "position": position, "page": page}
+                session.add(Item(kind=ItemKind.THIRD, weight=0.0, **copied))
         detail = {"pages": len(pages), "points apart": found.bound}
         audit.record(session, row.id, actor, audit.THIRD_ASKED, reason=reason, detail=detail)
         return len(pages)
