@@ -87,14 +87,10 @@ def _draft(who: Identity, campaign: CampaignSummary) -> None:
         "The launch opens the campaign to its raters. From then on, systems, items, settings and the planned "
         "analysis cannot be changed. Raters and their links can be added before or after it."
     )
-    launch = partial(_launch, campaign.name)
     show_notice("launch")  # errors only: once the campaign is launched, the head says so
-    st.button(
-        "Launch",
-        type="primary",
-        on_click=on_press(rights.RUN_CAMPAIGN, campaign.id, launch, "launch", done_at=""),
-        key="launch",
-    )
+    launch = partial(_launch, campaign.name)
+    press = on_press(rights.RUN_CAMPAIGN, campaign.id, launch, "launch", done_at="")
+    st.button("Launch", type="primary", on_click=press, key="launch")
 
 
 def _launch(name: str, database: Database, actor: str) -> Made:
@@ -166,11 +162,8 @@ def _close_or_reopen(campaign: CampaignSummary) -> None:
         st.text_input("Reason", key=f"{key}-reason", placeholder="enough items" if verb == "Close" else "")
         show_notice(key)
         do = partial(_close if verb == "Close" else _reopen, campaign.name)
-        st.button(
-            f"{verb} it",
-            key=key,
-            on_click=on_press(rights.RUN_CAMPAIGN, campaign.id, do, key, done_at=""),
-        )
+        press = on_press(rights.RUN_CAMPAIGN, campaign.id, do, key, done_at="")
+        st.button(f"{verb} it", key=key, on_click=press)
 
 
 def _close(name: str, database: Database, actor: str) -> Made:
@@ -189,12 +182,8 @@ def _share(campaign: CampaignSummary) -> None:
             "The link shows progress, the campaign as raters see it, and its results for 14 days. Whoever "
             "opens it can change nothing, and sees neither raters nor the log."
         )
-        make = partial(_view_link, campaign.id)
-        st.button(
-            "Make a view-only link",
-            key="share",
-            on_click=on_press(rights.MANAGE_RATERS, campaign.id, make, "share"),
-        )
+        press = on_press(rights.MANAGE_RATERS, campaign.id, partial(_view_link, campaign.id), "share")
+        st.button("Make a view-only link", key="share", on_click=press)
         show_notice("share")
 
 
@@ -210,18 +199,9 @@ def _export(campaign: CampaignSummary) -> None:
     st.header("Export", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kind = st.selectbox("Format", list(FORMATS.usable()), key="export-format", width=220)
-        st.button(
-            "Prepare the files",
-            key="export",
-            on_click=partial(
-                act,
-                rights.EXPORT_RATINGS,
-                campaign.id,
-                partial(_prepare, campaign.name),
-                errors_at="export",
-                done_at="export",
-            ),
-        )
+        prepare = partial(_prepare, campaign.name)
+        press = partial(act, rights.EXPORT_RATINGS, campaign.id, prepare, "export", "export")
+        st.button("Prepare the files", key="export", on_click=press)
         name, data = st.session_state.get(EXPORT, ("", b""))
         if name.endswith(f"-{kind}.zip"):
             st.download_button("Download", data, file_name=name, mime="application/zip", key="download")

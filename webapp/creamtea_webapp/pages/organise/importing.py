@@ -10,14 +10,14 @@ from typing import Any
 import streamlit as st
 
 from creamtea.access import rights
-from creamtea.errors import InputError
+from creamtea.errors import InputError, wrong_option
 from creamtea.files import MAX_UNPACKED, unpack
 from creamtea.human.formats import exchange
 from creamtea.human.formats.base import ImportFacts, ImportOption, import_options
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.store.database import Database
-from creamtea.wording import counted, option, uploaded_to
+from creamtea.wording import counted, uploaded_to
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show
 from creamtea_webapp.pages.organise.shared import (
@@ -62,11 +62,8 @@ def page() -> None:
                         show("organise/importing.html", "texts_of_appraise")
                     _draw(found.options)
         show_notice(BESIDE)
-        st.form_submit_button(
-            "Import",
-            type="primary",
-            on_click=on_press(rights.IMPORT_RATINGS, None, _import, BESIDE, done_at="", usual_field="file"),
-        )
+        press = on_press(rights.IMPORT_RATINGS, None, _import, BESIDE, done_at="", usual_field="file")
+        st.form_submit_button("Import", type="primary", on_click=press)
     note(
         "Protocol, test set and languages are needed only where the file does not contain them; an export's "
         f"zip does. A zip may have a folder in it and unpack to {MAX_UNPACKED // 10**6} MB; the command line "
@@ -154,9 +151,7 @@ def _field_values(folder: Path) -> dict[str, Any]:
             for file in value:
                 system = Path(file.name).stem
                 if system in given[field]:
-                    raise InputError(
-                        f"{option('output-of')}: two files for the system {system!r}", about="output-of"
-                    )
+                    raise wrong_option("output-of", f"two files for the system {system!r}")
                 given[field][system] = save(file)
         elif field == "leave_out":
             given[field] = tuple(name.strip() for name in value.split(",") if name.strip())

@@ -126,12 +126,9 @@ def page() -> None:
     form.draw()
     show_notice(BESIDE)
     with st.container(horizontal=True):
-        st.button(
-            "Replace the draft" if draft else "Create a draft",
-            type="primary",
-            key="make",
-            on_click=on_press(rights.CREATE_CAMPAIGN, None, partial(_make, draft, form), BESIDE, done_at=""),
-        )
+        label = "Replace the draft" if draft else "Create a draft"
+        press = on_press(rights.CREATE_CAMPAIGN, None, partial(_make, draft, form), BESIDE, done_at="")
+        st.button(label, type="primary", key="make", on_click=press)
         values, _ = form.document()
         name = f"{safe_name(str(values.get('name', 'campaign')))}.yaml"
         st.download_button("Download as YAML", as_yaml(values), name, "application/yaml", on_click="ignore")
@@ -142,12 +139,8 @@ def _campaign_file() -> None:
     """Show a field for a campaign file, whose values fill the form."""
     with st.expander("Begin with a campaign file"):
         file = st.file_uploader("Campaign file (YAML)", ["yaml", "yml"], key="campaign-file")
-        st.button(
-            "Load it into the form",
-            key="fill",
-            disabled=file is None,
-            on_click=partial(act, rights.CREATE_CAMPAIGN, None, _fill, errors_at=ABOVE, done_at=ABOVE),
-        )
+        press = partial(act, rights.CREATE_CAMPAIGN, None, _fill, errors_at=ABOVE, done_at=ABOVE)
+        st.button("Load it into the form", key="fill", disabled=file is None, on_click=press)
         show_notice(ABOVE)
 
 

@@ -29,13 +29,13 @@ from creamtea_webapp.gate.paths import LOGIN
 from creamtea_webapp.markup import moment, note, render, show
 from creamtea_webapp.pages.organise.shared import (
     FOR_ONE,
+    FRESH_FILE,
     LABELS,
     TEMPLATE,
     Made,
     act,
     entry,
     find,
-    fresh_file,
     fresh_link,
     head,
     missing,
@@ -70,7 +70,7 @@ def page(campaign_id: int) -> None:
     checked = ItemKind.ATTENTION in campaign.kinds
     rows = [_row(campaign_id, rater, reports.get(rater.id), checked) for rater in people]
     heads = ["rater", "name or participant", "state", "items", "skipped", "practice", "last saved (UTC)"]
-    heads += ["checks passed"] * checked + ["flags", "suggestion"]
+    heads += [*["checks passed"] * checked, "flags", "suggestion"]
     show_list("raters", heads, rows, words=[0, 1, 2, len(heads) - 1])
     note(
         "A flag is a reason to look, not a verdict: honest raters get one now and then. A description, such "
@@ -101,10 +101,8 @@ def _add(campaign: CampaignSummary) -> None:
         st.text_input("Name (optional; only organisers see it)", key="add-name", width=320)
         if SignIn.load() is not None:
             st.text_input("E-mail address for signing in (instead of a link)", key="add-subject", width=320)
-        st.form_submit_button(
-            "Add and make a link",
-            on_click=on_press(rights.MANAGE_RATERS, campaign.id, partial(_add_rater, campaign), "add"),
-        )
+        press = on_press(rights.MANAGE_RATERS, campaign.id, partial(_add_rater, campaign), "add")
+        st.form_submit_button("Add and make a link", on_click=press)
     show_notice("add")
 
 
@@ -124,10 +122,8 @@ def _many(campaign: CampaignSummary) -> None:
             label, most = "Or a number of new raters", raters.MAX_AT_ONCE
             st.number_input(label, 0, most, key="many-count", help="They are numbered.")
             st.checkbox(LABELS["surplus"], key="many-surplus")
-            st.form_submit_button(
-                "Make links (CSV)",
-                on_click=on_press(rights.MANAGE_RATERS, campaign.id, partial(_invite_many, campaign), "many"),
-            )
+            press = on_press(rights.MANAGE_RATERS, campaign.id, partial(_invite_many, campaign), "many")
+            st.form_submit_button("Make links (CSV)", on_click=press)
         show_notice("many")  # outside: a form can hold no button to download with
     with st.expander("Participants of Prolific or another platform"):
         note(
@@ -136,11 +132,8 @@ def _many(campaign: CampaignSummary) -> None:
             "Prolific asks for the address of your study. Elsewhere, replace what stands between “?” and “#” "
             "by participant=NUMBER. The link back is in the draft's form."
         )
-        st.button(
-            "Make the link for participants",
-            key="recruit",
-            on_click=on_press(rights.MANAGE_RATERS, campaign.id, partial(_recruit, campaign), "recruit"),
-        )
+        press = on_press(rights.MANAGE_RATERS, campaign.id, partial(_recruit, campaign), "recruit")
+        st.button("Make the link for participants", key="recruit", on_click=press)
         show_notice("recruit")
 
 
@@ -155,17 +148,17 @@ def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> M
         made = raters.invite(writing, campaign.name, actor, names or count, surplus=surplus)
     return Made(
         f"{counted(len(made), 'link')} made. Each works once, within 14 days.",
-        fresh_file(f"{safe_name(campaign.name)}-links.csv", raters.links_csv(made, site()))
-        | {"many-pseudonyms": "", "many-count": 0},
+        {
+            FRESH_FILE: (f"{safe_name(campaign.name)}-links.csv", raters.links_csv(made, site())),
+            **{"many-pseudonyms": "", "many-count": 0},
+        },
     )
 
 
 def _recruit(campaign: CampaignSummary, database: Database, actor: str) -> Made:
     secret = raters.recruit(database, campaign.name, actor)
-    return Made(
-        "The link for participants has been made.",
-        fresh_link(raters.recruiting_address(site(), secret)),
-    )
+    address = raters.recruiting_address(site(), secret)
+    return Made("The link for participants has been made.", fresh_link(address))
 
 
 def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> Made:
@@ -325,53 +318,37 @@ def _actions(campaign: CampaignSummary, person: RaterProgress) -> None:
     show_notice(DECISIONS)
     with st.container(horizontal=True):
         if person.forgotten_at is None and campaign.state != "closed":
-            st.button(
-                "New link",
-                key="new-link",
-                on_click=press(partial(_new_link, campaign.id, person.id), DECISIONS),
-            )
+            make = partial(_new_link, campaign.id, person.id)
+            st.button("New link", key="new-link", on_click=press(make, DECISIONS))
         if person.forgotten_at is None:
-            st.button(
-                "Withdraw links",
-                key="withdraw",
-                on_click=partial(manage, partial(_withdraw, person.id), DECISIONS),
-            )
+            withdraw = partial(_withdraw, person.id)
+            st.button("Withdraw links", key="withdraw", on_click=partial(manage, withdraw, DECISIONS))
         takes_part = campaign.state == "launched" and not (person.excluded_at or person.forgotten_at)
         if person.skipped and takes_part:
             with st.popover("Give skipped items again"):
                 note("The rater gets the skipped items that still need a rating. The log keeps your reason.")
                 st.text_area("Reason", key="reopen-reason")
                 show_notice("reopen")
-                st.button(
-                    "Give them again",
-                    key="reopen",
-                    on_click=press(partial(_reopen, person.id), "reopen", DECISIONS),
-                )
-        with st.popover("Include again" if person.excluded_at else "Exclude"):
-            effect = (
-                "The rater's ratings will count again."
-                if person.excluded_at
-                else "The rater's ratings are kept but no longer count, and other raters get the items."
-            )
+                give = partial(_reopen, person.id)
+                st.button("Give them again", key="reopen", on_click=press(give, "reopen", DECISIONS))
+        verb, button, decide = "Exclude", "Exclude this rater", raters.exclude
+        effect = "The rater's ratings are kept but no longer count, and other raters get the items."
+        if person.excluded_at:
+            verb, button, decide = "Include again", "Include", raters.include
+            effect = "The rater's ratings will count again."
+        with st.popover(verb):
             note(f"{effect} The log keeps your reason.")
             st.text_area("Reason", key="reason")
             show_notice("reason")
-            decide = raters.include if person.excluded_at else raters.exclude
-            st.button(
-                "Include" if person.excluded_at else "Exclude this rater",
-                key="decide",
-                on_click=partial(manage, partial(_decide, decide, person.id), "reason"),
-            )
+            do = partial(_decide, decide, person.id)
+            st.button(button, key="decide", on_click=partial(manage, do, "reason"))
         if person.forgotten_at is None:
             with st.popover("Forget who this is"):
                 show(RATER, "forgetting", pseudonym=person.pseudonym)
                 st.text_input("Pseudonym", key="forget-confirmation")
                 show_notice("forget")
-                st.button(
-                    "Delete the identity",
-                    key="forget",
-                    on_click=partial(manage, partial(_forget, person), "forget"),
-                )
+                forget = partial(_forget, person)
+                st.button("Delete the identity", key="forget", on_click=partial(manage, forget, "forget"))
 
 
 def _new_link(campaign_id: int, rater_id: int, database: Database, actor: str) -> Made:
@@ -431,13 +408,9 @@ def disputes(campaign_id: int) -> None:
             "Each page with such an output goes to one more rater. Third ratings are shown beside the "
             "others, and count in no mean and no test."
         )
-        st.button(
-            "Ask for third ratings",
-            key="ask",
-            on_click=on_press(
-                rights.RUN_CAMPAIGN, campaign_id, partial(_ask, campaign.name, bound), "disputes"
-            ),
-        )
+        ask = partial(_ask, campaign.name, bound)
+        press = on_press(rights.RUN_CAMPAIGN, campaign_id, ask, "disputes")
+        st.button("Ask for third ratings", key="ask", on_click=press)
 
 
 def _ask(name: str, bound: float, database: Database, actor: str) -> Made:

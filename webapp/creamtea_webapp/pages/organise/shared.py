@@ -34,7 +34,7 @@ from creamtea_webapp.markup import note, render, show, show_missing
 
 TEMPLATE = "organise/shared.html"
 NOTICE, FRESH_LINK, FRESH_FILE = "organise-notice", "organise-link", "organise-links"
-LINKS_AT = "organise-links-at"  # the place of the fresh links
+LINKS_AT = "organise-links-at"  # the place of the fresh links; a fresh file is a name with its data
 FOR_ONE = " and send it to this rater only. It works once, within 14 days"
 Read = TypeVar("Read")
 Act = Callable[[Database, str], str]  # acts in one transaction; returns what to tell the organiser
@@ -130,11 +130,6 @@ def field_error(*options: str) -> None:
 def fresh_link(address: str, advice: str = "") -> dict[str, object]:
     """Return the session's entry for a link to show. `advice` follows "Copy the link now"."""
     return {FRESH_LINK: (address, advice)}
-
-
-def fresh_file(name: str, data: str) -> dict[str, object]:
-    """Return the session's entry for a file of links to download."""
-    return {FRESH_FILE: (name, data)}
 
 
 def _show_links() -> None:
