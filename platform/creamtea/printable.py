@@ -12,7 +12,11 @@ apostrophes, which those tools would take as part of the text.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Iterable
+from typing import Any
 
 # C0 and C1 controls except tabs; embeddings, overrides and isolates, which change the direction of text; and
 # lone surrogates, which cannot be encoded
@@ -45,6 +49,13 @@ def is_utf8(text: str) -> bool:
 _BEGINNINGS = r"[=+\-@\t\r\n＝＋－＠]"
 _FORMULA = re.compile(f"'*{_BEGINNINGS}")
 _APOSTROPHE = re.compile(f"'+{_BEGINNINGS}")
+
+
+def csv_of(rows: Iterable[Iterable[Any]], line_end: str = "\r\n") -> str:
+    """Return rows of cells as CSV (RFC 4180, unless lines end otherwise)."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator=line_end).writerows(rows)
+    return out.getvalue()
 
 
 def text_to_cell(text: str) -> str:

@@ -5,7 +5,6 @@ A direction is a campaign: for all that is missing here, use `creamtea campaign`
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import os
@@ -57,7 +56,7 @@ from creamtea.human.making.programme import (
 )
 from creamtea.human.making.settings import CampaignDocument
 from creamtea.human.rating.raters import invite
-from creamtea.printable import text_to_cell
+from creamtea.printable import csv_of, text_to_cell
 from creamtea.settings import LOOPBACK, site_address
 from creamtea.wording import counted
 
@@ -313,21 +312,19 @@ def links(
             raise InputError(f"--output {output}: {error.strerror}: give a new file") from None
         try:
             with file, database.transaction() as session:
-                table = csv.writer(file, lineterminator="\n")
-                table.writerow(["direction", "rater", "link"])
-                number = 0
+                rows = [["direction", "rater", "link"]]
                 for direction, people in wanted.items():
                     campaign = campaign_name(name, direction)
                     with naming(direction):
                         made = invite(session, campaign, ACTOR, people, surplus=surplus)
                     for each in made:
-                        table.writerow([direction, text_to_cell(each.rater), f"{url}/enter#{each.secret}"])
-                    number += len(made)
+                        rows.append([direction, text_to_cell(each.rater), f"{url}/enter#{each.secret}"])
+                file.write(csv_of(rows, "\n"))
                 file.flush()  # before the links are valid
         except BaseException:
             output.unlink()
             raise
-    say(f"{counted(number, 'link')} in {output}: send each to its rater only")
+    say(f"{counted(len(rows) - 1, 'link')} in {output}: send each to its rater only")
     for_all = any("=" not in text for text in count or [])
     if for_all and (closed := [direction for direction in states if direction not in wanted]):
         say(f"no links for {', '.join(closed)}: closed", err=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from typing import Any
 
 from creamtea.contract.step import Column
 from creamtea.files import new_folder
-from creamtea.printable import text_to_cell
+from creamtea.printable import csv_of, text_to_cell
 from creamtea.report import text, vega
 from creamtea.report.model import Block, Cell, Document, Figure, Table
 from creamtea.report.vega import vega_lite
@@ -173,11 +171,8 @@ def figure_csv(figure: Figure) -> str:
 
 
 def _csv(fields: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(map(_plain, fields))
-    writer.writerows([_plain(row.get(field)) for field in fields] for row in rows)
-    return out.getvalue()
+    cells = ([row.get(field) for field in fields] for row in rows)
+    return csv_of(map(_plain, row) for row in (fields, *cells))
 
 
 def _plain(value: Any) -> Any:

@@ -34,7 +34,6 @@ of the text they are omissions. Errors that the rater deleted are not in the fil
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 import re
@@ -90,6 +89,7 @@ from creamtea.human.record import (
     checked_whole,
     counted_scores,
 )
+from creamtea.printable import csv_of
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, option
 from creamtea.words import meant
@@ -966,10 +966,7 @@ class Appraise(Format):
         rows = [_row(content, counted) for counted in counted_scores(content, WITH_CONTROLS)]
         if not rows:
             raise NothingToExport(f"campaign {content.name!r} has no ratings that count")
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\r\n")
         first = str(rows[0][0])
         if first.lower() in HEADERS or first.split()[0] == MTURK_HEADER or first.startswith("\ufeff"):
-            writer.writerow([HEADERS[0], *[""] * (len(rows[0]) - 1)])  # else this row looks like a header
-        writer.writerows(rows)
-        return write_texts(path, {FILE: out.getvalue()}), not_held(content, APPRAISE)
+            rows.insert(0, [HEADERS[0], *[""] * (len(rows[0]) - 1)])  # else this row looks like a header
+        return write_texts(path, {FILE: csv_of(rows)}), not_held(content, APPRAISE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -46,7 +44,7 @@ from creamtea.human.record import (
     media_types,
 )
 from creamtea.plugins import Registry
-from creamtea.printable import text_to_cell
+from creamtea.printable import csv_of, text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import MAX_INDEXED, WRITTEN_KINDS, Block, Rater
@@ -136,13 +134,11 @@ def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
         ).all()
     if not questions:
         return []
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\r\n")
-    table.writerow(["rater", *map(text_to_cell, questions)])
+    rows = [["rater", *questions]]
     for person in people:
-        answers = [str((person.answers or {}).get(question, "")) for question in questions]
-        table.writerow([text_to_cell(cell) for cell in (person.pseudonym, *answers)])
-    return write_texts(folder, {RATERS_FILE: text.getvalue()})
+        answers = (str((person.answers or {}).get(question, "")) for question in questions)
+        rows.append([person.pseudonym, *answers])
+    return write_texts(folder, {RATERS_FILE: csv_of(map(text_to_cell, row) for row in rows)})
 
 
 # ---------------------------------------------------------------- imports

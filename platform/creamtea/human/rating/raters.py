@@ -6,13 +6,12 @@ changes, so the results are exactly restored. `rating/places.py` says how exclus
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from urllib.parse import quote
 
 from sqlalchemy import case, func, select, update
@@ -45,7 +44,7 @@ from creamtea.human.rating.places import (
     mark_full,
     takes_place,
 )
-from creamtea.printable import text_to_cell
+from creamtea.printable import csv_of, text_to_cell
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.rows import from_row
@@ -142,13 +141,13 @@ def welcome_of(session: Session, campaign: Campaign, rater: Rater) -> Welcome:
     failed = settings.failing_code != "" and not checks.suffices(settings.attention_share)
     code = settings.failing_code if failed else settings.completion_code
     address = settings.completion_url.replace("{code}", quote(code, safe=""))
-    return Welcome(
+    return from_row(
+        Welcome,
+        settings,
         pseudonym=rater.pseudonym,
         protocol=protocol_of(campaign),
         instructions=campaign.instructions,
-        consent=settings.consent,
         questions=tuple(settings.questions),
-        contact=settings.contact,
         completion_code=code,
         completion_url="" if failed and address == settings.completion_url else address,
         languages=(campaign.source_language, campaign.target_language),
@@ -283,20 +282,11 @@ def find(database: Database, campaign: str, pseudonym: str) -> int:
     return rater_id
 
 
-def exclude(database: Database, rater_id: int, actor: str, reason: str) -> None:
-    """Exclude a rater, who gets no more pages: ratings no longer count, and places are free for others.
-
-    InputError without a reason, and for a rater who is excluded already.
-    """
-    _decide(database, rater_id, actor, reason, excluded=True)
-
-
-def include(database: Database, rater_id: int, actor: str, reason: str) -> None:
-    """Undo `exclude`: the ratings count again. InputError without a reason or an exclusion."""
-    _decide(database, rater_id, actor, reason, excluded=False)
-
-
 def _decide(database: Database, rater_id: int, actor: str, reason: str, *, excluded: bool) -> None:
+    """Exclude a rater, or undo it. InputError without a reason, and if nothing would change.
+
+    An excluded rater gets no more pages: ratings do not count, and places are free for others.
+    """
     verb = "exclude" if excluded else "include"
     if not reason.strip():
         raise InputError(f"give a reason to {verb} this rater: the log keeps it")
@@ -309,6 +299,9 @@ def _decide(database: Database, rater_id: int, actor: str, reason: str, *, exclu
         mark_full(session, campaign, select(Assignment.item_id).where(Assignment.rater_id == rater_id))
         action = audit.RATER_EXCLUDED if excluded else audit.RATER_INCLUDED
         audit.record(session, campaign.id, actor, action, rater_id, reason.strip())
+
+
+exclude, include = partial(_decide, excluded=True), partial(_decide, excluded=False)
 
 
 def reopen(database: Database, rater_id: int, actor: str, reason: str) -> int:
@@ -543,12 +536,8 @@ def additional_raters(session: Session, campaign: Campaign, now: datetime) -> in
 
 def links_csv(invitations: Sequence[Invitation], url: str) -> str:
     """Return a CSV table of the links, with a header."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["rater", "link"])
-    for invitation in invitations:
-        table.writerow([text_to_cell(invitation.rater), f"{url}/enter#{invitation.secret}"])
-    return text.getvalue()
+    links = [[text_to_cell(each.rater), f"{url}/enter#{each.secret}"] for each in invitations]
+    return csv_of([["rater", "link"], *links], "\n")
 
 
 def recruit(database: Database, campaign: str, actor: str) -> str:

@@ -120,12 +120,10 @@ def campaign_report(
         if judged.protocol.marks_errors:
             answers = payloads(session, ratings)
             tables.append(errors.marked_errors(judged, answers))
-            proposed = errors.proposed_errors(session, judged, answers)
-            tables += [] if proposed is None else [proposed]
+            tables += errors.proposed_errors(session, judged, answers)
         if judged.protocol.edits_text:
             tables.append(errors.post_edits(judged))
-        if (documents := errors.whole_documents(judged)) is not None:
-            tables.append(documents)
+        tables += errors.whole_documents(judged)
         blamed, examples = errors.origins(session, judged)
         tables += blamed
         texts += [examples] if examples is not None else []

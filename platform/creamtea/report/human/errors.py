@@ -106,8 +106,8 @@ def marked_errors(judged: RatedCampaign, given: Sequence[Payload | None]) -> Tab
     return table("marked", "Marked errors", about, "system", (*MARKED, *special), rows)
 
 
-def proposed_errors(session: Session, judged: RatedCampaign, given: Sequence[Payload | None]) -> Table | None:
-    """Build the table of what raters did with errors marked beforehand; None if there were none."""
+def proposed_errors(session: Session, judged: RatedCampaign, given: Sequence[Payload | None]) -> list[Table]:
+    """Build the table of what raters did with errors marked beforehand; empty if there were none."""
     ratings, settings = judged.ratings, judged.ratings.campaign.settings
     rows_of_items = select(Item.id, Item.proposals).where(
         Item.campaign_id == ratings.campaign.id, Item.proposals.is_not(None)
@@ -121,7 +121,7 @@ def proposed_errors(session: Session, judged: RatedCampaign, given: Sequence[Pay
                 {**outcomes(proposed, spans_of(payload)), "answers": 1, "proposed": len(proposed)}
             )
     if not any(totals):
-        return None
+        return []
     left_only = settings.proposals_left
     hidden = ("proposed", "kept", "changed", "deleted") if left_only else ("left",)
     rows = []
@@ -140,7 +140,7 @@ def proposed_errors(session: Session, judged: RatedCampaign, given: Sequence[Pay
         if left_only
         else "Changed: the error has another severity or category."
     )
-    return table("proposed", "Errors marked beforehand", about, "system", PROPOSED, rows)
+    return [table("proposed", "Errors marked beforehand", about, "system", PROPOSED, rows)]
 
 
 # ---------------------------------------------------------------- corrected outputs
@@ -177,15 +177,15 @@ def post_edits(judged: RatedCampaign) -> Table:
 # ---------------------------------------------------------------- whole documents
 
 
-def whole_documents(judged: RatedCampaign) -> Table | None:
-    """Build the table of whole documents' scores; None if there are none.
+def whole_documents(judged: RatedCampaign) -> list[Table]:
+    """Build the table of whole documents' scores; empty if there are none.
 
     A document's score is the mean over its raters. Differences are paired by document.
     """
     ratings = judged.ratings
     rated = ~np.isnan(ratings.document_value)
     if not rated.any():
-        return None
+        return []
     # (document, system) -> rater -> scores: until 0.2, each page of a longer document had a score
     given: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     names, document = np.unique(ratings.document_name[rated], return_inverse=True)
@@ -217,7 +217,7 @@ def whole_documents(judged: RatedCampaign) -> Table | None:
         "Scores of whole documents, given after their last segments and counted nowhere else. Each document "
         "counts once."
     )
-    return table("documents", "Whole documents", about, "system", columns, rows)
+    return [table("documents", "Whole documents", about, "system", columns, rows)]
 
 
 # ---------------------------------------------------------------- where marked errors come from
