@@ -62,6 +62,10 @@ def counted(number: float, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {words}" if isinstance(number, int) else f"{number:,g} {words}"
 
 
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
 def with_minus(number: str) -> str:
     """Write a formatted number as people read it: "−0.28" for "-0.28", "0.00" for "-0.00"."""
     unsigned = number.lstrip("+-")

@@ -414,11 +414,8 @@ class Amount:
 
 def amount_of_media(session: Session, campaign_id: int) -> Amount:
     """Return the number and the total size of the different files that a campaign shows."""
-    files, size = session.execute(
-        select(func.count(), func.coalesce(func.sum(CampaignMedia.size), 0)).where(
-            CampaignMedia.campaign_id == campaign_id
-        )
-    ).one()
+    amount = select(func.count(), func.coalesce(func.sum(CampaignMedia.size), 0))
+    files, size = session.execute(amount.where(CampaignMedia.campaign_id == campaign_id)).one()
     return Amount(files, int(size))
 
 

@@ -38,7 +38,7 @@ from creamtea.store.tables import (
     Rater,
     shown_of,
 )
-from creamtea.wording import counted, with_minus
+from creamtea.wording import counted, percent, with_minus
 from creamtea.words import KANA_OR_HAN, UNSPACED, WORDS_PER_CHARACTER, WORDS_PER_LETTER, split_words
 
 # ---------------------------------------------------------------- measures
@@ -581,7 +581,7 @@ def equal_scores(own: Measures, comparison: Comparison) -> Check:
     check = Check(
         "equal-scores",
         "equal scores",
-        f"more than {_percent(threshold)} of the items",
+        f"more than {percent(threshold)} of the items",
         f"half of the items, or {ABOVE_OTHERS * 100:.0f} percentage points above the others if that is more",
         threshold,
     )
@@ -598,7 +598,7 @@ def one_answer(own: Measures, comparison: Comparison) -> Check:
     check = Check(
         "one-answer",
         "one answer",
-        f"at least {_percent(threshold)} of the items",
+        f"at least {percent(threshold)} of the items",
         f"nine of ten, or {ABOVE_OTHERS * 100:.0f} percentage points above the others if that is more: "
         "where most outputs are good, raters who read score three of four alike",
         threshold,
@@ -685,12 +685,8 @@ def severity(own: Measures, comparison: Comparison) -> Check:
     return check.judged(value, abs(value) > threshold, shown)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 def _share(share: float, items: int, usual: float | None) -> str:
-    return f"{_percent(share)} of {items} items" + ("" if usual is None else f"; others {_percent(usual)}")
+    return f"{percent(share)} of {items} items" + ("" if usual is None else f"; others {percent(usual)}")
 
 
 def _others(usual: float | None, digits: str) -> str:

@@ -269,9 +269,8 @@ class ScoreContent:
     step: int
     at: datetime
     payload: Payload | None
-    document_step: int | None = (
-        None  # score of the whole document, stored with the first item of its last page
-    )
+    # score of the whole document, stored with the first item of its last page
+    document_step: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

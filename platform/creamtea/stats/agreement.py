@@ -354,14 +354,7 @@ def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:
     scale = float(np.abs(given[~np.isnan(given)]).max(initial=0.0))
     # rounding must not order outputs whose scores are the same or shifted by a constant
     spread, same = (np.stack([high - low, deviation]) / (ROUNDING * scale or 1.0)).round()
-    order = [row for row in np.lexsort((rows, -same, -spread)) if high[row] > low[row]]
-    return [
-        Spread(
-            output=int(rows[row]),
-            ratings=int((~np.isnan(given[row])).sum()),
-            lowest=float(low[row]),
-            highest=float(high[row]),
-            deviation=float(deviation[row]),
-        )
-        for row in order[:limit]
-    ]
+    order = np.lexsort((rows, -same, -spread))
+    order = order[high[order] > low[order]][:limit]
+    columns = (rows, (~np.isnan(given)).sum(axis=1), low, high, deviation)
+    return list(map(Spread, *(column[order].tolist() for column in columns)))

@@ -50,25 +50,21 @@ def expected_scores(
     cells, cell = np.unique(segment_of * systems + system_of, return_inverse=True)
     cell_segment, cell_system = np.divmod(cells, max(systems, 1))
     # number and sum of the ratings that predict
-    cell_totals = (
-        np.bincount(cell[counts], minlength=len(cells)),
-        sums_of(cell[counts], z[counts], len(cells)),
-    )
-    system_totals = (
-        np.bincount(system_of[counts], minlength=systems),
-        sums_of(system_of[counts], z[counts], systems),
-    )
+    cell_counts = np.bincount(cell[counts], minlength=len(cells))
+    cell_sums = sums_of(cell[counts], z[counts], len(cells))
+    system_counts = np.bincount(system_of[counts], minlength=systems)
+    system_sums = sums_of(system_of[counts], z[counts], systems)
     predictions = {}
     for number, rows in rows_of(rater_of, raters):
         counted = rows[counts[rows]]  # subtracted from the sums, which leaves the other raters' ratings
-        ratings_of_system = system_totals[0] - np.bincount(system_of[counted], minlength=systems)
+        ratings_of_system = system_counts - np.bincount(system_of[counted], minlength=systems)
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean = (system_totals[1] - sums_of(system_of[counted], z[counted], systems)) / ratings_of_system
+            mean = (system_sums - sums_of(system_of[counted], z[counted], systems)) / ratings_of_system
             mean[ratings_of_system == 0] = np.nan
         near, segment = _cells_of(cell_segment, segment_of[rows])
         counted_cell = np.searchsorted(near, cell[counted])
-        ratings = cell_totals[0][near] - np.bincount(counted_cell, minlength=len(near))
-        total = cell_totals[1][near] - sums_of(counted_cell, z[counted], len(near))
+        ratings = cell_counts[near] - np.bincount(counted_cell, minlength=len(near))
+        total = cell_sums[near] - sums_of(counted_cell, z[counted], len(near))
         above = np.where(ratings > 0, total - ratings * mean[cell_system[near]], 0.0)
         predicted = np.searchsorted(near, cell[rows])  # the cells of the rater's ratings
         segment_above = sums_of(segment, above, len(near))[segment[predicted]]

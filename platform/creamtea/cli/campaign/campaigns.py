@@ -143,14 +143,10 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
             raise InputError(f"{file} is a study: {remedy}")
         loaded = load_campaign(file, override or [])
         systems = loaded.check()
-    document: dict[str, Any] = loaded.campaign.model_dump(mode="json", by_alias=True)
     asked = loaded.campaign
-    lines = [
-        f"{file} is valid: {asked.protocol.kind} of "
-        + counted(len(systems), "system")
-        + (f" of study {asked.study}" if asked.study else "")
-    ]
-    show(json_output, {"valid": True, "campaign": document}, lines)
+    of_study = f" of study {asked.study}" if asked.study else ""
+    line = f"{file} is valid: {asked.protocol.kind} of {counted(len(systems), 'system')}{of_study}"
+    show(json_output, {"valid": True, "campaign": asked.model_dump(mode="json", by_alias=True)}, [line])
 
 
 @commands.command(epilog=SCHEMA)

@@ -142,17 +142,11 @@ def import_(
     """
     if not origin.exists():
         raise InputError(f"--from {origin}: no such file or folder")
-    facts = ImportFacts(
-        name,
-        **given
-        | {
-            "leave_out": ()
-            if given["leave_out"] is None
-            else tuple(names("--leave-out", given["leave_out"])),
-            "taxonomy": None if given["taxonomy"] is None else read_taxonomy(given["taxonomy"]),
-            "output_of": _files(given["output_of"] or []),
-        },
-    )
+    left_out, taxonomy = given["leave_out"], given["taxonomy"]
+    given["leave_out"] = () if left_out is None else tuple(names("--leave-out", left_out))
+    given["taxonomy"] = None if taxonomy is None else read_taxonomy(taxonomy)
+    given["output_of"] = _files(given["output_of"] or [])
+    facts = ImportFacts(name, **given)
     kind = kind or exchange.recognise(origin)
     with opened_database() as database:
         done = exchange.import_campaign(database, origin, kind, facts, ACTOR, dry_run, artefact_store())

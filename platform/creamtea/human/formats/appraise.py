@@ -652,11 +652,8 @@ class _Texts:
         if facts.documents is not None:
             self._read_documents(facts.documents)
         elif facts.segment_scores is not None:
-            raise InputError(
-                f"{option('segment-scores')} says which lines of {option('documents')} the campaign has: "
-                "give both",
-                about="segment-scores",
-            )
+            lines = f"which lines of {option('documents')} the campaign has"
+            raise InputError(f"{option('segment-scores')} says {lines}: give both", about="segment-scores")
         self.sources = self._read_lines("sources", option("sources"), facts.sources)
         self.outputs = {
             system: self._read_lines("output-of", f"{option('output-of')} {system}", path)

@@ -182,11 +182,8 @@ class ImportFacts:
         if self.source_language and self.target_language:
             return self.source_language, self.target_language
         if self.source_language or self.target_language:
-            raise InputError(
-                f"{option('source-language')} and {option('target-language')} go together: give both or "
-                "neither",
-                about="source-language",
-            )
+            both = f"{option('source-language')} and {option('target-language')}"
+            raise InputError(f"{both} go together: give both or neither", about="source-language")
         return None
 
     def for_systems(self, systems: Sequence[str]) -> Self:

@@ -300,6 +300,7 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
             "raters of these alone": len(idle),
         }
     )
+    most = max(Counter(answer.item for answer in answers).values(), default=1)
     content = replace(
         content,
         systems=systems,
@@ -307,9 +308,7 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
         answers=answers,
         raters=raters,
         settings=settings,
-        ratings_per_item=min(
-            content.ratings_per_item, max(Counter(answer.item for answer in answers).values(), default=1)
-        ),
+        ratings_per_item=min(content.ratings_per_item, most),
     )
     return content, left
 

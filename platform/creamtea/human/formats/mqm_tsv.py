@@ -102,6 +102,10 @@ class _Noticed:
 # ---------------------------------------------------------------- reading
 
 
+def _in_one_form(line: _Line) -> list[str]:
+    return [unicodedata.normalize("NFC", text) for text in line.texts]
+
+
 def _within(error: dict[str, Any], known: _Line) -> dict[str, Any]:
     """Return the error with its place in the kept text, which may lack white space at its end."""
     last = len(known.source if error.get("in_source") else known.target) - 1
@@ -364,14 +368,9 @@ class MqmTsv(Format):
             known = items.setdefault((index, line.system), line)
             if known.texts != line.texts:
                 if any(a.rstrip() != b.rstrip() for a, b in zip(known.texts, line.texts, strict=True)):
-                    forms = (
-                        unicodedata.normalize("NFC", "\n".join(texts)) for texts in (known.texts, line.texts)
-                    )
-                    alike = (
-                        " in one Unicode form (these differ as NFC and NFD do)"
-                        if len(set(forms)) == 1
-                        else ""
-                    )
+                    alike = ""
+                    if _in_one_form(known) == _in_one_form(line):
+                        alike = " in one Unicode form (these differ as NFC and NFD do)"
                     raise InputError(
                         f"{line.place}: segment {line.segment} of {line.system} has another text than in "
                         f"line {known.place.line}; allowed: one source and one output{alike}"

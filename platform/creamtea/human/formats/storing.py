@@ -68,12 +68,10 @@ def collect(database: Database, name: str) -> Content:
     with database.session() as session:
         campaign = find_campaign(session, name)
         study = None if campaign.study_id is None else session.get_one(StudyRow, campaign.study_id).name
-        items = session.scalars(
-            select(Item).where(Item.campaign_id == campaign.id).order_by(Item.position)
-        ).all()
-        raters = session.scalars(
-            select(Rater).where(Rater.campaign_id == campaign.id).order_by(Rater.id)
-        ).all()
+        own_items = select(Item).where(Item.campaign_id == campaign.id)
+        items = session.scalars(own_items.order_by(Item.position)).all()
+        own_raters = select(Rater).where(Rater.campaign_id == campaign.id)
+        raters = session.scalars(own_raters.order_by(Rater.id)).all()
         positions = {item.id: item.position for item in items}
         names: dict[Any, str] = dict(enumerate(output_names(campaign.systems)))
         names |= {str(number): name for number, name in names.items()}  # as keys of JSON
@@ -113,22 +111,16 @@ def _answers(
     scores: dict[int, list[ScoreContent]] = defaultdict(list)
     ratings = (
         select(Rating)
-        .join(Assignment, Assignment.id == Rating.assignment_id)
-        .join(Item, Item.id == Assignment.item_id)
+        .join(Assignment)
+        .join(Item)
         .where(Item.campaign_id == campaign.id)
         .order_by(Rating.revision, Rating.system)
     )
     for rating in session.scalars(ratings):
         score = from_row(ScoreContent, rating, system=names[rating.system], at=rating.created_at)
         scores[rating.assignment_id].append(score)
-    ended = (
-        select(Assignment)
-        .join(Item, Item.id == Assignment.item_id)
-        .where(
-            Item.campaign_id == campaign.id,
-            or_(Assignment.submitted_at.is_not(None), Assignment.skipped_at.is_not(None)),
-        )
-    )
+    ended = or_(Assignment.submitted_at.is_not(None), Assignment.skipped_at.is_not(None))
+    assignments = select(Assignment).join(Item).where(Item.campaign_id == campaign.id, ended)
     answers = [
         from_row(
             AnswerContent,
@@ -139,7 +131,7 @@ def _answers(
             assigned_at=assignment.created_at,
             scores=tuple(scores[assignment.id]),
         )
-        for assignment in session.scalars(ended)
+        for assignment in session.scalars(assignments)
     ]
     return sorted(answers, key=lambda answer: (answer.item, answer.rater))
 

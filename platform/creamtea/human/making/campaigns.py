@@ -235,11 +235,8 @@ def _free_name(session: Session, name: str, replace: bool, remedy: str) -> Campa
     if row is None:
         return None
     if row.state != "draft":
-        raise InputError(
-            f"campaign {name!r} is {row.state}, and what was registered at its launch stays as it is: "
-            f"{remedy}",
-            about="name",
-        )
+        stays = "what was registered at its launch stays as it is"
+        raise InputError(f"campaign {name!r} is {row.state}, and {stays}: {remedy}", about="name")
     if not replace:
         raise _taken(name, remedy)
     return row

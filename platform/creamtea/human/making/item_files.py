@@ -67,10 +67,8 @@ def with_identities(lines: Sequence[Line], files: FilesByTarget, systems: Sequen
     for position, system in enumerate(systems):
         without = [line.index + 1 for line in result if not line.identities[position].strip()]
         if system in filed and without and not any(line.outputs[position].strip() for line in lines):
-            raise InputError(
-                f"system {system!r} has no texts, and no file for segment {without[0]}: give a file of each "
-                "output"
-            )
+            missing = f"system {system!r} has no texts, and no file for segment {without[0]}"
+            raise InputError(f"{missing}: give a file of each output")
     return result
 
 

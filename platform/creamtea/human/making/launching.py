@@ -109,12 +109,8 @@ def reopen(database: Database, name: str, actor: str, reason: str) -> None:
 
 def _step(session: Session, name: str, old: str, new: str, rule: str) -> Campaign:
     """Move a campaign from one state to the next. InputError if it is in another state."""
-    moved: Campaign | None = session.scalar(
-        update(Campaign)
-        .where(Campaign.name == name, Campaign.state == old)
-        .values(state=new)
-        .returning(Campaign)
-    )
+    step = update(Campaign).where(Campaign.name == name, Campaign.state == old).values(state=new)
+    moved: Campaign | None = session.scalar(step.returning(Campaign))
     if moved is None:
         raise InputError(f"{in_state(find_campaign(session, name))}: {rule}")
     return moved

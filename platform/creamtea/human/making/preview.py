@@ -32,7 +32,7 @@ from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.rows import from_row
 from creamtea.store.tables import SYSTEM_KINDS, Campaign, Item, ItemKind, StudyRow
-from creamtea.wording import counted
+from creamtea.wording import counted, percent
 
 _SAME = 1e-9
 _NOTHING = Sample(0.0, 0.0, 0.0)
@@ -81,12 +81,12 @@ class Preview:
     def doubt(self) -> str:
         """A warning before the launch of a campaign that will probably decide nothing; else ""."""
         if self.power is None:
-            return f"These ratings decide nothing: {self._no_test}. For {_percent(POWER)} {self._needed}."
+            return f"These ratings decide nothing: {self._no_test}. For {percent(POWER)} {self._needed}."
         if self.power >= POWER:
             return ""
-        found = f"a difference of {self.written(self.delta)} in {_percent(self.power)} of cases"
+        found = f"a difference of {self.written(self.delta)} in {percent(self.power)} of cases"
         little = f"These ratings will probably decide little: they find {found}."
-        return f"{little} For {_percent(POWER)} {self._needed}."
+        return f"{little} For {percent(POWER)} {self._needed}."
 
     @property
     def _needed(self) -> str:
@@ -110,10 +110,8 @@ class Preview:
         if self.split:
             text = f"{self.split:,} of {self.of_documents:,} are longer than a page "
             text += f"({counted(self.segments_per_page, 'segment')})"
-            yield (
-                "documents",
-                text + ("; the whole is scored on the last page" if self.document_score else ""),
-            )
+            text += "; the whole is scored on the last page" if self.document_score else ""
+            yield "documents", text
         if self.media.files:
             yield "files", f"{self.media.files:,} of sources and outputs, {self.media.size / 1e6:,.1f} MB"
         if (drawn := self.drawn) is not None:
@@ -131,7 +129,7 @@ class Preview:
         if self.power is None or self.no_difference is None:
             yield "power", self._no_test
         else:
-            text = f"{_percent(self.power)} to find a difference of {delta} between a system and the baseline"
+            text = f"{percent(self.power)} to find a difference of {delta} between a system and the baseline"
             test = "two-sided paired t-test" if self.pairs is None else "two-sided t-test over shared pages"
             text += f" ({test} at 5 %, {self.units:,.0f} effective segments"
             if self.documents is not None:
@@ -145,20 +143,16 @@ class Preview:
                 text += f"; for one comparison: Holm's correction for {self.comparisons} lowers it"
             yield "power", text
             shown = "to show that the difference is no larger, if there is none"
-            yield "equivalence", f"{_percent(self.no_difference)} {shown}"
+            yield "equivalence", f"{percent(self.no_difference)} {shown}"
         scale = find_protocol(self.protocol).scale
         reach = "none" if self.detectable is None else self.written(self.detectable)
         if self.detectable is not None and self.detectable > scale.highest - scale.lowest:
             reach = f"none on a scale of {self.written(float(scale.highest - scale.lowest))}"
-        smallest = f"smallest detectable difference ({_percent(POWER)} power)"
+        smallest = f"smallest detectable difference ({percent(POWER)} power)"
         yield "detectable", f"{smallest}: {reach}; for {delta} {self._needed}"
         text = f"{self.written(self.deviation)} assumed (standard deviation of differences), "
         earlier = self.deviation_from
         yield "spread", text + (f"as in {earlier}" if earlier else "the usual without earlier ratings")
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 def preview(database: Database, name: str) -> Preview:

@@ -81,13 +81,8 @@ def read_proposals(path: Path) -> list[Proposal]:
 def metrics_with_errors(session: Session, study: StudyRow) -> list[str]:
     """Return the metrics whose scorer has found errors in the study's outputs, sorted."""
     nodes = study_nodes(session, study.id, "score")
-    has_errors = set(
-        session.scalars(
-            select(StepFile.step_key).where(
-                StepFile.name == SPANS_FILE, StepFile.step_key.in_({node.key for node in nodes})
-            )
-        )
-    )
+    of_nodes = StepFile.step_key.in_({node.key for node in nodes})
+    has_errors = set(session.scalars(select(StepFile.step_key).where(StepFile.name == SPANS_FILE, of_nodes)))
     return sorted({str(node.labels.get("metric")) for node in nodes if node.key in has_errors})
 
 

@@ -555,14 +555,10 @@ class CampaignDocument(PlanSettings, CampaignHead):
     raters: RaterBlock = Field(RaterBlock(), title="Raters")
 
     def settings(self) -> CampaignSettings:
+        stored = [each for each in declarations().values() if each.name in CampaignSettings.model_fields]
+        # a setting outside blocks has the block ""
         return CampaignSettings(
-            **{
-                declared.name: getattr(
-                    getattr(self, declared.block) if declared.block else self, declared.name
-                )
-                for declared in declarations().values()
-                if declared.name in CampaignSettings.model_fields
-            }
+            **{each.name: getattr(getattr(self, each.block, self), each.name) for each in stored}
         )
 
 

@@ -169,11 +169,8 @@ def study_texts(
 
     of_systems = {system: outputs(system) for system in systems}
     test_sets = select(StepInput.input_key).where(StepInput.step_key == keys[0], StepInput.role == "test_set")
-    segments = session.execute(
-        select(Segment.source, Segment.reference)
-        .where(Segment.step_key.in_(test_sets))
-        .order_by(Segment.index)
-    ).all()
+    of_test_set = select(Segment.source, Segment.reference).where(Segment.step_key.in_(test_sets))
+    segments = session.execute(of_test_set.order_by(Segment.index)).all()
     numbers = {name: spec.get("reference") for name, spec in study.spec["systems"].items()}
     human = {name: number for name, number in numbers.items() if number is not None}
     numbered = {1: "", **{number: name for name, number in human.items()}}
@@ -629,10 +626,9 @@ def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, sy
     if pairs != {""}:
         lines = [line for line in lines if line.pair() == pair]
     if not lines:
+        allowed = one_of(sorted(pairs - {""}), pair, "allowed")
         raise wrong(
-            "texts.languages",
-            f"{shown(pair)}: no document of {file_name(sources)} is of it; "
-            + one_of(sorted(pairs - {""}), pair, "allowed"),
+            "texts.languages", f"{shown(pair)}: no document of {file_name(sources)} is of it; {allowed}"
         )
     with about("texts.sources"):
         by_id = _by_document(sources, lines)

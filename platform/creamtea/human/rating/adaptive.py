@@ -1,11 +1,10 @@
 """Adaptive designs: draw the systems of segments, or of documents, part by part while people rate.
 
 A part is a tenth of the segments (or of the documents, if whole documents are rated), in the order of their
-first items, which the campaign's seed has shuffled. The first part is larger if showing every system needs
-more. For each part, `stats.incomplete.open_systems` finds the systems that are still worth comparing, and
-`making.design.adaptive_blocks` draws blocks of systems; their probabilities depend on earlier ratings only,
-and are stored with each item. Before that, an item has the outputs of all systems; afterwards it shows the
-outputs of its block, or is passed over if they are too few. Controls show the systems of their originals.
+first items, which the campaign's seed has shuffled. `making.design` explains how its blocks are drawn; each
+item keeps its block with the probabilities. Before that, an item has the outputs of all systems; afterwards
+it shows the outputs of its block, or is passed over if they are too few. Controls show the systems of their
+originals.
 """
 
 from __future__ import annotations

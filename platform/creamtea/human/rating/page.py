@@ -384,11 +384,8 @@ class DocumentScore:
         """Load the scores of a revision, one per text."""
         if not self.groups:
             return []
-        rows = session.execute(
-            select(Rating.system, Rating.document_step).where(
-                Rating.assignment_id == page.first_assignment.id, Rating.revision == revision
-            )
-        )
+        stored = Rating.assignment_id == page.first_assignment.id, Rating.revision == revision
+        rows = session.execute(select(Rating.system, Rating.document_step).where(*stored))
         steps = {row[0]: row[1] for row in rows}
         return [steps.get(group[0]) for group in self.groups]
 

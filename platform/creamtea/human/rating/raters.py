@@ -225,11 +225,8 @@ def find_or_add(database: Database, campaign: str, actor: str, pseudonym: str) -
     """Return the id of the campaign's rater with this pseudonym, added if new. InputError as in `add`."""
     with database.transaction() as session:
         row = lock(session, campaign)
-        known = session.scalar(
-            select(Rater.id).where(
-                Rater.campaign_id == row.id, Rater.pseudonym.in_({pseudonym.strip(), normalise(pseudonym)})
-            )
-        )
+        named = Rater.pseudonym.in_({pseudonym.strip(), normalise(pseudonym)})
+        known = session.scalar(select(Rater.id).where(Rater.campaign_id == row.id, named))
         return known if known is not None else insert(session, row, actor, pseudonym).id
 
 

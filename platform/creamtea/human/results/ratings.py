@@ -207,6 +207,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     """
     protocol = find_protocol(campaign.protocol, campaign.settings)
     settings = settings_of(campaign.settings)
+    reopenings = AuditEvent.campaign_id == campaign.id, AuditEvent.action == audit.REOPENED
     facts = from_row(
         CampaignFacts,
         campaign,
@@ -214,33 +215,19 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         systems=tuple(campaign.systems),
         settings=settings,
         registered_test=(campaign.registered or {}).get("analysis", {}).get("primary"),
-        reopened=session.scalar(
-            select(func.count()).where(
-                AuditEvent.campaign_id == campaign.id, AuditEvent.action == audit.REOPENED
-            )
-        )
-        or 0,
+        reopened=session.scalar(select(func.count()).where(*reopenings)) or 0,
     )
-    rows = session.execute(
-        select(
-            *(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document),
-            *(Item.drawn, Item.block),
-        )
-        .where(Item.campaign_id == campaign.id)
-        .order_by(Item.id)
-    ).all()
+    of_campaign = Item.campaign_id == campaign.id
+    columns = (Item.id, Item.segment_index, Item.kind, Item.weight, Item.document, Item.drawn, Item.block)
+    rows = session.execute(select(*columns).where(of_campaign).order_by(Item.id)).all()
     ids = np.array([row.id for row in rows], dtype=np.int64)
     kind = np.array([row.kind for row in rows], dtype=np.str_)
     segment = np.array([row.segment_index for row in rows], dtype=np.int64)
     names = np.array([row.document for row in rows], dtype=np.str_)
-    raters = session.execute(
-        select(Rater.id, Rater.pseudonym, Rater.excluded_at)
-        .where(Rater.campaign_id == campaign.id)
-        .order_by(Rater.id)
-    ).all()
+    people = select(Rater.id, Rater.pseudonym, Rater.excluded_at).where(Rater.campaign_id == campaign.id)
+    raters = session.execute(people.order_by(Rater.id)).all()
     excluded = np.array([row.excluded_at is not None for row in raters], dtype=bool)
 
-    of_campaign = Item.campaign_id == campaign.id
     since_1970 = extract("epoch", Assignment.submitted_at)
     # a cast alone would round in PostgreSQL and cut off the fraction in SQLite
     moment = func.coalesce(cast(since_1970 - since_1970 % 1, BigInteger), 0)
@@ -304,11 +291,8 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     passed_over = int((of_systems & ~given_out).sum())
     for_systems = int(of_systems.sum()) - passed_over
     surplus = int(np.maximum(raters_per_item - facts.ratings_per_item, 0).sum())
-    skipped = session.scalars(
-        select(Item.id)
-        .join(Assignment, Item.id == Assignment.item_id)
-        .where(of_campaign, Assignment.skipped_at.is_not(None))
-    ).all()
+    skips = select(Assignment.item_id).join(Item).where(of_campaign, Assignment.skipped_at.is_not(None))
+    skipped = session.scalars(skips).all()
     turn = _in_order(names if settings.by_documents else segment, of_systems)
     turns = int(turn.max(initial=-1)) + 1
     waits = of_systems & given_out & ~np.isin(ids, skipped)
@@ -421,8 +405,8 @@ def payloads(session: Session, ratings: Ratings) -> list[Payload | None]:
         row.id: row.payload
         for row in session.execute(
             select(Rating.id, Rating.payload)
-            .join(Assignment, Assignment.id == Rating.assignment_id)
-            .join(Item, Item.id == Assignment.item_id)
+            .join(Assignment)
+            .join(Item)
             .where(Item.campaign_id == ratings.campaign.id, Rating.payload.is_not(None))
         )
     }
@@ -500,25 +484,16 @@ def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
 
     It changes whenever the ratings that count change, or the evidence of where errors come from.
     """
-    campaign = session.execute(
-        select(Campaign.state, Campaign.created_at).where(Campaign.id == campaign_id)
-    ).first()
-    excluded = session.scalars(
-        select(Rater.id)
-        .where(Rater.campaign_id == campaign_id, Rater.excluded_at.is_not(None))
-        .order_by(Rater.id)
-    )
-    of_campaign = (
-        select(func.count(Assignment.submitted_at), func.count(Assignment.skipped_at))
-        .join(Item, Item.id == Assignment.item_id)
-        .where(Item.campaign_id == campaign_id)
-    )
+    states = select(Campaign.state, Campaign.created_at).where(Campaign.id == campaign_id)
+    campaign = session.execute(states).first()
+    excluded = select(Rater.id).where(Rater.campaign_id == campaign_id, Rater.excluded_at.is_not(None))
+    done = select(func.count(Assignment.submitted_at), func.count(Assignment.skipped_at)).join(Item)
     newest = select(func.max(Rating.id))  # of any campaign, because an index has it
     evidence = session.scalars(select(Blame.key).where(Blame.campaign_id == campaign_id).order_by(Blame.key))
     return (
         campaign and tuple(campaign),  # a new campaign may have the id of a deleted one
-        tuple(excluded),
-        tuple(session.execute(of_campaign).one()),
+        tuple(session.scalars(excluded.order_by(Rater.id))),
+        tuple(session.execute(done.where(Item.campaign_id == campaign_id)).one()),
         session.scalar(newest),
         digest(evidence.all()),
     )

@@ -63,6 +63,7 @@ PROPOSED = (
 
 
 SEVERITIES = ("minor", "major", "critical")
+SPECIAL = "special mark "  # the beginning of a column's key
 
 
 def marked_errors(judged: RatedCampaign, given: Sequence[Payload | None]) -> Table:
@@ -73,26 +74,14 @@ def marked_errors(judged: RatedCampaign, given: Sequence[Payload | None]) -> Tab
         errors = [span for span in spans if span.severity in SEVERITIES]
         minor = sum(span.severity == "minor" for span in errors)
         score = payload.get("score") if payload else None
-        totals[system].update(
-            ratings=1,
-            minor=minor,
-            major=len(errors) - minor,
-            omissions=sum(
-                (span.start is None and not span.special_mark) or span.in_source for span in errors
-            ),
-            free=not spans and (score is None or score >= GOOD),
-        )
-        totals[system].update(f"special mark {span.special_mark}" for span in errors if span.special_mark)
-    special = [
-        Column(
-            key,
-            f"[{key.removeprefix('special mark ')}]",
-            2,
-            "lower",
-            note="errors with this mark, per rating",
-        )
-        for key in sorted({key for total in totals for key in total if key.startswith("special mark ")})
-    ]
+        free = not spans and (score is None or score >= GOOD)
+        omissions = sum((span.start is None and not span.special_mark) or span.in_source for span in errors)
+        major = len(errors) - minor
+        totals[system].update(ratings=1, minor=minor, major=major, omissions=omissions, free=free)
+        totals[system].update(f"{SPECIAL}{span.special_mark}" for span in errors if span.special_mark)
+    marks = sorted({key for total in totals for key in total if key.startswith(SPECIAL)})
+    note = "errors with this mark, per rating"
+    special = [Column(key, f"[{key.removeprefix(SPECIAL)}]", 2, "lower", note=note) for key in marks]
     rows = []
     for name, total in zip(judged.systems, totals, strict=True):
         ratings = total["ratings"]
@@ -413,13 +402,8 @@ def _examples(session: Session, judged: RatedCampaign, cases: Sequence[_Case]) -
             shown.append(case)
     campaign = judged.ratings.campaign
     wanted = {case.output[0] for case in shown}
-    sources = dict(
-        session.execute(
-            select(Item.segment_index, Item.source).where(
-                Item.campaign_id == campaign.id, Item.segment_index.in_(wanted)
-            )
-        ).all()
-    )
+    shown_items = Item.campaign_id == campaign.id, Item.segment_index.in_(wanted)
+    sources = dict(session.execute(select(Item.segment_index, Item.source).where(*shown_items)).all())
     order = {origin: number for number, origin in enumerate(Origin)}
     shown.sort(key=lambda case: (case.output[1], order[case.finding.origin]))
     entries = tuple(_entry(judged, case, sources[case.output[0]]) for case in shown)
@@ -444,11 +428,8 @@ def _entry(judged: RatedCampaign, case: _Case, source: str) -> Entry:
     if instead not in (output, right):
         words = "prefers" if finding.origin is Origin.MODEL else "would write"
         who = "the model" if finding.origin is not Origin.SELECTION else "the same search"
-        passages.append(
-            Passage(
-                f"{who} {words} ({', '.join(instead.names)}), {_scored_words(instead)}", instead.text, target
-            )
-        )
+        label = f"{who} {words} ({', '.join(instead.names)}), {_scored_words(instead)}"
+        passages.append(Passage(label, instead.text, target))
     segment = campaign.settings.segment_name(case.output[0])
     name = f"{judged.systems[case.output[1]]}, {segment}: {finding.origin.value}"
     return Entry(name, (), tuple(passages))

@@ -133,10 +133,8 @@ def shown_texts(
     for item in session.scalars(select(Item).where(Item.id.in_(items))):
         for system, output in zip(item.systems, item.outputs, strict=True):
             kinds = "".join(f" [{kind_of(file['type'])}]" for file in files_of(item, system))
-            texts[items[item.id], int(system)] = (
-                item.source,
-                f"{output}{kinds}".strip() if kinds else str(output),
-            )
+            shown = f"{output}{kinds}".strip() if kinds else str(output)
+            texts[items[item.id], int(system)] = item.source, shown
     return texts
 
 

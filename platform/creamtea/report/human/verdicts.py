@@ -39,6 +39,7 @@ from creamtea.wording import counted
 
 ITEMS = Column("items", "items", 0)
 OVER_PAGES = "by least squares over pages; 95 % interval of the distance from the mean of all systems"
+OVER_ITEMS = "mean over items of the means over raters, with its 95 % t interval over items"
 DOCUMENTS = Column(
     "documents", "documents", 0, note="documents of the items; intervals and tests are over these"
 )
@@ -100,18 +101,11 @@ def means_table(
     judged: RatedCampaign, means: Sequence[SystemMean], key: str, title: str, about: str
 ) -> Table:
     """Build the table of each system's mean, in points and as a percentage of the baseline's."""
-    name = judged.systems[judged.baseline]
+    name, over = judged.systems[judged.baseline], OVER_PAGES if judged.in_blocks else OVER_ITEMS
     columns = [
         ITEMS,
         Column("ratings", "ratings", 0),
-        judged.points(
-            "mean",
-            judged.protocol.mean_title,
-            OVER_PAGES
-            if judged.in_blocks
-            else "mean over items of the means over raters, with its 95 % t interval over items",
-            "higher",
-        ),
+        judged.points("mean", judged.protocol.mean_title, over, "higher"),
         Column("percent", f"% of {name}", 1, "higher", note="95 % interval by the delta method"),
         Column(
             "percent_paired_t",
@@ -243,11 +237,8 @@ def better_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> set[tuple[int,
 
 def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: str, about: str) -> Table:
     """Build the table of pairs: by tests of their shared items, or in blocks by all pages."""
-    over = (
-        "simultaneous 95 % interval"
-        if judged.in_blocks
-        else "mean over the shared items, 95 % paired-t interval"
-    )
+    over = "mean over the shared items, 95 % paired-t interval"
+    over = "simultaneous 95 % interval" if judged.in_blocks else over
     columns = [
         ITEMS,
         DOCUMENTS,
@@ -357,26 +348,18 @@ def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
 def ranks(judged: RatedCampaign) -> Table:
     """Build the table of the systems' ranks, from all pages at once."""
     estimates = judged.estimates
-    rows = [
-        Row(
-            name,
-            {"rank_low": Cell("absent", judged.missing)}
-            if estimates is None
-            else {
-                "scores": count(int(estimates.scores[system])),
-                "rank_low": count(int(estimates.rank_low[system])),
-                "rank_high": count(int(estimates.rank_high[system])),
-                "cluster": count(int(estimates.cluster[system])),
-            },
-        )
-        for system, name in enumerate(judged.systems)
-    ]
-    columns = [
+    columns = [  # by the fields of the estimates
         Column("scores", "scores", 0, note="on pages with other systems"),
         Column("rank_low", "ranks from", 0, note="one more than the number of better systems"),
         Column("rank_high", "ranks to", 0, note="the number of systems minus the worse ones"),
         Column("cluster", "cluster", 0, note="all systems of a cluster are better than all of the next"),
     ]
+    rows = []
+    for system, name in enumerate(judged.systems):
+        cells = {"rank_low": Cell("absent", judged.missing)}
+        if estimates is not None:
+            cells = {column.key: count(int(getattr(estimates, column.key)[system])) for column in columns}
+        rows.append(Row(name, cells))
     return table("ranks", "Ranks from all pages", _about_ranks(judged, estimates), "system", columns, rows)
 
 

@@ -147,10 +147,7 @@ def _campaign_file() -> None:
 def _fill(database: Database, actor: str) -> str:
     """Fill the form anew from an uploaded file. Files that it names are uploaded in their own fields."""
     file = st.session_state["campaign-file"]
-
-    def read(path: Path) -> YamlDocument:
-        return read_document(path, KEYS, kind="a campaign (.yaml)")
-
+    read = partial(read_document, keys=KEYS, kind="a campaign (.yaml)")
     document = read_uploaded("campaign-file", file, read)
     to_add: dict[str, list[str]] = {"Upload": [], "Paste": []}
     later: list[str] = []  # the keys of what is to be added
@@ -254,11 +251,8 @@ def _check_files(
     if values.get("protocol", {}).get("kind") != start.get("kind") or "proposals_from" in start:
         lost = [name for name in lost if name != "protocol.proposals"]  # a metric's come from no file
     for name in lost:
-        raise wrong(
-            name,
-            f"the draft has {LOST[name]}, whose file is not kept: give it again, or make a new campaign "
-            "without",
-        )
+        remedy = "give it again, or make a new campaign without"
+        raise wrong(name, f"the draft has {LOST[name]}, whose file is not kept: {remedy}")
 
 
 # ---------------------------------------------------------------- the form
