@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from creamtea.human.protocols.scores import Preference
 from creamtea.stats.power import (
     default_deviation,
     equivalence_power,
     items_for_equivalence,
     items_needed,
     power_of,
-    preference_deviation,
 )
 
 
@@ -70,7 +70,7 @@ def test_limits() -> None:
 
 def test_deviations_to_plan_with() -> None:
     assert default_deviation(1, 6) == pytest.approx(0.8)
-    assert preference_deviation() == pytest.approx(np.std([-2, 0, 0, 2]))
+    assert Preference().usual_deviation() == pytest.approx(np.std([-2, 0, 0, 2]))
     # Domhan et al. 2022, 350 items: 1.7 to 2.0 % of a baseline of about 4.5 points
     half_width = stats.t.ppf(0.975, 349) * default_deviation(1, 6) / np.sqrt(350)
     assert 1.7 < 100 * half_width / 4.5 < 2.0

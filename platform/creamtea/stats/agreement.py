@@ -338,7 +338,7 @@ def _correlation(x: Array, y: Array, groups: NDArray[np.generic]) -> Estimate:
     return Estimate(r, float(np.tanh(centre - half)), float(np.tanh(centre + half)))
 
 
-def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:
+def largest_spread(matrix: ArrayLike) -> list[Spread]:
     """List the outputs whose ratings are furthest apart: by range, then deviation, then row.
 
     `matrix` (outputs, raters) is NaN where a rating is missing. Outputs without two different ratings are
@@ -355,6 +355,6 @@ def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:
     # rounding must not order outputs whose scores are the same or shifted by a constant
     spread, same = (np.stack([high - low, deviation]) / (ROUNDING * scale or 1.0)).round()
     order = np.lexsort((rows, -same, -spread))
-    order = order[high[order] > low[order]][:limit]
+    order = order[high[order] > low[order]]
     columns = (rows, (~np.isnan(given)).sum(axis=1), low, high, deviation)
     return list(map(Spread, *(column[order].tolist() for column in columns)))

@@ -30,17 +30,9 @@ _RANGE_SHARE = 0.16
 def default_deviation(lowest: float, highest: float) -> float:
     """Return the sd of items' differences to plan with if there is no pilot: 16 % of a scale's range.
 
-    In points: 0.8 on 1–6, 16 on 0–100. For preferences use `preference_deviation`.
+    In points: 0.8 on 1–6, 16 on 0–100.
     """
     return _RANGE_SHARE * (highest - lowest)
-
-
-def preference_deviation() -> float:
-    """Return the sd of single preferences (differences −2, 0 and 2), in points: 2·√(1 − 0.5) = 1.41.
-
-    It assumes that neither side wins and half of the items are judged the same.
-    """
-    return math.sqrt(2)
 
 
 def power_of(items: int, difference: float, deviation: float, alpha: float = ALPHA) -> float:

@@ -295,18 +295,9 @@ def _spread(session: Session, campaign: Campaign, protocol: Protocol) -> tuple[f
     """
     if campaign.study_id is not None:
         study = session.get_one(StudyRow, campaign.study_id)
-        earlier = session.scalars(
-            select(Campaign)
-            .join(StudyRow, StudyRow.id == Campaign.study_id)
-            .where(
-                StudyRow.name == study.name,
-                Campaign.protocol == protocol.name,
-                Campaign.id != campaign.id,
-                Campaign.launched_at.is_not(None),
-            )
-            .order_by(Campaign.id.desc())
-        )
-        for other in earlier:
+        alike = StudyRow.name == study.name, Campaign.protocol == protocol.name, Campaign.id != campaign.id
+        earlier = select(Campaign).join(StudyRow).where(*alike, Campaign.launched_at.is_not(None))
+        for other in session.scalars(earlier.order_by(Campaign.id.desc())):
             measured = measured_spread(session, other)
             if measured is not None:
                 return *measured, other.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -176,9 +177,7 @@ class Preference(Protocol):
         ]
 
     def usual_deviation(self) -> float:
-        from creamtea.stats.power import preference_deviation  # scipy.stats takes a second to import
-
-        return preference_deviation()
+        return math.sqrt(2)  # of −2, 0 and 2, if neither side wins and half of the items are judged the same
 
     def in_words(self, answers: Sequence[ScoredAnswer]) -> str:
         return ("B is better", "the same", "A is better")[answers[0].step]

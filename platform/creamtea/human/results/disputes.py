@@ -71,7 +71,7 @@ def disputes_of(session: Session, ratings: Ratings, outputs: ScoresByRater) -> l
             points = third.value[(third.item == item.id) & (third.system == system)]
             asked.setdefault((units[item.original_id], system), []).extend(points.tolist())
     disputes = []
-    for spread in largest_spread(outputs.scores[rows], len(rows)):
+    for spread in largest_spread(outputs.scores[rows]):
         spread = replace(spread, output=int(rows[spread.output]))
         cell = int(outputs.unit[spread.output]), int(outputs.system[spread.output])
         points = asked.get(cell, [])

@@ -58,9 +58,8 @@ def _systems(rated: dict[str, RatedCampaign]) -> Table:
     }
     first = {direction: first_cluster(judged) for direction, judged in rated.items()}
     scales = {judged.protocol.name for judged in rated.values()}
-    judged_campaigns = list(rated.values())
     rows = []
-    for system in dict.fromkeys(name for judged in judged_campaigns for name in judged.systems):
+    for system in dict.fromkeys(name for judged in rated.values() for name in judged.systems):
         own = {direction: by_system[system] for direction, by_system in means.items() if system in by_system}
         known = [mean for mean in own.values() if mean.value is not None]
         macro = Cell("absent", f"rated in {len(known)} of {len(rated)} directions")
@@ -76,9 +75,8 @@ def _systems(rated: dict[str, RatedCampaign]) -> Table:
         }
         rows.append(Row(system, cells))
     rows.sort(key=lambda row: (row.cells["macro"].value is None, -(row.cells["macro"].value or 0.0)))
-    points = judged_campaigns[0].points
     columns = [
-        points("macro", "mean over directions", "95 % interval", "higher"),
+        next(iter(rated.values())).points("macro", "mean over directions", "95 % interval", "higher"),
         Column("directions", "directions", 0, note="with ratings of the system"),
         Column("first", "in the first cluster", 0, note="number of directions"),
         *(judged.points(direction, direction, "", "higher") for direction, judged in rated.items()),

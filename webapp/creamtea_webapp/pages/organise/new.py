@@ -418,8 +418,6 @@ class Form:
             names = {name: find_protocol(name).summary for name in options}
         if key == "sample.kind":
             options = list(self.protocol().selections)
-        elif _kind(declared) == "literal":
-            options = list(_literals(declared.field.annotation))
         elif not setting.choices and (literals := _literals(declared.field.annotation)):
             options = list(literals)
         elif not setting.choices and _schema(declared).get("items", {}).get("type") == "string":
