@@ -462,16 +462,11 @@ def within_documents(
                 first[document, rater] -= missing
             elif missing and (ends or gap[-1] or number == begins[rater]):
                 guessed += len(groups[document, rater]) * (_unspoilt(document) == document)
-    placed = (
-        replace(
-            rating,
-            document=name_of[rating.document],
-            segment=rating.segment - first[rating.document, rating.rater] + 1,
-        )
-        if rating.document in parted
-        else replace(rating, document=name_of[rating.document])
-        for rating in ratings
-    )
+    placed = []
+    for rating in ratings:
+        in_document = rating.segment - first[rating.document, rating.rater] + 1
+        segment = in_document if rating.document in parted else rating.segment
+        placed.append(replace(rating, document=name_of[rating.document], segment=segment))
     return tuple(placed), True, guessed
 
 

@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -671,13 +671,11 @@ class MtMetricsEval(Format):
             Mqm.name if marked and name.lower().startswith(Mqm.name) else SegmentScores.name
         )
         systems = tuple(dict.fromkeys([*order, *outputs]))
+        rated_cells = scores.keys() | marked.keys()
         cells = [
             (segment, system)
-            for segment in range(len(sources))
-            for system in systems
-            if outputs[system][segment] is not None
-            or (segment, system) in scores
-            or (segment, system) in marked
+            for segment, system in product(range(len(sources)), systems)
+            if outputs[system][segment] is not None or (segment, system) in rated_cells
         ]
         positions = {cell: position for position, cell in enumerate(cells)}
         items = [

@@ -109,14 +109,8 @@ def _answers(
     """Return the answers to items that raters have answered or skipped."""
     names = output_names(campaign.systems)
     scores: dict[int, list[ScoreContent]] = defaultdict(list)
-    ratings = (
-        select(Rating)
-        .join(Assignment)
-        .join(Item)
-        .where(Item.campaign_id == campaign.id)
-        .order_by(Rating.revision, Rating.system)
-    )
-    for rating in session.scalars(ratings):
+    ratings = select(Rating).join(Assignment).join(Item).where(Item.campaign_id == campaign.id)
+    for rating in session.scalars(ratings.order_by(Rating.revision, Rating.system)):
         score = from_row(ScoreContent, rating, system=names[rating.system], at=rating.created_at)
         scores[rating.assignment_id].append(score)
     ended = or_(Assignment.submitted_at.is_not(None), Assignment.skipped_at.is_not(None))

@@ -151,12 +151,11 @@ def store_draft(
 def store_items(session: Session, campaign: Campaign, items: Sequence[ItemContent]) -> dict[int, Item]:
     """Store items and then their originals, which may follow their controls; return the rows by position."""
     numbers = output_numbers(campaign.systems)
+    translated = ("segment", "systems", "media", "block", "original", "degraded", "proposals")
     rows = {
         item.position: Item(
             campaign_id=campaign.id,
-            **fields_without(
-                item, "segment", "systems", "media", "block", "original", "degraded", "proposals"
-            ),
+            **fields_without(item, *translated),
             segment_index=item.segment,
             **of_systems(item, numbers),
         )

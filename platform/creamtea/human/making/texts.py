@@ -106,21 +106,13 @@ class Texts:
         """
         names = _documents(documents, len(self.sources), test_set)
         reference = next(iter(self.references.values()), [""] * len(self.sources))
-        return [
-            Line(
-                index,
-                source,
-                reference[index],
-                tuple(texts[index] for texts in self.outputs.values()),
-                names[index],
-                tuple(
-                    self.sources[before]
-                    for before in range(max(0, index - context), index)
-                    if names[before] == names[index]
-                ),
-            )
-            for index, source in enumerate(self.sources)
-        ]
+        lines = []
+        for index, source in enumerate(self.sources):
+            outputs = tuple(texts[index] for texts in self.outputs.values())
+            near = range(max(0, index - context), index)
+            before = tuple(self.sources[place] for place in near if names[place] == names[index])
+            lines.append(Line(index, source, reference[index], outputs, names[index], before))
+        return lines
 
     def shown_references(self, numbers: Sequence[int], test_set: str) -> list[list[str]]:
         """Return the references with these numbers (from 1) for each segment, without empty ones.

@@ -401,15 +401,9 @@ def estimate_over_pages(
 
 def payloads(session: Session, ratings: Ratings) -> list[Payload | None]:
     """Return the payload of each score (scores,), None if the answer is only a score."""
-    by_id = {
-        row.id: row.payload
-        for row in session.execute(
-            select(Rating.id, Rating.payload)
-            .join(Assignment)
-            .join(Item)
-            .where(Item.campaign_id == ratings.campaign.id, Rating.payload.is_not(None))
-        )
-    }
+    of_campaign = Item.campaign_id == ratings.campaign.id, Rating.payload.is_not(None)
+    stored = select(Rating.id, Rating.payload).join(Assignment).join(Item).where(*of_campaign)
+    by_id = {row.id: row.payload for row in session.execute(stored)}
     return [by_id.get(number) for number in ratings.id.tolist()]
 
 
