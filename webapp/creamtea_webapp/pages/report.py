@@ -159,11 +159,8 @@ def _retry(study: int) -> None:
 def _share(study: int) -> None:
     note("A link opens this report and nothing else, in one browser, until it expires or is withdrawn.")
     st.number_input("Days", 1, 365, DAYS, key="share-days")
-    st.button(
-        "Make a link",
-        on_click=on_press(rights.SHARE_REPORTS, None, partial(_make_link, study), SHARED),
-        key="share-make",
-    )
+    press = on_press(rights.SHARE_REPORTS, None, partial(_make_link, study), SHARED)
+    st.button("Make a link", on_click=press, key="share-make")
     show_notice(SHARED)
     for link in sessions.list_links(session.database(), opening=True):
         if link.study_id == study:

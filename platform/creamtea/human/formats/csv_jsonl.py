@@ -155,11 +155,8 @@ def read_ratings(
         raise InputError(f"{path.name}: no ratings in it")
     name = facts.protocol or records[0].values.get("protocol")
     if name is None:
-        raise InputError(
-            f"{path.name}: it does not say the protocol: give {option('protocol')}, one of "
-            f"{', '.join(protocol_names())}",
-            about="protocol",
-        )
+        give = f"give {option('protocol')}, one of {', '.join(protocol_names())}"
+        raise InputError(f"{path.name}: it does not say the protocol: {give}", about="protocol")
     protocol = find_protocol(name)
     if protocol.edits_text and (without := [row for row in records if "output" not in row.values]):
         raise without[0].place.refuse("output", None, f"the text that was corrected, as {name} compares them")

@@ -59,6 +59,7 @@ from creamtea.wording import counted, option
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
 OTHER_FIELDS = {"docsegid": "docid", "globalsegid": "segid"}  # by `name_key`
+IN_TABS = f"{' '.join(FIELDS)}, with tabs between"
 NO_ERROR = "No-error"  # the spelling of the released files
 PLANTED = name_key("HOTW-test")  # "hands on the wheel"
 BEGIN, END = "<v>", "</v>"
@@ -163,10 +164,7 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
             continue
         known.add(text)
         if len(cells) < len(FIELDS):
-            raise InputError(
-                f"{place}: found {counted(len(cells), 'field')}; allowed: {' '.join(FIELDS)}, with tabs "
-                "between"
-            )
+            raise InputError(f"{place}: found {counted(len(cells), 'field')}; allowed: {IN_TABS}")
         values = {name: cells[at] for name, at in zip(FIELDS, order, strict=True)}
         severity, category = values["severity"], values["category"]
         is_known = as_severity(severity) in SEVERITIES or name_key(severity) in ("", PLANTED)
@@ -209,10 +207,8 @@ def _order(path: Path, header: Sequence[str]) -> tuple[int, ...]:
     if twice := [name for name in FIELDS if keys.count(name_key(name)) > 1]:
         raise InputError(f"{path.name}, line 1: the header has {', '.join(twice)} twice; allowed: once")
     if missing:
-        raise InputError(
-            f"{path.name}, line 1: the header has no {', '.join(missing)}; allowed: {' '.join(FIELDS)}, with "
-            "tabs between"
-        )
+        lacks = f"{path.name}, line 1: the header has no {', '.join(missing)}"
+        raise InputError(f"{lacks}; allowed: {IN_TABS}")
     return tuple(keys.index(name_key(name)) for name in FIELDS)
 
 
@@ -340,7 +336,7 @@ def _with_mark(text: str, span: Span | None) -> str:
 class MqmTsv(Format):
     name = MQM
     title = "errors marked by MQM (TSV, as in Google's releases)"
-    expected = f"{' '.join(FIELDS)}, with tabs between"
+    expected = IN_TABS
     only_file = FILE
 
     def recognises(self, path: Path, text: str) -> bool:

@@ -364,11 +364,8 @@ class _Marked:
 # ---------------------------------------------------------------- what to read
 def _pair(path: Path, facts: ImportFacts) -> str:
     if not path.is_dir():
-        raise InputError(
-            f"{file_name(path)}: {option('format')} mt-metrics-eval reads a folder with sources, "
-            "human-scores, …",
-            about="file",
-        )
+        read = f"{option('format')} mt-metrics-eval reads a folder with sources, human-scores, …"
+        raise InputError(f"{file_name(path)}: {read}", about="file")
     pairs = sorted(file.stem for file in (path / "sources").glob("*-*.txt"))
     wanted = "-".join(facts.pair) if facts.pair else None
     if wanted is None and len(pairs) == 1:
@@ -416,10 +413,8 @@ def _blocks(
         words = re.split(r"\t+", line.strip()) if "\t" in line else line.split()
         place = f"{file}, line {number}"
         if len(words) not in fields or words[0] not in systems:
-            raise InputError(
-                f"{place}: found {line[:60]!r}; allowed: a system of system-outputs and its value for the "
-                "next segment"
-            )
+            allowed = "a system of system-outputs and its value for the next segment"
+            raise InputError(f"{place}: found {line[:60]!r}; allowed: {allowed}")
         system = words[0]
         if seen[system] >= segments:
             raise InputError(f"{place}: found a value of {system} too many; allowed: {segments}")

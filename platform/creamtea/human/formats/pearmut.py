@@ -411,10 +411,8 @@ def _of_campaign(campaign: Campaign, place: Place) -> Iterator[_GivenDocument]:
     data = campaign.data
     for task in data.values() if isinstance(data, dict) else data:
         if not isinstance(task, list):
-            raise InputError(
-                f"the campaign's data: found {repr(task)[:60]}; allowed: lists of documents, which are lists "
-                "of items"
-            )
+            allowed = "lists of documents, which are lists of items"
+            raise InputError(f"the campaign's data: found {repr(task)[:60]}; allowed: {allowed}")
         if all(isinstance(item, dict) for item in task):
             yield _GivenDocument(place, "", task)  # from a list of documents for all users
         else:

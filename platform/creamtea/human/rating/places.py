@@ -217,14 +217,9 @@ def finished_raters(session: Session, campaign: Campaign, now: datetime) -> set[
     )
     controls = [(row.id, row.original_id) for row in items if row.kind in CONTROL_KINDS]
     past: dict[int, list[Row[int, int, str, datetime | None, datetime | None]]] = {}
-    for row in session.execute(
-        select(
-            *(Assignment.rater_id, Assignment.item_id, Item.kind),
-            *(Assignment.submitted_at, Assignment.skipped_at),
-        )
-        .join(Item, Item.id == Assignment.item_id)
-        .where(Item.campaign_id == campaign.id)
-    ):
+    columns = (Assignment.rater_id, Assignment.item_id, Item.kind)
+    given = select(*columns, Assignment.submitted_at, Assignment.skipped_at).join(Item)
+    for row in session.execute(given.where(Item.campaign_id == campaign.id)):
         past.setdefault(row.rater_id, []).append(row)
     every, finished = settings_of(campaign.settings).attention_every, set()
     for rater_id, rows in past.items():

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
 
-from sqlalchemy import Insert, bindparam, func, select
+from sqlalchemy import Insert, and_, bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -376,18 +376,13 @@ def earlier(database: Database, rater_id: int) -> list[Earlier]:
     with database.session() as session:
         protocol = protocol_of(campaign_of(session, rater_id))
         answers: dict[int, dict[int, ScoredAnswer]] = defaultdict(dict)  # by assignment and system
-        for assignment_id, system, step, payload in session.execute(
-            select(Rating.assignment_id, Rating.system, Rating.step, Rating.payload).join(
-                newest,
-                (newest.c.assignment_id == Rating.assignment_id) & (newest.c.revision == Rating.revision),
-            )
-        ):
+        is_newest = newest.c.assignment_id == Rating.assignment_id, newest.c.revision == Rating.revision
+        stored = select(Rating.assignment_id, Rating.system, Rating.step, Rating.payload)
+        for assignment_id, system, step, payload in session.execute(stored.join(newest, and_(*is_newest))):
             answers[assignment_id][system] = ScoredAnswer(step, payload)
+        columns = (Assignment.id, Assignment.order, Item.source, newest.c.revision, Item.page, Item.position)
         rows = session.execute(
-            select(
-                *(Assignment.id, Assignment.order, Item.source),
-                *(newest.c.revision, Item.page, Item.position),
-            )
+            select(*columns)
             .join(Item, Item.id == Assignment.item_id)
             .join(newest, newest.c.assignment_id == Assignment.id)
             .where(
