@@ -7,6 +7,7 @@ variables are checked first: they must fill the file. A model that cannot be use
 from __future__ import annotations
 
 import math
+import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,8 @@ MAX_VARIABLES = 100_000
 # last parts of the names of weights; the file has computed positions, scales of int8 and settings besides
 LEARNED = ("weight", "bias", "gamma", "beta", "relative_attention_bias")
 EMBEDDING_NORM = "encoder/layernorm_embedding/gamma"
-PREFIXED = ("__en__", "eng_Latn")  # in vocabularies of models that must be given the target language
+# in vocabularies of models that must be given the target language: M2M100, NLLB
+PREFIX = re.compile("__[a-z]{2,3}__|[a-z]{3}_[A-Z][a-z]{3}")
 _WHOLE = "a whole model.bin that CTranslate2 3.0 or later has written; copy or convert it again"
 
 
@@ -90,7 +92,7 @@ def read_shipped(folder: Path) -> ShippedFolder:
             found = f"{counted(len(pieces), 'piece')} in {name}, {weight.shape[0]:,} in {MODEL}"
             raise UnusableModel(found, "files of one model")
     found = ""
-    if prefix := next((name for name in PREFIXED if name in vocabularies[1]), None):
+    if prefix := next(filter(PREFIX.fullmatch, vocabularies[1]), None):
         found = (
             f"a model of many languages ({prefix} in its vocabulary), which must be given the target language"
         )

@@ -38,7 +38,7 @@ LINES = [*SIDES["source"], "the garden", "a book at the river", ""]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("made")
-    make_folder(root / "marian", ends=3.0)
+    make_folder(root / "marian", size=60, ends=3.0)
     make_shipped(root / "shipped", root / "marian")
     return root
 
@@ -210,6 +210,10 @@ HOSTILE: dict[str, tuple[Change, str]] = {
         r"pieces in shared_vocabulary\.json, .* in model\.bin",
     ),
     "a vocabulary of numbers": (written("shared_vocabulary.json", b"[1]"), "does not list its pieces"),
+    "a model of many languages": (
+        rewritten("shared_vocabulary.json", lambda content: content.replace(b'"x0"', b'"wol_Latn"')),
+        r"many languages \(wol_Latn in its vocabulary\)",
+    ),
     "sources of more than text": (like_bart, "a model like BART"),
     "no start": (edited("config.json", decoder_start_token=None), "no decoder_start_token in config"),
     "another end": (edited("config.json", eos_token="x"), "eos_token"),
