@@ -126,6 +126,17 @@ def read_shipped(folder: Path) -> ShippedFolder:
     )
 
 
+def ends_of(config: dict[str, Any]) -> list[str]:
+    """Return the tokens that sources need after their text, and that the library does not add.
+
+    Models converted from transformers need </s>, which their config does not say; their decoder begins with
+    </s> (MarianMT) or <pad> (T5, Pegasus).
+    """
+    eos = config["eos_token"]
+    ends = not config.get("add_source_eos") and config.get("decoder_start_token") in (eos, "<pad>")
+    return [eos] if ends else []
+
+
 def _vocabulary(path: Path) -> list[str]:
     pieces = read_json(path, MAX_VOCABULARY, list)
     if not all(isinstance(piece, str) for piece in pieces) or len({*pieces}) < len(pieces):

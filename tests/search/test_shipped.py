@@ -130,6 +130,11 @@ def test_sources_of_models_converted_from_transformers_get_their_end(
         step = decoding(tmp_path, imported(tmp_path, "ctranslate2"))
         step.run()
         rows.append(read_jsonl(step.output / "hypotheses.jsonl"))
+        (shipped / MAP).write_text("\t</s>\n</s>\tx0\n")  # the library applies rules for </s> if it is given
+        opened = OpenSystem.of_step(
+            decoding(tmp_path, imported(tmp_path, "ctranslate2"), selection={"kind": "vmap"})
+        )
+        assert ("x0" in opened.translate(["a"], True)[0]["selected"]) != by_library
     assert rows[0] == rows[1]
 
 

@@ -20,6 +20,7 @@ from creamtea.errors import InputError, StepError, StepUnavailable
 from creamtea.marian import CONFIG
 from creamtea.methods.searches import Beam, Precision, Search
 from creamtea.methods.selections import Selection
+from creamtea.shipped import ends_of
 from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.subwords import (
     BOS,
@@ -64,12 +65,7 @@ class Library:
         )
         self._names = names[0]
         self._ids = {name: id_ for id_, name in enumerate(names[1])}
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        # models converted from transformers expect </s> in the source, which their config does not say; their
-        # decoder begins with </s> (MarianMT) or <pad> (T5, Pegasus)
-        eos = config["eos_token"]
-        ends = not config.get("add_source_eos") and config.get("decoder_start_token") in (eos, "<pad>")
-        self._end = [eos] if ends else []
+        self._ends = ends_of(json.loads((folder / CONFIG).read_text(encoding="utf-8")))
 
     def translate(
         self,
@@ -92,7 +88,7 @@ class Library:
             texts = [n for n in group if sources[n]]
             for n in group:
                 results[n] = [Hypothesis([], 0.0, True)]
-            rows = [[*(self._names[id_] for id_ in sources[n]), *self._end] for n in texts]
+            rows = [[*(self._names[id_] for id_ in sources[n]), *self._ends] for n in texts]
             width, power = (search.width, search.length_normalization) if search else (1, 0.0)
             found = self._translator.translate_batch(
                 rows, max_decoding_length=limits[group[0]], beam_size=width, length_penalty=power,

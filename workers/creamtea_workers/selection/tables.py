@@ -21,7 +21,7 @@ from torch import Tensor
 from creamtea.contract.step import StepContext
 from creamtea.marian import CONFIG
 from creamtea.methods.selections import FullVocabulary, LexiconSelection, MapSelection
-from creamtea.shipped import MAP
+from creamtea.shipped import MAP, ends_of
 from creamtea.steps.systems import RecallParams
 from creamtea_workers.corpora.subwords import EOS, UNK, SubwordTexts
 from creamtea_workers.models.interface import Memory
@@ -66,6 +66,7 @@ class VocabularyMap:
     always: frozenset[int]
     rules: Mapping[tuple[str, ...], Sequence[int]]
     longest: int  # largest number of source subwords in a rule
+    ends: Sequence[str]  # subwords after the source's own
 
     @classmethod
     def load(cls, folder: Path, subwords: SubwordTexts) -> VocabularyMap:
@@ -78,13 +79,12 @@ class VocabularyMap:
                 rules[tuple(source.split(" "))] = [ids.get(name, UNK) for name in targets.split(" ") if name]
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         special = {UNK, EOS, ids.get(config.get("bos_token"), UNK)}
-        return cls(
-            subwords, frozenset(special.union(rules.pop(("",), []))), rules, max(map(len, rules), default=1)
-        )
+        always = frozenset(special.union(rules.pop(("",), [])))
+        return cls(subwords, always, rules, max(map(len, rules), default=1), ends_of(config))
 
     def ids(self, source: Sequence[int]) -> NDArray[np.int64]:
         """Return the ids that a sentence may use, sorted and unique."""
-        names, chosen = self.subwords.source_pieces(source), set(self.always)
+        names, chosen = [*self.subwords.source_pieces(source), *self.ends], set(self.always)
         for start in range(len(names)):
             for length in range(1, self.longest + 1):
                 chosen.update(self.rules.get(tuple(names[start : start + length]), ()))
