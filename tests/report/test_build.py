@@ -14,7 +14,7 @@ from teatime_study import Build, Spec, fill_study
 from creamtea.errors import InputError
 from creamtea.orders.submission import UnreadableStudy
 from creamtea.report.build import build_report
-from creamtea.report.cells import step_title
+from creamtea.report.cells import NO_SPREAD, step_title
 from creamtea.report.export import to_values
 from creamtea.report.model import Document, PValue
 from creamtea.report.text import STATE_WORDS
@@ -78,6 +78,18 @@ def test_recall_sizes_and_outputs(complete: Document) -> None:
     assert [rows["softmax-nvs"].cells[key].value for key in keys] == [0.9, 0.95, 150.25, 0.987, 0.25]
     # nothing is left out of a full vocabulary: no step measures that
     assert [rows["scones-greedy"].cells[key].value for key in keys[:3]] == [1.0, 1.0, 4000.0]
+
+
+def test_an_interval_without_width_is_none(build: Build) -> None:
+    """Resamples of segments that are all right cannot differ, although other segments may be wrong."""
+    flat = row("recall", 1.0, "sentence", low=1.0, high=1.0)
+    changes = {
+        "recall/softmax-nvs": {"metrics": [row("recall", 0.9, "idiom"), flat]},
+        "score/softmax-nvs": {"metrics": [row("bleu", 100.0, low=100.0, high=100.0)]},
+    }
+    found = rows_of(build(changes))["softmax-nvs"].cells
+    for cell in (found["recall_sentence"], found["bleu"]):
+        assert (cell.low, cell.high, cell.note) == (None, None, NO_SPREAD)
 
 
 def test_latency_is_a_share_of_the_baselines_and_an_untimed_system_says_so(complete: Document) -> None:

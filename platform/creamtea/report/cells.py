@@ -383,11 +383,21 @@ ONLY_REFERENCE = "the test set's only reference: there is no other to score it a
 Pair = tuple[str, str]  # a system and what it is compared with
 
 
+NO_SPREAD = "the same in every resample of the segments: no spread to judge by"
+
+
+def with_spread(cell: Cell) -> Cell:
+    """Remove an interval without width: 100 % of 50 words does not say that all words are right."""
+    if cell.low is None or cell.low != cell.high:
+        return cell
+    return replace(cell, note="; ".join(filter(None, [cell.note, NO_SPREAD])), low=None, high=None)
+
+
 def score_cell(results: StudyResults, system: str, test_set: str, metric: Metric, group: str = "") -> Cell:
     """Return a system's score. `group`: for a metric of words, a group of words of the test set."""
     measured = results.of("score", system=system, test_set=test_set, metric=metric.name())
     missing = why_no_score(results.spec, system, test_set)
-    return read_cell(measured, lambda step: step.find(metric.row(), group), missing)
+    return with_spread(read_cell(measured, lambda step: step.find(metric.row(), group), missing))
 
 
 def why_no_score(spec: Study, system: str, test_set: str) -> str:

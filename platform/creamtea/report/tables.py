@@ -26,6 +26,7 @@ from creamtea.report.cells import (
     state_of,
     step_title,
     why_no_score,
+    with_spread,
 )
 from creamtea.report.configuration import describe_system
 from creamtea.report.human.campaign import HumanColumns
@@ -355,7 +356,7 @@ def _recall(results: StudyResults, system: str, test_set: str, name: str, scope:
     if not results.spec.systems[system].selection.selects:
         return Cell("ok", value=1.0, seeds=1, by_definition=True)  # nothing is left out
     measured = results.of("recall", system=system, test_set=test_set)
-    return read_cell(measured, lambda step: step.find(name, scope), NOT_TRANSLATED)
+    return with_spread(read_cell(measured, lambda step: step.find(name, scope), NOT_TRANSLATED))
 
 
 def _agreement(results: StudyResults, system: str, test_set: str) -> dict[str, Cell]:
