@@ -165,7 +165,9 @@ def test_cancel_from_another_process_while_a_third_follows_the_log(creamtea, stu
     assert "(cancelled)" in said
 
 
-def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path) -> None:
+def test_submit_leaves_a_controller_that_serves_all_and_when_stopped_leaves_them_to_the_next(
+    creamtea, study: Path
+) -> None:
     facts = creamtea.json("submit", study, *INLINE, FAKES='{"train": "sleep"}')
     assert facts["state"] == "queued"
     wait_until(lambda: creamtea.state().get("train/softmax/1") == "running")
@@ -175,10 +177,17 @@ def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path) 
     said = creamtea.refused("submit", study, "--address", "127.0.0.1:6379")
     assert "127.0.0.1:6379" in said
     assert "--address" in said
-    creamtea("cancel", "tiny")
     creamtea("cancel", "other")
+    pid = int(creamtea.json("status")["controller"].split()[1])
+    os.kill(pid, signal.SIGTERM)
     wait_until(lambda: creamtea.json("status")["controller"] is None)
+    # written after the lease is given back, by a process that may be slow to end
+    wait_until(lambda: "the controller was stopped" in Path(facts["log"]).read_text())
     assert "started   train/softmax/1" in Path(facts["log"]).read_text()
+    assert creamtea.state()["train/softmax/1"] == "ready"
+    done = creamtea("controller", *INLINE, "--until-idle")
+    assert done.returncode == 0, done.stderr
+    assert set(creamtea.state().values()) == {"succeeded"}
 
 
 def test_a_refused_run_queues_nothing(creamtea, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,21 +242,7 @@ def test_submit_wait_has_the_exit_codes_of_run(creamtea, study: Path) -> None:
     assert "softmax-greedy" in done.stdout
 
 
-def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path) -> None:
-    facts = creamtea.json("submit", study, *INLINE, FAKES='{"train": "sleep"}')
-    wait_until(lambda: creamtea.state().get("train/softmax/1") == "running")
-    pid = int(creamtea.json("status")["controller"].split()[1])
-    os.kill(pid, signal.SIGTERM)
-    wait_until(lambda: creamtea.json("status")["controller"] is None)
-    # written after the lease is given back, by a process that may be slow to end
-    wait_until(lambda: "the controller was stopped" in Path(facts["log"]).read_text())
-    assert creamtea.state()["train/softmax/1"] == "ready"
-    done = creamtea("controller", *INLINE, "--until-idle")
-    assert done.returncode == 0, done.stderr
-    assert set(creamtea.state().values()) == {"succeeded"}
-
-
-def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path) -> None:
+def test_a_controller_waits_for_a_run_to_end_and_goes_when_nothing_is_left(creamtea, study: Path) -> None:
     first = running(creamtea)
     assert creamtea("submit", study, *INLINE, "--set", "name=other").returncode == 0
     assert set(creamtea.state("other").values()) & {"queued", "ready", "pending", "running"}
@@ -255,6 +250,7 @@ def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path) -> None:
     first.wait()
     creamtea("cancel", "tiny")
     wait_until(lambda: set(creamtea.state("other").values()) == {"succeeded"})
+    wait_until(lambda: creamtea.json("status")["controller"] is None)
 
 
 # ---------------------------------------------------------------- what users get wrong
