@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 from limits import START, wait_until
-from toy_cluster import Cluster, free_ports, kill_tree, running_cluster
+from toy_cluster import Cluster, free_port, kill_tree, running_cluster
 from toy_controller import runtime_env
 from toy_steps import ENOUGH
 from toy_study import ToyStudy
@@ -111,4 +111,4 @@ def test_without_the_token_the_command_line_is_refused(
 def test_the_right_token_is_accepted(cluster: Cluster) -> None:
     check_address(cluster.address)
     with pytest.raises(InputError, match="no Ray head answers there"):
-        check_address(f"127.0.0.1:{free_ports(1)[0]}")
+        check_address(f"127.0.0.1:{free_port()}")

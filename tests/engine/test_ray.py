@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from limits import START, wait_until
-from toy_cluster import NO_IDLE_WORKERS, free_ports
+from toy_cluster import NO_IDLE_WORKERS, free_port
 from toy_controller import runtime_env
 from toy_steps import counts
 from toy_study import ToyStudy
@@ -203,6 +203,6 @@ def test_an_address_that_is_none(address: str) -> None:
 
 
 def test_an_address_where_nothing_answers() -> None:
-    address = f"127.0.0.1:{free_ports(1)[0]}"
+    address = f"127.0.0.1:{free_port()}"
     with pytest.raises(InputError, match=f"--address {address}: no Ray head answers there"):
         RayExecutor(address).check()

@@ -12,7 +12,7 @@ import moto_s3
 import pytest
 import toy_catalogue
 from fsspec.registry import _registry as classes
-from toy_cluster import free_ports
+from toy_cluster import free_port
 from toy_study import ToyStudy
 
 from creamtea.contract.step import Resources
@@ -193,7 +193,7 @@ def test_no_credentials(s3: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_the_server_does_not_answer(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_ports(1)[0]}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     assert "AWS_ENDPOINT_URL" in refused()
 
 

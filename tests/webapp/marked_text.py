@@ -36,9 +36,9 @@ def drag_over(page: Any, first: str, last: str, row: int = 0) -> None:
     page.mouse.up()
 
 
-def click_on(page: Any, *words: str, row: int = 0) -> None:
+def click_on(page: Any, *words: str) -> None:
     for word in words:
-        page.mouse.click(*point_of(page, word, row))
+        page.mouse.click(*point_of(page, word))
 
 
 def tap_on(page: Any, *words: str, row: int = 0) -> None:

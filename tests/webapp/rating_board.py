@@ -231,10 +231,10 @@ def press_at(page: Any, row: int, step: int, steps: int = 26) -> None:
     track.click(position=_place(track, step, steps))
 
 
-def press_all(page: Any, chosen: Sequence[int], steps: int = 26) -> None:
+def press_all(page: Any, chosen: Sequence[int]) -> None:
     """Give each output of the page its step."""
     for row, step in enumerate(chosen):
-        press_at(page, row, step, steps)
+        press_at(page, row, step)
 
 
 def tap_at(page: Any, row: int, step: int, steps: int = 26) -> None:

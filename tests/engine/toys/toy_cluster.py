@@ -32,18 +32,14 @@ with sparing_start({START}):
 """
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports outside the range from which Ray takes those of its workers."""
-    probes = []
-    while len(probes) < count:
-        probe = socket.socket()
-        probe.bind(("127.0.0.1", 0))
-        if not 10000 <= probe.getsockname()[1] < 20000:
-            probes.append(probe)
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
+def free_port() -> int:
+    """A port outside the range from which Ray takes those of its workers."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if not 10000 <= port < 20000:
+            return port
 
 
 @dataclass
@@ -107,7 +103,7 @@ class Cluster:
 def running_cluster(*head: str) -> Iterator[Cluster]:
     """With a head that was started with these options, and is ready; this process has its token."""
     folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # a socket's path must be short
-    started = Cluster(folder, secrets.token_hex(32), free_ports(1)[0])
+    started = Cluster(folder, secrets.token_hex(32), free_port())
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN", started.token)

@@ -32,11 +32,11 @@ def campaign() -> Content:
     return dataclasses.replace(content, items=items, settings=settings)
 
 
-def with_one_more(value: Any, odd: Any = "x") -> Iterator[Any]:
+def with_one_more(value: Any) -> Iterator[Any]:
     """Copies of a JSON value, each with the odd key in another one of its objects."""
     copied = copy.deepcopy(value)
     for block in _objects(copied):
-        block[ODD] = odd
+        block[ODD] = "x"
         yield copied
         del block[ODD]
 
