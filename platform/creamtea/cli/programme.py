@@ -330,10 +330,8 @@ def links(
         say(f"no links for {', '.join(closed)}: closed", err=True)
     drafts = [direction for direction in wanted if states[direction] == "draft"]
     if drafts:
-        say(
-            f"{', '.join(drafts)}: raters see nothing until `creamtea programme launch {quote(name)}`",
-            err=True,
-        )
+        launch_it = f"raters see nothing until `creamtea programme launch {quote(name)}`"
+        say(f"{', '.join(drafts)}: {launch_it}", err=True)
 
 
 def _wanted(states: Mapping[str, str], count: list[str], many: Path | None) -> dict[str, list[str] | int]:

@@ -143,10 +143,8 @@ def link(
                 text = link_to(url, sessions.create_link(database, "rater", rater_id=rater_id, actor=ACTOR))
     hand_over(text)
     if campaign.state == "draft" and not (organiser or viewer):
-        say(
-            f"campaign {name} is a draft: raters see nothing until `creamtea campaign launch {quote(name)}`",
-            err=True,
-        )
+        launch_it = f"raters see nothing until `creamtea campaign launch {quote(name)}`"
+        say(f"campaign {name} is a draft: {launch_it}", err=True)
 
 
 @commands.command(epilog="Example: `creamtea campaign revoke first --rater anna`")

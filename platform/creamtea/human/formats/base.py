@@ -207,10 +207,8 @@ class ImportFacts:
         if self.taxonomy is None:
             return found
         if found.usual_taxonomy is None:
-            raise InputError(
-                f"{option('taxonomy')} is for marked errors, and {name} has none: leave it out",
-                about="taxonomy",
-            )
+            none = f"is for marked errors, and {name} has none: leave it out"
+            raise InputError(f"{option('taxonomy')} {none}", about="taxonomy")
         return found.with_settings({"taxonomy": self.taxonomy.model_dump()})
 
 

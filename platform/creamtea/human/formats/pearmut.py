@@ -276,6 +276,10 @@ class Line(_Loose):
     item: list[dict[str, Any]] | None = None
     comment: str = ""
 
+    @property
+    def part(self) -> str:
+        return self.item_i.split("_")[0] if isinstance(self.item_i, str) else ""
+
 
 class AssetsInfo(_Loose):
     source: str  # a folder
@@ -448,13 +452,7 @@ def _of_answers(
         else:
             raise InputError(f"{place}: annotation: found {line.annotation[:60]!r}; allowed: a list")
     return [
-        _GivenDocument(
-            place,
-            line.item_i.split("_")[0] if isinstance(line.item_i, str) else "",
-            _items_of_line(place, line, campaign),
-            line,
-        )
-        for place, line in found
+        _GivenDocument(place, line.part, _items_of_line(place, line, campaign), line) for place, line in found
     ]
 
 

@@ -104,10 +104,8 @@ def proposals_of_metric(
     check_names(session, row, test_set, systems)
     known = metric_names(session, row)
     if metric not in known:
-        raise InputError(
-            f"{asked}: study {row.name!r} has no such metric; it has {', '.join(known) or 'none'}",
-            about=FIELD,
-        )
+        has = ", ".join(known) or "none"
+        raise InputError(f"{asked}: study {row.name!r} has no such metric; it has {has}", about=FIELD)
     nodes = study_nodes(session, row.id, "score")
     proposals: list[Proposal] = []
     scorers: dict[str, ProposedBy] = {}

@@ -315,11 +315,9 @@ def reopen(database: Database, rater_id: int, actor: str, reason: str) -> int:
         except RatingRefused as refused:
             raise InputError(f"rater {rater.pseudonym!r} cannot rate: {refused}") from None
         now = database.now(session)
-        skipped = session.execute(
-            select(Assignment, Item)
-            .join(Item, Item.id == Assignment.item_id)
-            .where(Assignment.rater_id == rater_id, Assignment.skipped_at.is_not(None), is_first_of_page())
-        ).all()
+        given = select(Assignment, Item).join(Item, Item.id == Assignment.item_id)
+        skips = Assignment.rater_id == rater_id, Assignment.skipped_at.is_not(None), is_first_of_page()
+        skipped = session.execute(given.where(*skips)).all()
         pages = [
             page_of(session, assignment, item)
             for assignment, item in skipped
@@ -356,11 +354,8 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
             rater.answers = {ask: answer for ask, answer in rater.answers.items() if ask in closed}
         rater.forgotten_at = now
         sessions.withdraw_links(session, rater_id, now)
-        session.execute(
-            update(WebSession)
-            .where(WebSession.rater_id == rater_id, WebSession.revoked_at.is_(None))
-            .values(revoked_at=now)
-        )
+        own = update(WebSession).where(WebSession.rater_id == rater_id, WebSession.revoked_at.is_(None))
+        session.execute(own.values(revoked_at=now))
         audit.record(session, campaign.id, actor, audit.RATER_FORGOTTEN, rater_id, reason.strip())
 
 
