@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 
 from babel.core import get_global
 
@@ -89,6 +89,12 @@ def meant(name: str, names: Iterable[str]) -> str:
     known = list(names)
     alike = [other for other in known if look(other) == look(name)]
     return alike[0] if name not in known and len(alike) == 1 else name
+
+
+def shared_start(sequences: Sequence[Sequence[str]]) -> list[str]:
+    """Return the longest common prefix of sequences of words."""
+    together = takewhile(lambda items: len(set(items)) == 1, zip(*sequences, strict=False))
+    return [items[0] for items in together]
 
 
 def with_one_mark(text: str) -> str:

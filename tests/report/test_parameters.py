@@ -25,7 +25,7 @@ def found(spec: dict[str, Any], variants: dict[str, Any], systems: dict[str, Any
         "latency": None,
     }
     return {
-        sweep.parameter: {group.name: tuple(value for value, _ in group.systems) for group in sweep.groups}
+        sweep.parameter: {name: tuple(value for value, _ in group) for name, group in sweep.groups.items()}
         for sweep in sweeps(Study.model_validate(spec))
     }
 

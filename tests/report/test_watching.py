@@ -50,15 +50,15 @@ def test_a_training_shows_how_far_it_is_and_how_it_develops(database: Database, 
     assert running.seconds_left == 9000
     losses = [figure for figure in watched.curves if figure.key.startswith("train_loss-scones")]
     assert [row["update"] for row in losses[0].rows if row["run"] == "scones, seed 2"] == [20, 40]
-    (example,) = watched.examples
-    assert (example.training, example.outputs) == ("scones, seed 2", ((20, "x"), (40, "b")))
+    ((training, example),) = watched.examples
+    assert (training, example.outputs) == ("scones, seed 2", [(20, "x"), (40, "b")])
     store.write_live(key, 3, view)  # of an attempt that is over
-    assert watch(database, store, study).examples == ()
+    assert watch(database, store, study).examples == []
 
 
 def test_what_waits_says_for_what(database: Database, store: ArtefactStore) -> None:
     study = begun(database)
-    reasons = {group.reason: group.titles for group in watch(database, store, study).waiting}
+    reasons = watch(database, store, study).waiting
     after_training = next(titles for reason, titles in reasons.items() if "train: scones, seed 2" in reason)
     assert "decode: scones-greedy, seed 2, test" in after_training
     # the score waits for the decode, which waits for the training
@@ -90,7 +90,7 @@ def test_a_ready_step_says_why_it_does_not_start(
             ready.not_before = database.now(session) + timedelta(seconds=not_before)
             ready.error = "node lost"
     watched = watch(database, store, study)
-    assert any(reason in group.reason for group in watched.waiting)
+    assert any(reason in waits for waits in watched.waiting)
     assert watched.nothing_runs == (reason == NO_CONTROLLER)
 
 
@@ -100,13 +100,13 @@ def test_what_the_controller_says_is_why_a_step_waits(database: Database, store:
     with database.session() as session:
         keys = [row.key for row in session.query(StepRow).filter(StepRow.state == "ready")]
     store.write_reasons(lease.fence, {EVERY_STEP: "no machine is there"})
-    assert [group.reason for group in watch(database, store, study).waiting] == ["no machine is there"]
+    assert list(watch(database, store, study).waiting) == ["no machine is there"]
     store.write_reasons(
         lease.fence, {**dict.fromkeys(keys, "no node has a GPU"), "of another": "no node has two"}
     )
-    assert [group.reason for group in watch(database, store, study).waiting] == ["no node has a GPU"]
+    assert list(watch(database, store, study).waiting) == ["no node has a GPU"]
     store.write_reasons(lease.fence - 1, {EVERY_STEP: "no machine in an earlier one"})
-    assert "no machine" not in watch(database, store, study).waiting[0].reason
+    assert "no machine" not in str(watch(database, store, study).waiting)
 
 
 def test_a_study_whose_controller_has_ended_says_so(database: Database, store: ArtefactStore) -> None:

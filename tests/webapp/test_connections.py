@@ -126,16 +126,6 @@ def test_a_refused_page_gets_its_status_and_logs_nothing(port: int, monkeypatch:
     assert [line for line in logged if line.levelno >= logging.WARNING] == []
 
 
-def test_lines_that_strangers_cause_are_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, limit = [0.0], connections.OncePerMinute()
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    invalid = logging.makeLogRecord({"msg": "Invalid HTTP request received."})
-    assert [bool(limit.filter(invalid)) for _ in range(3)] == [True, False, False]
-    assert limit.filter(logging.makeLogRecord({"msg": "started"}))
-    now[0] = limit.SECONDS
-    assert limit.filter(invalid)
-
-
 def test_a_message_longer_than_a_page_sends_is_refused(port: int) -> None:
     with connect(f"ws://127.0.0.1:{port}/") as page:
         page.send(b"0" * (connections.MAX_MESSAGE + 1))

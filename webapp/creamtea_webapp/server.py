@@ -141,7 +141,10 @@ def _max_pages(wanted: int) -> int:
 
     # Streamlit, which starts uvicorn, has no settings for these
     starlette_server._get_uvicorn_config_kwargs = bounded_settings
-    logging.getLogger("uvicorn.error").addFilter(connections.OncePerMinute())
+    once = session.OnceAMinute()  # for lines that strangers can cause: "Invalid HTTP request"
+    logging.getLogger("uvicorn.error").addFilter(
+        lambda record: bool(record.exc_info or record.args) or once.filter(record)
+    )
     return min(wanted, possible)
 
 

@@ -145,20 +145,16 @@ def require_rater() -> int:
     return who.rater_id
 
 
-def require(right: str, campaign_id: int | None = None) -> Identity:
+def require(right: str, campaign_id: int | None = None, study_id: int | None = None) -> Identity:
     """Return the identity if it has this right (`creamtea.access.rights`); otherwise stop the script."""
     who = identity()
-    if who is None or not rights.may(who, right, campaign_id):
+    if who is None or not rights.may(who, right, campaign_id, study_id=study_id):
         refuse()
     return who
 
 
 def require_report(study_id: int) -> Identity:
-    """Return the identity if it may read this study's report; otherwise stop the script."""
-    who = identity()
-    if who is None or not rights.may(who, rights.READ_REPORT, study_id=study_id):
-        refuse()
-    return who
+    return require(rights.READ_REPORT, study_id=study_id)
 
 
 def may_read(who: Identity | None, place: str) -> bool:

@@ -26,9 +26,7 @@ BLAME_EXAMPLES = (
 
 
 def blame(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The study's name (its newest submission), or its number.")
-    ],
+    name: workplace.StudyOrNumber,
     campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Where raters marked its outputs.")],
     systems: Annotated[
         list[str] | None,

@@ -26,9 +26,7 @@ SHOWN = 50  # differences printed
 
 
 def bundle(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The study's name (its newest submission), or its number.")
-    ],
+    name: workplace.StudyOrNumber,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The archive; by default NAME.bundle.zip. It is not overwritten."),

@@ -13,7 +13,7 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections import UserDict
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -124,29 +124,13 @@ class LazyCommand(TyperCommand):
         return self.entry.load(self.name or "").make_context(info_name, args, parent=parent, **extra)
 
 
-class LoadedCommands(MutableMapping[str, Any]):
-    """The loaded commands by name, each loaded once; for code that goes through all of them."""
-
-    def __init__(self, entries: dict[str, Entry]) -> None:
-        self._entries = entries
-        self._loaded: dict[str, Any] = {}
+class LoadedCommands(UserDict[str, Any]):
+    """The commands by name, each loaded when it is first read; for code that goes through all of them."""
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded:
-            self._loaded[name] = self._entries[name].load(name)
-        return self._loaded[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._loaded[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._loaded[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
+        if isinstance(entry := self.data[name], Entry):
+            self.data[name] = entry.load(name)
+        return self.data[name]
 
 
 def lazy_group(entries: dict[str, Entry]) -> type[TyperGroup]:

@@ -32,7 +32,6 @@ from creamtea.wording import counted
 if TYPE_CHECKING:
     from creamtea.orders.submission import Submission
     from creamtea.report.across_studies import CompareRequest
-    from creamtea.store.database import Database
 
 REPORT_EXAMPLES = (
     "Examples: `creamtea report demo` · `creamtea report demo --test-set test --markdown` · "
@@ -142,7 +141,9 @@ def report(
         if len(names) > 1:
             printing.show(_build_comparison(database, names, baseline))
             return
-        built = _build(database, names[0])
+        from creamtea.report.build import build_report  # its statistics take a second to import
+
+        built = build_report(database, study_asked_for(database, names[0]))
         if test_set is not None and test_set not in built.test_sets:
             raise InputError(
                 f"--test-set {test_set}: study {built.name!r} has no such test set; it has "
@@ -182,11 +183,11 @@ class Printing:
 
     def __init__(
         self,
-        markdown: bool,
-        as_json: bool,
-        html: Path | None,
-        export: Path | None,
-        formats: list[Format] | None,
+        markdown: bool = False,
+        as_json: bool = False,
+        html: Path | None = None,
+        export: Path | None = None,
+        formats: list[Format] | None = None,
         full: bool = True,
     ) -> None:
         asked = {
@@ -320,12 +321,6 @@ def _build_comparison(database: Database, names: Sequence[str], baseline: str | 
         return comparison_report(session, list(rows.values()), test, baseline)
 
 
-def _build(database: Database, study: str) -> Document:
-    from creamtea.report.build import build_report  # its statistics take a second to import
-
-    return build_report(database, study_asked_for(database, study))
-
-
 WAIT_SECONDS = 1.0  # between checks whether another study has ended
 RATED = 4  # systems in the campaign that the last line suggests: as many as one screen compares well
 
@@ -435,18 +430,10 @@ def compare(
         report = build_report(database, submission.study_id)
         if html is not None:
             from creamtea.report.html import to_html
-            from creamtea.report.outputs import drawn_outputs
 
             held = drawn_outputs(database, report)
             write_page(html, lambda: to_html(report, held), on_error=as_json)
-    if as_json:
-        from creamtea.report.export import to_values
-
-        say(json.dumps(to_values(report), ensure_ascii=False, allow_nan=False, indent=1))
-    else:
-        from creamtea.report.terminal import make_console, render
-
-        render(report, make_console())
+    Printing(as_json=as_json).show(report)
     for line in (*advise(outcome), *([] if as_json else _next_steps(made))):
         say(line, err=True)
     raise typer.Exit(outcome.exit_code)

@@ -89,6 +89,8 @@ def run(
     Exit code 0: done, even if optional steps (scores, say) are unavailable; 1: a step failed; 2: the study or
     an option is wrong; 130: interrupted.
     """
+    from creamtea.cli.following import conclude
+
     runs_steps = workplace.make_executor(executor, address)
     runs_steps.check()
     with workplace.opened_database() as database:
@@ -97,27 +99,12 @@ def run(
         def queue() -> Submission:
             return workplace.submit_study(database, store, study, data, override)
 
+        started = time.monotonic()
         try:
-            carry_out(database, store, runs_steps, queue, as_json=as_json, quiet=quiet)
+            submission = control(database, store, runs_steps, queue, quiet=quiet)
         except AnotherController as error:
             raise InputError(f"{error}. `creamtea submit` queues this study behind it") from error
-
-
-def carry_out(
-    database: Database,
-    store: ArtefactStore,
-    executor: Executor,
-    queue: Callable[[], Submission],
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Control a study, then print its outcome."""
-    from creamtea.cli.following import conclude
-
-    started = time.monotonic()
-    submission = control(database, store, executor, queue, quiet=quiet)
-    conclude(database, submission, started, as_json=as_json)
+        conclude(database, submission, started, as_json=as_json)
 
 
 def control(
@@ -309,7 +296,7 @@ def retry(
     Exit code 0: done, even if optional steps (scores, say) are unavailable, or queued for that controller; 1:
     a step failed; 2: no such study, it has not ended, or all of its steps have succeeded; 130: interrupted.
     """
-    from creamtea.cli.following import no_controller
+    from creamtea.cli.following import conclude, no_controller
     from creamtea.orders.rows import LIVE
     from creamtea.orders.submission import requeue
     from creamtea.store.queries import find_study
@@ -329,7 +316,9 @@ def retry(
                 here = not runs_steps.address
                 return requeue(database, store, study.id, make_anew=make_anew, here=here)
 
-            carry_out(database, store, runs_steps, queue, as_json=as_json, quiet=quiet)
+            started = time.monotonic()
+            submission = control(database, store, runs_steps, queue, quiet=quiet)
+            conclude(database, submission, started, as_json=as_json)
             return
         requeue(database, store, study.id, make_anew=make_anew)
     if as_json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections import Counter
@@ -16,24 +15,22 @@ from creamtea.report.analyses import AnalysisResults, curve_layers, mark
 from creamtea.report.figures import SystemsOn
 from creamtea.report.model import Cell, Choice, Figure
 from creamtea.study.spec import Study
+from creamtea.words import shared_start
 
 Path = tuple[str, ...]
 _SEPARATORS = re.compile("([-+=])")  # between the words of a name
 
 
 @dataclass(frozen=True)
-class SweepGroup:
-    """Systems that differ in one number only, sorted by that number."""
-
-    name: str  # what their names have in common: "nvs+positive_weight=…"
-    systems: tuple[tuple[float, str], ...]
-
-
-@dataclass(frozen=True)
 class Sweep:
+    """Groups of systems that differ in one number only, each sorted by it.
+
+    A group's name is what the systems' names have in common: "nvs+positive_weight=…".
+    """
+
     parameter: str  # "variant.nvs.positive_weight"
     title: str  # "nvs positive weight"
-    groups: tuple[SweepGroup, ...]
+    groups: dict[str, list[tuple[float, str]]]
 
 
 def sweeps(study: Study) -> tuple[Sweep, ...]:
@@ -49,13 +46,13 @@ def sweeps(study: Study) -> tuple[Sweep, ...]:
                 by_rest.setdefault(_without(setting, path), []).append((value, name))
         varied = [members for members in by_rest.values() if len({value for value, _ in members}) > 1]
         names = [in_common([name for _, name in members]) for members in varied]
-        groups = []
+        groups = {}
         for name, members in zip(names, map(sorted, varied), strict=True):
             listed = ", ".join(system for _, system in members)  # tells groups of one name apart
-            groups.append(SweepGroup(name if names.count(name) == 1 else listed, tuple(members)))
+            groups[name if names.count(name) == 1 else listed] = members
         if groups:
             title = " ".join(path[-2:]).replace("_", " ")
-            varied_parameters.append(Sweep(".".join(path), title, tuple(groups)))
+            varied_parameters.append(Sweep(".".join(path), title, groups))
     return tuple(varied_parameters)
 
 
@@ -102,15 +99,9 @@ def _without(setting: dict[str, Any], path: Path) -> str:
 def in_common(names: list[str]) -> str:
     """Return the words that all names begin and end with: "nvs+beam=…". List the names if there are none."""
     words = [_SEPARATORS.split(name) for name in names]
-    start = _shared(words)
-    end = _shared([name[len(start) :][::-1] for name in words])[::-1]
+    start = shared_start(words)
+    end = shared_start([name[len(start) :][::-1] for name in words])[::-1]
     return f"{''.join(start)}…{''.join(end)}" if start or end else ", ".join(names)
-
-
-def _shared(sequences: list[list[str]]) -> list[str]:
-    """Return the longest common prefix."""
-    together = itertools.takewhile(lambda items: len(set(items)) == 1, zip(*sequences, strict=False))
-    return [items[0] for items in together]
 
 
 OF_A_CORPUS = "variant.corpus."
@@ -167,8 +158,8 @@ def score_over_parameter(
         place = systems.test_set if elsewhere.keys() <= cells.keys() else "each on the test set of its corpus"
         cells = {**elsewhere, **cells}
     members = [
-        (group.name, [(value, system, cells.get(system, Cell("absent"))) for value, system in group.systems])
-        for group in sweep.groups
+        (group, [(value, system, cells.get(system, Cell("absent"))) for value, system in swept])
+        for group, swept in sweep.groups.items()
     ]
     return _over(sweep, members, column, place, column.key, column.title)
 
@@ -193,11 +184,11 @@ def analysis_over_parameter(
         return None
     # curve by its variants or systems: a variant is drawn once, even if several systems decode with it
     members: dict[tuple[str, ...], tuple[str, list[Member]]] = {}
-    for group in sweep.groups:
+    for swept in sweep.groups.values():
         for setting in dict.fromkeys(setting for _, setting in cells):
             named = [
                 (value, system if of_kind[0].spec.rows == "system" else variants.get(system, system))
-                for value, system in group.systems
+                for value, system in swept
             ]
             cells_of_curve = [
                 (value, name, cells.get((name, setting), Cell("absent"))) for value, name in named

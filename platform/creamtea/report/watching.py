@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session, load_only
 
-from creamtea.contract.step import RUNNING_LOSS, LiveView, Resources
+from creamtea.contract.step import RUNNING_LOSS, LiveExample, LiveView, Resources
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED, pause_left
 from creamtea.orders.submission import spec_of
@@ -45,12 +45,6 @@ class RunningStep:
 
 
 @dataclass(frozen=True)
-class WaitingSteps:
-    reason: str
-    titles: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class FailedStep:
     name: str
     title: str
@@ -58,14 +52,7 @@ class FailedStep:
     reason: str  # the first line of its error
 
 
-@dataclass(frozen=True)
-class WatchedExample:
-    """A development sentence, and a training's translations of it: (updates, text)."""
-
-    training: str
-    source: str
-    reference: str
-    outputs: tuple[tuple[int, str], ...]
+Example = tuple[str, LiveExample]  # a training's name, a development sentence and its translations
 
 
 @dataclass(frozen=True)
@@ -74,10 +61,10 @@ class Watched:
     done: int
     total: int
     running: tuple[RunningStep, ...]
-    waiting: tuple[WaitingSteps, ...]
+    waiting: dict[str, list[str]]  # titles of steps by the reason for which they wait
     failed: tuple[FailedStep, ...]  # without steps that were not run because another failed
     curves: tuple[Figure, ...]
-    examples: tuple[WatchedExample, ...]
+    examples: list[Example]
     languages: dict[str, str]  # "source" and "target"
     controlled: bool  # whether a controller is running
 
@@ -111,7 +98,7 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
             done=sum(node.state == "succeeded" for node in nodes.values()),
             total=len(nodes),
             running=tuple(_running(node, store, now) for node in running),
-            waiting=_waiting(session, study_id, nodes, controller, reasons, now) if row.state in LIVE else (),
+            waiting=_waiting(session, study_id, nodes, controller, reasons, now) if row.state in LIVE else {},
             failed=tuple(
                 FailedStep(node.name, step_title(node), node.outcome, one_line(error.splitlines()[0]))
                 for node in nodes.values()
@@ -119,9 +106,9 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
                 for error in [node.error or "no message"]
             ),
             curves=_curves(session, spec, nodes.values(), views),
-            examples=tuple(
+            examples=[
                 example for key, view in views.items() for example in watched_examples(nodes[key], view)
-            ),
+            ],
             languages={"source": spec.languages.source, "target": spec.languages.target},
             controlled=controller is not None,
         )
@@ -147,7 +134,7 @@ def _waiting(
     controller: Controller | None,
     reasons: Mapping[str, str],
     now: datetime,
-) -> tuple[WaitingSteps, ...]:
+) -> dict[str, list[str]]:
     """Group waiting steps by reason; a step that waits for others has the first of these as its reason."""
     waiting: dict[str, list[str]] = defaultdict(list)
     queued = [key for key, node in nodes.items() if node.state == "ready"]
@@ -169,7 +156,7 @@ def _waiting(
             names = [step_title(nodes[root]) for root in sorted(roots[key], key=position.__getitem__)]
             more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
             waiting[f"after {'; '.join(names[:MAX_LISTED])}{more}"].append(step_title(node))
-    return tuple(WaitingSteps(reason, tuple(titles)) for reason, titles in waiting.items())
+    return dict(waiting)
 
 
 def _roots(session: Session, nodes: dict[str, Node]) -> dict[str, set[str]]:
@@ -286,9 +273,6 @@ def _live_points(view: LiveView | None) -> dict[str, list[CurvePoint]]:
     return dict(series)
 
 
-def watched_examples(node: Node, view: LiveView | None) -> list[WatchedExample]:
+def watched_examples(node: Node, view: LiveView | None) -> list[Example]:
     """Return the example translations of a training's live view (`ArtefactStore.read_live`)."""
-    return [
-        WatchedExample(run_name(node.labels), example.source, example.reference, tuple(example.outputs))
-        for example in (view.examples if view else ())
-    ]
+    return [(run_name(node.labels), example) for example in (view.examples if view else ())]

@@ -23,7 +23,7 @@ from creamtea.settings import Settings
 from creamtea.study.data_files import UnreadableFile, scan
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
-from creamtea.words import meant
+from creamtea.words import meant, shared_start
 
 TEST_SET = "test"
 BUCKETS = "buckets"
@@ -231,19 +231,8 @@ def _without_common_parts(names: Sequence[str]) -> list[str]:
     if len(names) < 2:
         return list(names)
     parts = [name.split(".") for name in names]
-    fewest = min(map(len, parts))
-    first = next(
-        (position for position in range(fewest) if len({name_parts[position] for name_parts in parts}) > 1),
-        fewest,
-    )
-    last = next(
-        (
-            position
-            for position in range(fewest - first)
-            if len({name_parts[-1 - position] for name_parts in parts}) > 1
-        ),
-        fewest - first,
-    )
+    first = len(shared_start(parts))
+    last = len(shared_start([name_parts[first:][::-1] for name_parts in parts]))
     shorter = [_in_a_name(".".join(name_parts[first : len(name_parts) - last])) for name_parts in parts]
     return shorter if all(shorter) and len(set(shorter)) == len(set(names)) else list(names)
 

@@ -51,12 +51,8 @@ class Skipping {
     words.value = "";
     confirm.disabled = true;
     const radios = REASONS.map((reason) => {
-      const label = document.createElement("label");
-      const radio = document.createElement("input");
-      radio.type = "radio";
-      radio.name = "reason";
-      radio.value = reason;
-      label.append(radio, reason);
+      const label = newElement("label");
+      label.append(newElement("input", { type: "radio", name: "reason", value: reason }), reason);
       return label;
     });
     reasons.replaceChildren(...radios);
@@ -138,12 +134,10 @@ function showKeys(list, widget, shown, thing) {
     ["B", "earlier items, and back"],
   ];
   list.replaceChildren(
-    ...rows.flatMap(([keys, meaning]) => {
-      const [term, told] = [document.createElement("dt"), document.createElement("dd")];
-      term.textContent = keys;
-      told.textContent = meaning;
-      return [term, told];
-    }),
+    ...rows.flatMap(([keys, meaning]) => [
+      newElement("dt", { textContent: keys }),
+      newElement("dd", { textContent: meaning }),
+    ]),
   );
 }
 

@@ -3,20 +3,16 @@ export default function render({ parentElement, data, setTriggerValue }) {
   const find = (selector) => parentElement.querySelector(selector);
   const act = (kind, assignment) => setTriggerValue("act", { kind, assignment });
   const items = data.items.map(({ assignment, number, items, source, given, revision }) => {
-    const item = document.createElement("li");
-    const button = document.createElement("button");
-    button.type = "button";
-    const [place, text, changed] = ["number", "text", "changed"].map((name) => {
-      const span = document.createElement("span");
-      span.className = name;
-      return span;
-    });
+    const item = newElement("li");
+    const button = newButton("", () => act("again", assignment));
+    const [place, text, changed] = ["number", "text", "changed"].map((className) =>
+      newElement("span", { className }),
+    );
     place.textContent = items > 1 ? `${number}–${number + items - 1}` : String(number);
     text.dir = "auto";
     showText(text, source, data.language);
     changed.textContent = revision > 1 ? `${given}, changed` : given;
     button.append(place, text, changed);
-    button.onclick = () => act("again", assignment);
     item.append(button);
     return item;
   });

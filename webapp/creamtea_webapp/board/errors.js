@@ -6,8 +6,7 @@ class ErrorList {
   // `listener` has change(index, part of the span), remove(index), choose(index) and leave().
   constructor(marking, letter, listener) {
     Object.assign(this, { marking, listener });
-    this.element = document.createElement("ul");
-    this.element.className = "errors";
+    this.element = newElement("ul", { className: "errors" });
     this.element.setAttribute("aria-label", `Errors of translation ${letter}`);
     this.rows = [];
   }
@@ -44,13 +43,12 @@ class ErrorList {
 
   row(n) {
     const { marking, listener } = this;
-    const element = document.createElement("li");
+    const element = newElement("li");
     const quote = newButton("", () => listener.choose(n));
     quote.className = "quote";
     quote.dir = "auto";
     element.addEventListener("focusin", () => listener.choose(n));
-    const severities = document.createElement("span");
-    severities.className = "severities";
+    const severities = newElement("span", { className: "severities" });
     severities.setAttribute("role", "group");
     severities.setAttribute("aria-label", "Severity");
     const levels = marking.severities.map((level) => {
@@ -69,13 +67,8 @@ class ErrorList {
   // Both levels in one list, which phones show as a wheel and keyboards search by letters.
   categories(n) {
     const { marking, listener } = this;
-    const select = document.createElement("select");
-    const option = (path, text) => {
-      const one = document.createElement("option");
-      one.value = JSON.stringify(path);
-      one.textContent = text;
-      return one;
-    };
+    const select = newElement("select");
+    const option = (path, text) => newElement("option", { value: JSON.stringify(path), textContent: text });
     select.append(option([], "category …"));
     select.options[0].disabled = true;
     for (const { name, kinds } of marking.categories) {
@@ -83,8 +76,7 @@ class ErrorList {
         select.append(option([name], name));
         continue;
       }
-      const group = document.createElement("optgroup");
-      group.label = name;
+      const group = newElement("optgroup", { label: name });
       group.append(...kinds.map((kind) => option([name, kind], kind)));
       select.append(group);
     }

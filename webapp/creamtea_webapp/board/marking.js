@@ -275,9 +275,6 @@ class MarkedText {
   shown({ from, to, name }) {
     const text = this.text.slice(from, to);
     if (name === "") return document.createTextNode(text);
-    const element = document.createElement(name === "cursor" ? "span" : "mark");
-    element.className = name;
-    element.textContent = text;
-    return element;
+    return newElement(name === "cursor" ? "span" : "mark", { className: name, textContent: text });
   }
 }

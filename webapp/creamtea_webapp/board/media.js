@@ -14,65 +14,46 @@ function shownFiles(files, plays, letter = null) {
 }
 
 function shownMedia({ kind, address, description, captions }, name, plays) {
-  const figure = document.createElement("figure");
-  figure.className = kind;
+  const figure = newElement("figure", { className: kind });
   const lost = () => {
-    const note = document.createElement("p");
-    note.className = "lost";
-    note.textContent = `${name}: ${LOST}`;
-    figure.replaceChildren(note);
+    figure.replaceChildren(newElement("p", { className: "lost", textContent: `${name}: ${LOST}` }));
   };
   figure.append(
     ...(kind === "image" ? [image(address, name, lost)] : player(kind, address, name, lost, plays, captions)),
   );
   if (description && kind !== "image") {
-    const caption = document.createElement("figcaption");
-    caption.dir = "auto";
-    caption.textContent = description;
-    figure.append(caption);
+    figure.append(newElement("figcaption", { dir: "auto", textContent: description }));
   }
   return figure;
 }
 
 // An image, with a link to its full size: a phone's screen is narrow.
 function image(address, name, lost) {
-  const link = document.createElement("a");
-  const picture = document.createElement("img");
-  link.href = address;
-  link.target = "_blank";
-  link.rel = "noopener";
-  link.title = "Open in full size";
-  picture.alt = name;
-  picture.onerror = lost;
-  picture.src = address;
-  link.append(picture);
+  const opens = { target: "_blank", rel: "noopener", title: "Open in full size" };
+  const link = newElement("a", { href: address, ...opens });
+  link.append(newElement("img", { alt: name, onerror: lost, src: address }));
   return link;
 }
 
 function player(kind, address, name, lost, plays, captions) {
-  const element = document.createElement(kind);
-  element.controls = true;
-  element.preload = "metadata";
+  const element = newElement(kind, {
+    controls: true,
+    preload: "metadata",
+    onerror: lost,
+    ontimeupdate: plays,
+  });
   element.setAttribute("aria-label", name);
-  element.onerror = lost;
-  element.ontimeupdate = plays;
   element.src = address;
   if (!captions) return [element];
   // Browsers show captions in the picture of a video, where its menu switches them off; those of a sound nowhere.
-  const track = document.createElement("track");
-  track.kind = "captions";
-  track.label = "Captions";
-  track.default = true;
-  track.src = captions;
+  const track = newElement("track", { kind: "captions", label: "Captions", default: true, src: captions });
   element.append(track);
   return kind === "video" ? [element] : [element, captionsBelow(track.track)];
 }
 
 // The captions of the present moment, as text.
 function captionsBelow(track) {
-  const shown = document.createElement("p");
-  shown.className = "captions";
-  shown.dir = "auto";
+  const shown = newElement("p", { className: "captions", dir: "auto" });
   track.mode = "hidden";
   track.oncuechange = () => {
     const said = Array.from(track.activeCues, (cue) => cue.getCueAsHTML().textContent);

@@ -13,7 +13,7 @@ class MarkingPanel {
     this.marking = board.data.marking;
     this.letter = board.letter(i);
     this.behind = [MISSING, ...this.marking.special_marks];
-    this.passage = document.createElement("div");
+    this.passage = newElement("div", { className: "passage", tabIndex: 0 });
     this.text = new MarkedText(board.texts[i], this.output, board.data.targetLanguage, this.behind, {
       overlap: this.marking.overlap,
       mark: (place) => this.mark(place),
@@ -33,20 +33,15 @@ class MarkingPanel {
   makePassage() {
     const { passage } = this;
     const text = this.board.texts[this.i];
-    passage.className = "passage";
-    passage.tabIndex = 0;
     passage.setAttribute("role", "application"); // screen readers leave the arrow keys, which move the cursor
     passage.setAttribute("aria-label", `Mark the errors of translation ${this.letter}`);
     this.buttons = this.behind.map((name, n) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.tabIndex = -1;
-      button.textContent = `[${name}]`;
-      if (name === MISSING) button.title = "Part of the source is missing from the translation";
-      button.onclick = () => {
+      const button = newButton(`[${name}]`, () => {
         passage.focus({ preventScroll: true });
         this.pressBehind(this.text.behind[n]);
-      };
+      });
+      button.tabIndex = -1;
+      if (name === MISSING) button.title = "Part of the source is missing from the translation";
       return button;
     });
     text.before(passage);
@@ -58,20 +53,16 @@ class MarkingPanel {
   }
 
   makeControls() {
-    const controls = document.createElement("div");
-    controls.className = "marking";
+    const controls = newElement("div", { className: "marking" });
     this.none = newButton("", () => this.done());
     this.cut = newButton("", () => this.switchUnits());
     this.none.className = "quiet none";
     this.cut.className = "quiet";
-    this.hint = document.createElement("p");
-    this.hint.className = "hint";
+    this.hint = newElement("p", { className: "hint" });
     this.hint.setAttribute("role", "status");
-    this.spoken = document.createElement("p"); // the cursor, for screen readers
-    this.spoken.className = "spoken";
+    this.spoken = newElement("p", { className: "spoken" }); // the cursor, for screen readers
     this.spoken.setAttribute("aria-live", "polite");
-    const line = document.createElement("div");
-    line.className = "line";
+    const line = newElement("div", { className: "line" });
     line.append(this.none, this.cut);
     controls.append(this.list.element, line, this.hint, this.spoken);
     if (this.marking.scored) {
@@ -290,8 +281,7 @@ class MarkingPanel {
 
   // Show the errors that a practice item expected. If it accepts a range of places, show the widest.
   teach(spans, found, right) {
-    const list = document.createElement("ul");
-    list.className = "expected";
+    const list = newElement("ul", { className: "expected" });
     list.setAttribute("aria-label", `Expected errors of translation ${this.letter}`);
     const places = spans.map(({ start, end, special_mark }) =>
       this.placeOf(start === undefined ? { special_mark } : { start: start[0], end: end[1] }),
@@ -306,16 +296,12 @@ class MarkingPanel {
     if (spans.length === 0) lines.push([`${right ? "✓" : "✗"} no errors`, right]);
     list.append(
       ...lines.map(([text, is]) => {
-        const line = document.createElement("li");
-        line.textContent = text;
-        line.dir = "auto";
+        const line = newElement("li", { textContent: text, dir: "auto" });
         line.classList.toggle("within", is);
         return line;
       }),
     );
-    const head = document.createElement("p");
-    head.textContent = "Expected errors";
-    head.className = "expected-head";
+    const head = newElement("p", { textContent: "Expected errors", className: "expected-head" });
     this.list.element.after(head, list);
     this.text.expected = places.filter((place) => !isBehind(place));
     this.text.render();

@@ -62,8 +62,7 @@ class Segment extends Place {
     this.find(".source .before").hidden = context.length === 0;
     this.find(".context").replaceChildren(
       ...context.map((text) => {
-        const line = document.createElement("p");
-        line.dir = "auto";
+        const line = newElement("p", { dir: "auto" });
         showText(line, text, sourceLanguage);
         return line;
       }),
@@ -72,12 +71,10 @@ class Segment extends Place {
 
   showReferences(references) {
     const list = references.flatMap((text, i) => {
-      const [head, line] = [document.createElement("h2"), document.createElement("p")];
-      head.textContent = references.length > 1 ? `Reference ${i + 1}` : "Reference";
-      line.className = "text";
-      line.dir = "auto";
+      const head = references.length > 1 ? `Reference ${i + 1}` : "Reference";
+      const line = newElement("p", { className: "text", dir: "auto" });
       showText(line, text, this.data.targetLanguage);
-      return [head, line];
+      return [newElement("h2", { textContent: head }), line];
     });
     this.find(".references").replaceChildren(...list);
   }

@@ -33,7 +33,7 @@ class Slider {
   }
 
   mark(step) {
-    const mark = document.createElement("span");
+    const mark = newElement("span");
     mark.style.left = `${(100 * step) / this.last}%`;
     if (this.scale.marks.includes(step)) mark.dataset.whole = this.scale.labels[step].replace(/\.0$/, "");
     return mark;
@@ -41,7 +41,7 @@ class Slider {
 
   // A labelled point of the scale, which can be pressed.
   point([step, text]) {
-    const item = document.createElement("li");
+    const item = newElement("li");
     const button = newButton(`${this.scale.labels[step]}: ${text}`, () => this.set(step));
     button.tabIndex = -1;
     item.append(button);

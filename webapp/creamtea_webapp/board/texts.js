@@ -17,9 +17,13 @@ function showText(element, text, language) {
   element.lang = locale(language);
 }
 
+function newElement(tag, properties = {}) {
+  return Object.assign(document.createElement(tag), properties);
+}
+
 // A button that acts and sends no form.
 function newButton(text, onclick) {
-  return Object.assign(document.createElement("button"), { type: "button", textContent: text, onclick });
+  return newElement("button", { type: "button", textContent: text, onclick });
 }
 
 const isSpace = (piece) => piece.trim() === "";
@@ -104,10 +108,7 @@ function showMarked(element, marked) {
   element.replaceChildren(
     ...joined.map(({ text, kind }) => {
       if (kind === "") return document.createTextNode(text);
-      const mark = document.createElement("mark");
-      mark.className = kind;
-      mark.textContent = text;
-      return mark;
+      return newElement("mark", { className: kind, textContent: text });
     }),
   );
 }

@@ -40,19 +40,16 @@ class Whole extends Place {
     folded.querySelector("summary").textContent =
       count === 1 ? "Read the segment before this page" : `Read the ${count} segments before this page`;
     const line = (text, language, letter = "") => {
-      const element = document.createElement("p");
-      element.dir = "auto";
+      const element = newElement("p", { dir: "auto" });
       showText(element, text, language);
       if (letter === "") return element;
-      const [row, name] = [document.createElement("div"), document.createElement("span")];
-      name.className = "letter";
-      name.textContent = letter;
-      row.append(name, element);
+      const row = newElement("div");
+      row.append(newElement("span", { className: "letter", textContent: letter }), element);
       return row;
     };
     folded.querySelector("ol").replaceChildren(
       ...before.map(({ source, outputs, files }) => {
-        const entry = document.createElement("li");
+        const entry = newElement("li");
         const shown = outputs.flatMap((text, i) => [
           line(text || (files[i].length > 0 ? "" : "(empty)"), targetLanguage, letters[i]),
           ...shownFiles(files[i], () => this.page.clock.tick(), letters[i]),

@@ -6,9 +6,7 @@ Every page that is open in a browser holds a WebSocket, and with it memory and a
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -144,22 +142,3 @@ class RefusingProtocol(WebSocketsSansIOProtocol):
         await super().send(message)
         if self.initial_response is not None and self.close_sent:
             self.handshake_complete = True  # uvicorn logs an error and sends a second answer otherwise
-
-
-class OncePerMinute(logging.Filter):
-    """Let a line of the log pass at most once a minute: strangers can cause "Invalid HTTP request"."""
-
-    SECONDS = 60.0
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._passed: dict[str, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.exc_info or record.args:
-            return True
-        now = time.monotonic()
-        if now - self._passed.get(str(record.msg), -self.SECONDS) < self.SECONDS:
-            return False
-        self._passed[str(record.msg)] = now
-        return True

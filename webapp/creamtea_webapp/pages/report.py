@@ -6,6 +6,7 @@ reader's place. New results wait for a click, since they would move everything b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -206,12 +207,7 @@ def page() -> None:
     manage_section(who, report, steps)
     with st.container(key="progress"):
         progress_section(report.number, report.state, steps)
-    names = report.test_sets
-    test_set = (
-        names[0]
-        if len(names) == 1
-        else st.selectbox("Test set", names, key="test_set", bind="query-params", width=400)
-    )
+    test_set = _chosen("Test set", report.test_sets, "test_set")
     chosen = report.only(test_set, keep=lambda section: section.key == "analyses")
     place, campaigns = f"study-{report.number}", None
     characteristic, database = st.container(), session.database().url.render_as_string()
@@ -237,6 +233,13 @@ def page() -> None:
     if ngrams is not None and ngrams.blocks:
         with characteristic:
             blocks.show_section(ngrams, place)
+
+
+def _chosen(label: str, names: Sequence[str], key: str) -> str:
+    """Let the reader choose a name, which the address keeps; if there is only one, return it."""
+    if len(names) == 1:
+        return names[0]
+    return st.selectbox(label, names, key=key, bind="query-params", width=400)
 
 
 def _asked_for(who: Identity | None) -> int:
@@ -276,18 +279,13 @@ def _campaigns(report: Document, summaries: Section, place: str) -> None:
     session.require_report(report.number)
     path = f"{place}/human"
     blocks.show_block(replace(summaries, blocks=()), path, level=2)
-    by_name = {block.key: block for block in summaries.blocks if isinstance(block, Section)}
+    names = [block.key for block in summaries.blocks if isinstance(block, Section)]
     for block in summaries.blocks:
         if not isinstance(block, Section):
             blocks.show_block(block, f"{path}/{block.key}", level=3)
-    if not by_name:
+    if not names:
         return
-    names = list(by_name)
-    name = (
-        names[0]
-        if len(names) == 1
-        else st.selectbox("Campaign", names, key="people", bind="query-params", width=400)
-    )
+    name = _chosen("Campaign", names, "people")
     with session.database().session() as reading:
         number = reading.scalar(select(Campaign.id).where(Campaign.name == name))
     complete = campaign_report(number or 0, name, report.number, report.facts)

@@ -176,16 +176,14 @@ DOCUMENTED = "in creamtea's documentation"  # runs by creamtea's authors, not in
 NOT_IN_COPY = "no copy of the paper that we have prints this value"
 
 
-@dataclass(frozen=True)
-class Values:
-    """Our values of a table, by the titles of a row and a column. The first of several is shown."""
+# our values of a table, by the titles of a row and a column; the first of several is shown
+Values = Mapping[tuple[str, str], Sequence[OurValue]]
 
-    cells: Mapping[tuple[str, str], Sequence[OurValue]]
 
-    def note(self, study: str) -> str:
-        """Return "of STUDY" if the table's first value comes from another study, else nothing."""
-        first = next((ours[0].study for ours in self.cells.values() if ours and ours[0].study), study)
-        return "" if study in ("", first) else f"of {study}"
+def _note(values: Values, study: str) -> str:
+    """Return "of STUDY" if the table's first value comes from another study, else nothing."""
+    first = next((ours[0].study for ours in values.values() if ours and ours[0].study), study)
+    return "" if study in ("", first) else f"of {study}"
 
 
 def build_exhibit(database: Database, paper: str, kind: Kind, asked: int) -> Document:
@@ -290,13 +288,11 @@ def _size_section(reports: Reports, exhibit: Exhibit, size: Size) -> Section:
         Column(f"c{place}", column.title, column.digits, unit=column.unit)
         for place, column in enumerate(exhibit.columns)
     )
-    values = Values(
-        {
-            (row.title, column.title): our_values(reports, exhibit, size, row, column)
-            for row in exhibit.rows
-            for column in exhibit.columns
-        }
-    )
+    values = {
+        (row.title, column.title): our_values(reports, exhibit, size, row, column)
+        for row in exhibit.rows
+        for column in exhibit.columns
+    }
     known = (reports.paper, exhibit, size)
     rows = []
     for row in exhibit.rows:
@@ -328,9 +324,9 @@ def _published(printed: str | None) -> Cell:
 def _ours(
     values: Values, row: PaperRow, column: PaperColumn, printed: str | None, why_none: Callable[[], str]
 ) -> Cell:
-    if ours := values.cells[row.title, column.title]:
+    if ours := values[row.title, column.title]:
         shown = ours[0]
-        return replace(shown.cell, note=shown.cell.note or values.note(shown.study))
+        return replace(shown.cell, note=shown.cell.note or _note(values, shown.study))
     if printed in NO_VALUES:  # the paper has none either
         return Cell("ok", words=NO_VALUE)
     return Cell("absent", why_none(), words="not run")
@@ -357,7 +353,7 @@ def _verdict(
     if place.title == claim.against_column or place.title not in (claim.columns or [place.title]):
         return Cell("ok", words=NO_VALUE)
     other_row, other_column = claim.against or row.title, claim.against_column or place.title
-    ours, others = values.cells[row.title, place.title], values.cells[other_row, other_column]
+    ours, others = values[row.title, place.title], values[other_row, other_column]
     printed = _printed(exhibit, row.title, place.title), _printed(exhibit, other_row, other_column)
     direction = direction_of(number(printed[0]), number(printed[1]), claim.direction)
     pair = next((pair for pair in product(ours, others) if comparable(*pair)), None)
@@ -366,7 +362,7 @@ def _verdict(
         note = f"one value is from {ours[0].study}, one from {others[0].study}" if values_known else ""
         return _verdict_cell(Judgement(Outcome.NOT_RUN, note=note), column)
     judgement = judge(*pair, direction)
-    note = judgement.note or values.note(pair[0].study)
+    note = judgement.note or _note(values, pair[0].study)
     return _verdict_cell(replace(judgement, note=note), column)
 
 
