@@ -29,9 +29,9 @@ for line in sys.stdin:
 @pytest.fixture(autouse=True)
 def ended() -> Iterator[None]:
     """Each test has a process of its own."""
-    try_out.end()
+    try_out._process.end()
     yield
-    try_out.end()
+    try_out._process.end()
 
 
 def fake(monkeypatch: pytest.MonkeyPatch, program: str) -> None:

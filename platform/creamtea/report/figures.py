@@ -7,7 +7,6 @@ the scores over a parameter.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from creamtea.contract.step import Column
@@ -23,22 +22,18 @@ from creamtea.study.spec import Study, System
 RECALL = ("recall_sentence", "recall_idiom", "recall_idiom_words")
 
 
-@dataclass(frozen=True)
-class Curve:
-    series: str
-    group: str  # the selection
-    test_set: str
-    points: tuple[CurvePoint, ...]
+# by series and test set, then by selection
+RecallCurves = Mapping[tuple[str, str], Mapping[str, Sequence[CurvePoint]]]
 
 
-def recall_curves(results: StudyResults) -> tuple[Curve, ...]:
+def recall_curves(results: StudyResults) -> RecallCurves:
     """Return the recall sweeps, each once.
 
     A sweep does not depend on a system's own k or threshold: all lexicon systems over a corpus and its
     subwords share one curve, and so do all NVS systems of a variant, seed and context. If whole batches share
     a selection, each has a second curve.
     """
-    curves: dict[tuple[str, str, str], Curve] = {}
+    curves: dict[tuple[str, str], dict[str, Sequence[CurvePoint]]] = {}
     for step in results.of("recall"):
         if step.node.state != "succeeded":
             continue
@@ -48,8 +43,8 @@ def recall_curves(results: StudyResults) -> tuple[Curve, ...]:
         if (batch := results.spec.recall.batch) and (points := recorded.get("recall_batch")):
             curves_here.append(("recall_sentence", f"{group}, batches of {batch}", points))
         for series, name, points in curves_here:
-            curves.setdefault((series, name, test_set), Curve(series, name, test_set, tuple(points)))
-    return tuple(curves.values())
+            curves.setdefault((series, test_set), {}).setdefault(name, points)
+    return curves
 
 
 def _recall_group(spec: Study, node: Node) -> str:
@@ -208,7 +203,7 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
     )
 
 
-def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> Choice:
+def recall_choice(systems: SystemsOn, curves: RecallCurves, idioms: bool) -> Choice:
     """Draw the recall of sentences, and with `idioms` two figures of the recall of idioms."""
     scopes = RECALL_SCOPES if idioms else {"sentence": RECALL_SCOPES["sentence"]}
     figures = (recall_against_size(systems, curves, *scope) for scope in scopes.items())
@@ -221,22 +216,22 @@ def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> 
     )
 
 
-def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str, title: str) -> Figure | None:
+def recall_against_size(systems: SystemsOn, curves: RecallCurves, scope: str, title: str) -> Figure | None:
     """Draw recall of the reference's subwords over the mean selected size (log scale).
 
     One line per selection; the study's systems are labelled points with 95 % intervals. `scope` is one of
     RECALL_SCOPES. None without a sweep.
     """
     series = f"recall_{scope}"
-    curves = [curve for curve in curves if (curve.series, curve.test_set) == (series, systems.test_set)]
-    if not curves:
+    by_selection = curves.get((series, systems.test_set))
+    if not by_selection:
         return None
     places, missing = _recall_of_systems(systems.table, series)
     of_curve = {"low": None, "high": None, "system": "", "label": ""}
     rows: list[dict[str, Any]] = [
-        {"selection": curve.group, "size": point.x, "recall": point.y, "setting": point.label} | of_curve
-        for curve in curves
-        for point in curve.points
+        {"selection": selection, "size": point.x, "recall": point.y, "setting": point.label} | of_curve
+        for selection, points in by_selection.items()
+        for point in points
     ]
     rows += places
     x: Spec = {
@@ -252,7 +247,7 @@ def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str,
         scope,
         f"{title.capitalize()} recall against selected size ({systems.test_set})",
         rows,
-        _recall_layers(x, y, rows, list(dict.fromkeys(curve.group for curve in curves)), systems.styles),
+        _recall_layers(x, y, rows, list(by_selection), systems.styles),
         missing,
         choice=(title,),
     )

@@ -361,17 +361,8 @@ _ATTRIBUTES = {
     *("width", "height"),
     *("fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity"),
     *("stroke-linecap", "stroke-linejoin", "stroke-miterlimit", "text-anchor", "font-family", "font-size"),
-    *(
-        "font-weight",
-        "font-style",
-        "aria-label",
-        "aria-hidden",
-        "role",
-        "class",
-        "display",
-        "clip-path",
-        "id",
-    ),
+    *("font-weight", "font-style", "aria-label", "aria-hidden", "role"),
+    *("class", "display", "clip-path", "id"),
 }
 # characters that XML cannot hold, and halves of surrogate pairs
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")

@@ -57,14 +57,8 @@ class BoardState:
     feedback: Guidance | None = None  # the expected answer to a practice item, which is then fixed
 
 
-@cache
-def _component(protocol: str) -> Callable[..., Any]:
-    """Return the component of a protocol. Protocols without files of their own share one."""
-    return _registered(*_parts(protocol))
-
-
 def _parts(protocol: str) -> tuple[str, tuple[Path, ...], tuple[Path, ...]]:
-    """Return name, scripts and styles of a protocol's component."""
+    """Return name, scripts and styles of a protocol's component; without own files they share one."""
     own = find_protocol(protocol)
     if not own.scripts + own.styles:
         return "creamtea_board", (), ()
@@ -72,7 +66,7 @@ def _parts(protocol: str) -> tuple[str, tuple[Path, ...], tuple[Path, ...]]:
 
 
 @cache
-def _registered(name: str, scripts: tuple[Path, ...], styles: tuple[Path, ...]) -> Callable[..., Any]:
+def _component(name: str, scripts: tuple[Path, ...], styles: tuple[Path, ...]) -> Callable[..., Any]:
     return st.components.v2.component(
         name,
         html=_joined([HERE / "board.html"]),
@@ -110,7 +104,7 @@ def board(
     def sent(name: str) -> Any:
         return st.session_state[key].get(name)
 
-    result = _component(work.protocol.name)(
+    result = _component(*_parts(work.protocol.name))(
         key=key,
         data=board_data(work, shown),
         on_draft_change=lambda: on_draft(sent("draft")),

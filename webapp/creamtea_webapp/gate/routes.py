@@ -14,6 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from os import PathLike, stat_result
 from pathlib import Path
 from urllib.parse import quote
@@ -94,19 +95,11 @@ MAX_SECRET = 200  # bytes
 
 def entrance_routes(sign_in: bool = False) -> list[BaseRoute]:
     """Return the routes of links and of signing out. `sign_in`: people can sign in again without a link."""
-    limiter = Limiter()
-
-    async def post(request: Request) -> Response:
-        return await _exchange(request, limiter)
-
-    async def sign_out(request: Request) -> Response:
-        return await _sign_out(request, sign_in)
-
     return [
         Route(ENTRANCE, _page, methods=["GET"]),
-        Route(ENTRANCE, post, methods=["POST"]),
+        Route(ENTRANCE, partial(_exchange, limiter=Limiter()), methods=["POST"]),
         Route(SIGN_OUT, _ask_to_sign_out, methods=["GET"]),
-        Route(SIGN_OUT, sign_out, methods=["POST"]),
+        Route(SIGN_OUT, partial(_sign_out, sign_in=sign_in), methods=["POST"]),
         Route("/enter.js", _script, methods=["GET"]),
         Route("/gate.css", _style, methods=["GET"]),
     ]

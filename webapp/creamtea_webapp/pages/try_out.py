@@ -80,12 +80,6 @@ def try_sentence(study: int, systems: Sequence[str], line: str, word: str = "") 
     return rows
 
 
-def end() -> None:
-    """End the process, with all that it has loaded."""
-    with _process.busy:
-        _process.end()
-
-
 @dataclass(frozen=True)
 class Trained:
     """The systems that can be tried, in the study's order: those with outputs on some test set."""
