@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from creamtea.cli import workplace
-from creamtea.cli.printing import say
+from creamtea.cli.printing import say, show
 from creamtea.engine.lease import AnotherController, shorten
 from creamtea.errors import CreamteaError, InputError
 from creamtea.orders.controllers import live_controller
@@ -321,10 +321,9 @@ def retry(
             conclude(database, submission, started, as_json=as_json)
             return
         requeue(database, store, study.id, make_anew=make_anew)
-    if as_json:
-        say(json.dumps({"study": study.name, "study_id": study.id, "state": "queued"}))
-    else:
-        say(f"queued {name} for the controller, {live}; follow with `creamtea status {study.name} --watch`")
+    follow = f"follow with `creamtea status {study.name} --watch`"
+    values = {"study": study.name, "study_id": study.id, "state": "queued"}
+    show(as_json, values, [f"queued {name} for the controller, {live}; {follow}"])
 
 
 CANCEL_EXAMPLES = "Example: `creamtea cancel demo`"
@@ -345,10 +344,8 @@ def cancel(name: workplace.StudyName, as_json: workplace.AsJson = False) -> None
             study = find_study(session, name)
         if not cancel_study(database, study.id):
             raise InputError(f"study {name} has already ended ({study.state}): there is nothing to cancel")
-    if as_json:
-        say(json.dumps({"study": name, "study_id": study.id, "state": "cancelled"}))
-    else:
-        say(f"cancelled {name}; `creamtea retry {name}` continues it")
+    values = {"study": name, "study_id": study.id, "state": "cancelled"}
+    show(as_json, values, [f"cancelled {name}; `creamtea retry {name}` continues it"])
 
 
 WAIT_SECONDS = 2.0  # between checks whether another controller has stopped

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from creamtea.cli import workplace
-from creamtea.cli.printing import say
+from creamtea.cli.printing import say, show
 from creamtea.cli.workplace import AsJson, artefact_store
 from creamtea.report.terminal import make_console
 from creamtea.settings import Settings
@@ -145,7 +145,7 @@ def remove(
         bool,
         typer.Option("--older", help="Only the submissions before the newest; those with a campaign stay."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: workplace.Yes = False,
     as_json: workplace.AsJson = False,
 ) -> None:
     """Remove a study for good, with the results that no other study shares.
@@ -165,14 +165,11 @@ def remove(
             )
         removed = remove_study(database, name, older)
         emptied = needs_no_files(database)
-    if as_json:
-        say(json.dumps({"study": name, **asdict(removed)}))
-        return
     frees = "`creamtea gc` shows the files that this frees"
     if emptied:
         frees = f"nothing else is stored: delete {artefact_store(writable=False).root} to free its space"
     amount = f"{counted(removed.submissions, 'submission')}, {counted(removed.steps, 'step')}"
-    say(f"removed {name}: {amount}; {frees}")
+    show(as_json, {"study": name, **asdict(removed)}, [f"removed {name}: {amount}; {frees}"])
 
 
 def in_units(size: int) -> str:
