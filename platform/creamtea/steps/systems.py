@@ -90,12 +90,8 @@ TRAIN = StepKind(
     },
     points={
         "train_loss": "over updates (which begin at 0 in an adaptation)",
-        "dev_loss": "over updates",
-        "dev_perplexity": "over updates",
-        "dev_bleu": "over updates",
-        "dev_per": "over updates",
-        "dev_levenshtein": "over updates",
-        "learning_rate": "over updates",
+        **dict.fromkeys(("dev_loss", "dev_perplexity", "dev_bleu", "dev_per"), "over updates"),
+        **dict.fromkeys(("dev_levenshtein", "learning_rate"), "over updates"),
     },
     divisible=True,
 )

@@ -102,19 +102,8 @@ class AttemptCookie:
 TIMEOUT = 10.0  # seconds, for one answer of the provider
 LEEWAY = 60  # seconds that its clock may differ
 # Signatures by a key that only the provider has: neither "none" nor one by the shared secret.
-ALGORITHMS = [
-    "RS256",
-    "RS384",
-    "RS512",
-    "PS256",
-    "PS384",
-    "PS512",
-    "ES256",
-    "ES384",
-    "ES512",
-    "Ed25519",
-    "EdDSA",
-]
+ALGORITHMS = [f"{family}{bits}" for family in ("RS", "PS", "ES") for bits in (256, 384, 512)]
+ALGORITHMS += ["Ed25519", "EdDSA"]
 CLIENT_AUTHENTICATION = ("client_secret_basic", "client_secret_post")  # the better one first
 NO_ANSWER = (HTTPError, InvalidURL, ValueError, TypeError)  # the last two: JSON of a wrong kind
 
