@@ -81,7 +81,8 @@ def make_folder(folder: Path, size: int = 0, ends: float = 1.0, **changes: Any) 
         sizes.append(len(vocabulary))
     config = {
         **CONFIG, "vocab_size": sizes[0], "decoder_vocab_size": sizes[-1],
-        "pad_token_id": sizes[-1] - 1, "decoder_start_token_id": sizes[-1] - 1, **changes,
+        "pad_token_id": sizes[-1] - 1, "decoder_start_token_id": sizes[-1] - 1,
+        "bad_words_ids": [[sizes[-1] - 1]], **changes,
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(CARD, encoding="utf-8")

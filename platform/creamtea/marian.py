@@ -101,10 +101,6 @@ def read_folder(folder: Path) -> MarianFolder:
     if config.get("model_type") != "marian":
         found = f"the model type {shown(config.get('model_type'))} in {CONFIG}"
         raise UnusableModel(found, 'a model of type "marian"')
-    for place in (CONFIG, GENERATION):
-        given = read_json(folder / place, MAX_CONFIG) if (folder / place).exists() else {}
-        if (forced := given.get("forced_bos_token_id")) is not None:
-            raise unmapped(f"forced_bos_token_id {shown(forced)} in {place}", "null")
     architecture = _architecture(config)
     apart = config.get("share_encoder_decoder_embeddings") is False
     separate = apart and (folder / TARGET_VOCABULARY).exists()
@@ -115,6 +111,17 @@ def read_folder(folder: Path) -> MarianFolder:
         target = _vocabulary(folder, TARGET_VOCABULARY, _integer(config, "decoder_vocab_size", "vocab_size"))
     for name, pieces in zip(SPM, (source, target), strict=True):
         check_pieces(folder / name, pieces)
+    start = _start(config, target)
+    constraints = {  # on outputs, with the values that change none here
+        "forced_bos_token_id": (None,),
+        "suppress_tokens": (None, []),
+        "bad_words_ids": (None, [[target.index(SPECIAL[0])]]),
+    }
+    for place in (CONFIG, GENERATION):
+        given = read_json(folder / place, MAX_CONFIG) if (folder / place).exists() else {}
+        for key, kept in constraints.items():
+            if given.get(key) not in kept:
+                raise unmapped(f"{key} {shown(given[key])} in {place}", " or ".join(map(shown, kept)))
     name, revision = config.get("_name_or_path"), config.get("_commit_hash")
     known = isinstance(name, str) and name.strip() and not Path(name).is_absolute()
     words = [name if known else folder.resolve().name, revision if isinstance(revision, str) else ""]
@@ -123,7 +130,7 @@ def read_folder(folder: Path) -> MarianFolder:
         architecture=architecture,
         source=source if separate else None,
         target=target,
-        start=_start(config, target),
+        start=start,
         weights=_check_weights(folder / WEIGHTS, architecture, (len(source), len(target))),
         digest=digest({name: sha256_of(folder / name) for name in names}),
         name=" ".join(str(word)[:100] for word in words if word),

@@ -187,6 +187,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "an unknown activation": (config(activation_function="mish"), 'activation_function "mish"'),
     "pre-norm": (config(normalize_before=True), "normalize_before true .*a part that does not map"),
     "an output that begins alike": (config(forced_bos_token_id=5), "forced_bos_token_id 5 in config"),
+    "forbidden words": (config(bad_words_ids=[[5]]), "bad_words_ids .* in config.json, a part that does not"),
     "the same elsewhere": (
         written("generation_config.json", b'{"forced_bos_token_id": 5}'),
         "5 in generation_config.* not map",

@@ -288,7 +288,7 @@ def make_package(root: Path, name: str = "vocab.spm") -> Path:
     size = processor.get_piece_size()
     pieces = [processor.id_to_piece(id_) for id_ in range(size)]
     config |= {"vocab_size": size + 1, "decoder_vocab_size": size + 1, "pad_token_id": size}
-    config |= {"decoder_start_token_id": size}
+    config |= {"decoder_start_token_id": size, "bad_words_ids": [[size]]}
     (root / "hf" / "config.json").write_text(json.dumps(config))
     ids = {piece: id_ for id_, piece in enumerate([*pieces, "<pad>"])}
     (root / "hf" / "vocab.json").write_text(json.dumps(ids))
