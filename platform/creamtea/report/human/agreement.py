@@ -421,6 +421,7 @@ def wmt_mode(judged: RatedCampaign, rule: WmtRule, better: Collection[tuple[int,
     over = ", over segments: no domains are known" if rule.domains else ""
     if by_domain:
         over = f", means over {counted(len(set(ratings.domains.values())), 'domain')}"
+        over += ", whose p-values are combined whichever system a domain favours"
     about = (
         f"By WMT's rules ({rule.title}{over}). Use it only to compare with WMT's published tables: "
         f"{WEAKNESSES[rule.test]}. Item weights are ignored here."
