@@ -56,6 +56,17 @@ def test_a_rated_system_that_no_ratio_can_be_drawn_of_is_not_called_unrated(rate
     assert figure(report, "hundred").missing == ("rated (no ratio)", "unrated (not rated)")
 
 
+def test_a_percentage_is_over_the_items_rated_for_both_and_says_so(rated: Rated) -> None:
+    """The second item has no rating of the other system: 50 of 40 points, though the means are 50 and 60."""
+    one = one_at_a_time((0, 40), (1, 50), (0, 80))
+    items = [item | {"segment_index": at} for at, item in zip((0, 0, 1), one, strict=True)]
+    report = rated(items, protocol="da", systems=["base", "other"])
+    assert cells(report, "means", "other")["percent"].value == pytest.approx(125)
+    assert cells(report, "means", "base")["mean"].value == 60
+    notes_of = {column.key: column.note for column in report.table("means").columns}
+    assert "rated for both" in notes_of["percent"]
+
+
 def test_penalties_are_no_percentage_of_the_baseline(rated: Rated) -> None:
     report = rated(one_at_a_time((0, 9950), (1, 9990)), protocol="mqm", systems=["base", "other"])
     assert cells(report, "means", "other").keys() == {"items", "ratings", "mean"}

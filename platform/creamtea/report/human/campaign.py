@@ -376,7 +376,8 @@ def _columns(report: CampaignReport, named: bool) -> HumanColumns:
         f"human score{of_campaign}, % of baseline",
         1,
         "higher",
-        note=f"of {baseline}; interval by the delta method; depends on the scale's zero point",
+        note=f"of {baseline}, over the items rated for both; interval by the delta method; depends on the "
+        "scale's zero point",
     )
     verdict = Column(f"human_verdict:{campaign.name}", f"verdict{of_campaign}", 0, note=f"against {baseline}")
     pairs = {pair.system: pair for pair in report.pairs}

@@ -106,7 +106,13 @@ def means_table(
         ITEMS,
         Column("ratings", "ratings", 0),
         judged.points("mean", judged.protocol.mean_title, over, "higher"),
-        Column("percent", f"% of {name}", 1, "higher", note="95 % interval by the delta method"),
+        Column(
+            "percent",
+            f"% of {name}",
+            1,
+            "higher",
+            note="ratio of the means over the items rated for both; 95 % interval by the delta method",
+        ),
         Column(
             "percent_paired_t",
             f"% of {name}, paired t",
