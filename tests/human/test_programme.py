@@ -54,8 +54,14 @@ def write(folder: Path, text: str = SHARED + DIRECTIONS) -> Path:
     return folder / "p.yaml"
 
 
-def create(database: Database, folder: Path, *overrides: str, replace: bool = False) -> None:
-    programme = load_programme(write(folder), overrides)
+def create(
+    database: Database,
+    folder: Path,
+    *overrides: str,
+    replace: bool = False,
+    text: str = SHARED + DIRECTIONS,
+) -> None:
+    programme = load_programme(write(folder, text), overrides)
     create_campaigns(
         *(database, list(programme.directions.values()), ArtefactStore(str(folder / "store"))),
         replace=replace,
@@ -159,6 +165,19 @@ def test_one_table_over_directions(database: Database, folder: Path) -> None:
     assert {name: cells["first"].value for name, cells in rows.items()} == {"A": 0, "B": 1, "C": 1}
     progress = progress_of(database, "p")
     assert [(each.share, len(each.raters)) for each in progress] == [(1.0, 4), (1.0, 4)]
+
+
+@pytest.mark.parametrize("shown", [2, 3])
+def test_an_interval_from_some_systems_is_of_the_distance_from_their_mean(
+    shown: int, database: Database, folder: Path
+) -> None:
+    blocks = f"sample: {{items: 6, kind: all, systems_per_page: {shown}}}" if shown < 3 else ""
+    create(database, folder, text=f"{SHARED}  en-de: {{{blocks}}}\n")
+    launching.launch(database, "p-en-de")
+    people = [add_rater(database, f"r{number}", "p-en-de") for number in range(2)]
+    rate_in_turns(database, people, lambda systems: [50 + 10 * system for system in systems])
+    (macro, *_) = build_programme(database, "p").table("systems").columns
+    assert ("distance from the mean" in macro.note) is (shown < 3)
 
 
 def test_an_unrated_programme_says_so(database: Database, folder: Path) -> None:

@@ -75,8 +75,11 @@ def _systems(rated: dict[str, RatedCampaign]) -> Table:
         }
         rows.append(Row(system, cells))
     rows.sort(key=lambda row: (row.cells["macro"].value is None, -(row.cells["macro"].value or 0.0)))
+    interval = "95 % interval"
+    if any(judged.in_blocks for judged in rated.values()):
+        interval += "; where pages show some of the systems, of the distance from the mean of all systems"
     columns = [
-        next(iter(rated.values())).points("macro", "mean over directions", "95 % interval", "higher"),
+        next(iter(rated.values())).points("macro", "mean over directions", interval, "higher"),
         Column("directions", "directions", 0, note="with ratings of the system"),
         Column("first", "in the first cluster", 0, note="number of directions"),
         *(judged.points(direction, direction, "", "higher") for direction, judged in rated.items()),
