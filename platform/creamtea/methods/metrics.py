@@ -198,7 +198,21 @@ class Ter(Metric):
 DEFAULT_COMET = "Unbabel/wmt22-comet-da"
 
 
-class Comet(Metric):
+class OfProgram(Metric):
+    """Metrics that a program computes in an environment of its own."""
+
+    worker: ClassVar[str] = "creamtea_workers.metrics.scorer"
+    compares: ClassVar[Literal["outputs", "segment scores"]] = "segment scores"
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        """Check a model's name: it is an argument of the program, or a path below --data."""
+        model = block.get("model")
+        if isinstance(model, str) and not (model.strip("/") and model.isprintable() and model[0] != "-"):
+            yield Mistake((*path, "model"), shown(model), "a name or path that does not begin with -")
+
+
+class Comet(OfProgram):
     """COMET in its own environment. `model` is a model name or a local checkpoint path."""
 
     kind: Literal["comet"]
@@ -207,9 +221,7 @@ class Comet(Metric):
     # the model needs no references; assumed if its name has "kiwi" or "-qe-"
     reference_free: bool = unstated(False)
     title: ClassVar[str] = "COMET"
-    worker: ClassVar[str] = "creamtea_workers.metrics.scorer"
     digits: ClassVar[int] = 4
-    compares: ClassVar[Literal["outputs", "segment scores"]] = "segment scores"
     metrics: ClassVar[Mapping[str, str]] = {
         "comet": "as the model scales it, bootstrap interval over segments; detail.signature"
     }
@@ -228,10 +240,6 @@ class Comet(Metric):
     def checkpoint(self) -> str | None:
         return self.model
 
-    @classmethod
-    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        yield from _check_model(path, block)
-
 
 class Display(Strict):
     """How reports show a metric's scores. `title` empty: its name."""
@@ -241,7 +249,7 @@ class Display(Strict):
     better: Literal["higher", "lower"] = "higher"  # which scores are good
 
 
-class Command(Metric):
+class Command(OfProgram):
     """A program that scores segments in an environment of its own.
 
     `scorer` is its name on this machine. `model` is a path below --data, which the key pins by content, or a
@@ -256,8 +264,6 @@ class Command(Metric):
     # it needs no references; this machine's file of scorers must say so too
     reference_free: bool = unstated(False)
     title: ClassVar[str] = "a scorer of this machine"
-    worker: ClassVar[str] = "creamtea_workers.metrics.scorer"
-    compares: ClassVar[Literal["outputs", "segment scores"]] = "segment scores"
     metrics: ClassVar[Mapping[str, str]] = {
         "command": "mean of the segments' scores, bootstrap interval over segments; detail.signature"
     }
@@ -289,17 +295,6 @@ class Command(Metric):
     def column(self, signature: str = "") -> Column:
         shown = self.display
         return replace(super().column(signature), digits=shown.digits, better=shown.better)
-
-    @classmethod
-    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        yield from _check_model(path, block)
-
-
-def _check_model(path: KeyPath, block: Block) -> Iterator[Mistake]:
-    """Check a model's name: it is an argument of a program, or a path below --data pinned by content."""
-    model = block.get("model")
-    if isinstance(model, str) and not (model.strip("/") and model.isprintable() and model[0] != "-"):
-        yield Mistake((*path, "model"), shown(model), "a name or path that does not begin with -")
 
 
 def _short(model: str) -> str:
