@@ -28,6 +28,8 @@ from creamtea.errors import InputError
 from creamtea.printable import is_utf8
 
 HEAD = 265  # bytes that show whether a file is text
+MIN_ZEROS = 3  # fewer may be NUL characters of UTF-8
+OLD_MAC = "lines that end with CR alone, as on old Macs (tr '\\r' '\\n' converts them)"
 _SHEET = "unpack it, or save the sheet as CSV"
 _UNPACK = "unpack it first"
 _OTHERS = (  # (position, bytes at it, name of the file's format, remedy)
@@ -62,6 +64,9 @@ def other_than_text(head: bytes) -> tuple[str, str]:
     for position, magic, what, remedy in _OTHERS:
         if head[position:].startswith(magic):
             return what, remedy
+    for zeros, letters in ((head[::2], head[1::2]), (head[1::2], head[::2])):
+        if 2 * zeros.count(0) > len(zeros) > MIN_ZEROS and 0 not in letters:  # without a byte-order mark
+            return "UTF-16 text", "save it as UTF-8"
     return "", ""
 
 
@@ -101,9 +106,14 @@ def read_storable(path: Path, where: str, most: int) -> str:
     return text
 
 
-def lines_of(text: str) -> list[str]:
-    """Split a text into its lines, without their ends."""
+def lines_of(text: str, where: str) -> list[str]:
+    """Split a text into its lines, without their ends.
+
+    Raises InputError, which begins with `where`, if carriage returns alone end them.
+    """
     lines = text.split("\n")
+    if len(lines) == 1 and "\r" in text.removesuffix("\r"):
+        raise InputError(f"{where}: {OLD_MAC}")
     if lines[-1] == "":  # after the last line's end
         lines.pop()
     return [line.removesuffix("\r") for line in lines]

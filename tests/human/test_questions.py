@@ -37,6 +37,11 @@ def test_a_line_ends_with_lf_or_cr_lf_alone() -> None:
     assert asked[0].options == ["x", "y"]
 
 
+def test_lines_of_old_macs_are_not_one_line() -> None:
+    with pytest.raises(InputError, match="questions: lines that end with CR alone"):
+        read_questions("A? | x | y\rB?\r")
+
+
 def test_questions_are_read_and_written_by_the_line() -> None:
     assert read_questions(TEXT) == QUESTIONS
     assert read_questions(write_questions(QUESTIONS)) == QUESTIONS

@@ -93,7 +93,10 @@ def write_new(output: Path, text: str, force: bool) -> None:
 
 def listed_raters(path: Path | None) -> list[str]:
     """Read the lines of a file given to --raters. InputError if it is not text."""
-    return [] if path is None else lines_of(read_storable(path, f"--raters {path}", MAX_BYTES))
+    if path is None:
+        return []
+    where = f"--raters {path}"
+    return lines_of(read_storable(path, where, MAX_BYTES), where)
 
 
 def names(option: str, listed: str) -> list[str]:

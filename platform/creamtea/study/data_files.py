@@ -13,7 +13,7 @@ from pathlib import Path
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.errors import InputError
-from creamtea.files import HEAD, open_regular, other_than_text, unpacked
+from creamtea.files import HEAD, OLD_MAC, open_regular, other_than_text, unpacked
 from creamtea.marian import MarianFolder, UnusableModel
 from creamtea.marian_files import read_marian
 from creamtea.methods.architectures import Layered, TransformerArchitecture
@@ -78,7 +78,7 @@ def scan(path: Path) -> TextFacts:
     if invalid is None and decoder.getstate()[0]:  # the text ends inside a character
         invalid = lines
     if lines == 1 and returns > 1:
-        raise UnreadableFile("lines that end with CR alone, as on old Macs (tr '\\r' '\\n' converts them)")
+        raise UnreadableFile(OLD_MAC)
     return TextFacts(digest.hexdigest(), lines, blank, invalid, nul)
 
 

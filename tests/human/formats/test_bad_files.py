@@ -189,6 +189,8 @@ def test_a_damaged_csv(
         (gzip.compress(b"rater,segment,system,value\n", mtime=0), "x.csv is a gzip file: unpack it"),
         (b"PK\x03\x04" + bytes(30), "x.csv is a ZIP file, as .xlsx and .ods are: unpack it, or save"),
         ("rater,segment".encode("utf-16"), "x.csv is UTF-16 text: save it as UTF-8"),
+        ("rater,segment\r\n".encode("utf-16-le"), "x.csv is UTF-16 text: save it as UTF-8"),
+        ("rater,segment\r\n".encode("utf-16-be"), "x.csv is UTF-16 text: save it as UTF-8"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "x.csv is a pointer of Git LFS: fetch"),
         (b"rater;segment;system;value\nann;0;A;3,4\n", "x.csv, line 1: semicolons between the cells"),
         (b"rater\tsegment\tsystem\tvalue\nann\t0\tA\t3\n", "x.csv, line 1: tabs between the cells"),
@@ -206,6 +208,16 @@ def test_a_message_names_the_cause_as_the_file_shows_it(
         import_campaign(other, tmp_path / "x.csv", "csv", ImportFacts("x", "da"), "test")
     assert str(caught.value).startswith(message)
     assert "payload: " not in str(caught.value)
+
+
+def test_lines_of_old_macs_are_not_a_header(other: Database, tmp_path: Path) -> None:
+    lines = (
+        "system doc doc_id seg_id rater source target category severity",
+        "A d 1 1 r s t No-error No-error",
+    )
+    (tmp_path / "x.tsv").write_text("\r".join(lines).replace(" ", "\t"))
+    with pytest.raises(InputError, match=r"^x\.tsv: lines that end with CR alone"):
+        import_campaign(other, tmp_path / "x.tsv", "mqm", ImportFacts("x", "mqm"), "test")
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def read_text(path: Path) -> str:
 
 def text_lines(path: Path) -> list[str]:
     """Return the lines of a text file without their ends; InputError as in `read_text`."""
-    return lines_of(read_text(path))
+    return lines_of(read_text(path), path.name)
 
 
 def read_records(

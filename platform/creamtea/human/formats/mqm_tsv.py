@@ -42,7 +42,7 @@ from creamtea.human.formats.base import (
     first_places,
     repeats,
 )
-from creamtea.human.formats.columns import Place, read_text
+from creamtea.human.formats.columns import Place, text_lines
 from creamtea.human.formats.losses import not_held
 from creamtea.human.formats.rating_rows import GivenRating, Numbering, made_elsewhere
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
@@ -139,7 +139,7 @@ def _numbered(lines: Sequence[_Line], noticed: _Noticed) -> Numbering[Key]:
 
 
 def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
-    lines = read_text(path).removesuffix("\n").split("\n")
+    lines = text_lines(path) or [""]
     order, begin, columns, width = tuple(range(len(FIELDS))), 0, dict[int, str](), 0
     quoted = False  # whether a CSV writer has put every text into quotes
     if (found := _header(lines[0])) is not None:

@@ -49,7 +49,7 @@ class WrongAnswers(CreamteaError):
 def read_questions(text: str) -> list[Question]:
     """Read questions from a text, one per line. InputError names the line."""
     questions: list[Question] = []
-    for number, line in enumerate(lines_of(text), start=1):
+    for number, line in enumerate(lines_of(text, "questions"), start=1):
         if not line.strip():
             continue
         ask, *rest = (part.strip() for part in line.split("|"))

@@ -536,7 +536,7 @@ def _read_text_files(
 
 
 def _segments(path: Path) -> list[str]:
-    return lines_of(read_storable(path, file_name(path), MAX_BYTES))
+    return lines_of(read_storable(path, file_name(path), MAX_BYTES), file_name(path))
 
 
 def _check_as_long(files: Iterable[tuple[Path, Sequence[str]]], sources: Sequence[str], beside: Path) -> None:

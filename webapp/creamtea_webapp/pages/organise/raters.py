@@ -139,7 +139,8 @@ def _many(campaign: CampaignSummary) -> None:
 
 def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> Made:
     state = st.session_state
-    names = [line.strip() for line in lines_of(str(state.get("many-pseudonyms", ""))) if line.strip()]
+    lines = lines_of(str(state.get("many-pseudonyms", "")), "The pseudonyms")
+    names = [line.strip() for line in lines if line.strip()]
     count = int(state.get("many-count") or 0)
     if bool(names) == bool(count):
         raise InputError("Write pseudonyms, or give a number of new raters: one of the two.")
