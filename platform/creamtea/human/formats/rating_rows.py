@@ -466,7 +466,7 @@ def check_protocol(
             why = f"it has {counted(scores, 'score')} above 0, and no error with a category"
             fits = "esa" if errors else "esa, da or da-sqm"
     elif errors and not scores and (categories or not protocol.marks_errors):
-        why, fits = f"all scores are 0, and the ratings are {counted(errors, 'marked error')}", "mqm"
+        why, fits = f"no score is above 0, and the ratings are {counted(errors, 'marked error')}", "mqm"
     if why:
         raise wrong_option("protocol", f"{file} contradicts it: {why}; {fits} fits", protocol.name)
 
