@@ -46,13 +46,13 @@ def installed(group: str) -> EntryPoints:
 
     A running process does not see distributions that are installed later.
     """
-    return _on_path(group, tuple(sys.path))
+    return _select(tuple(sys.path))(group=group)
 
 
-@lru_cache(maxsize=32)
-def _on_path(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """Read the entry points; cached, because each call reads the metadata of all distributions."""
-    return entry_points(group=group)
+@lru_cache(maxsize=4)
+def _select(path: tuple[str, ...]) -> Callable[..., EntryPoints]:
+    """Return what selects entry points; cached, because it is made from the metadata of all distributions."""
+    return entry_points().select
 
 
 def additions(group: str, built_in: Collection[str], checked: Callable[[str, Any], T]) -> Additions[T]:

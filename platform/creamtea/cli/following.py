@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
@@ -16,10 +17,9 @@ from rich.table import Column
 
 from creamtea.cli.printing import say
 from creamtea.engine import events
-from creamtea.engine.state import has_ended
 from creamtea.errors import CreamteaError
 from creamtea.orders.controllers import live_controller
-from creamtea.orders.submission import Submission
+from creamtea.orders.rows import LIVE
 from creamtea.report.terminal import PrintingConsole
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
@@ -28,6 +28,9 @@ from creamtea.store.engines import Outage, OutageClock, wait_out
 from creamtea.store.queries import Node, outcome_word, steps_of, study_nodes
 from creamtea.store.tables import StudyRow
 from creamtea.wording import counted, describe_progress, duration
+
+if TYPE_CHECKING:
+    from creamtea.orders.submission import Submission  # slow to import
 
 Display = Callable[[events.EngineEvent], None]
 
@@ -278,8 +281,8 @@ def follow_shown(
 
 def _poll(database: Database, study_id: int) -> tuple[bool, list[Node], bool]:
     """Return whether the study is over, its nodes, and whether a controller is running."""
-    over = has_ended(database, study_id)  # before the rows, so that the last change is reported
     with database.session() as session:
+        over = session.get_one(StudyRow, study_id).state not in LIVE  # first: the last change is reported
         nodes = study_nodes(session, study_id)
     return over, nodes, live_controller(database) is not None
 

@@ -555,11 +555,6 @@ def _end(session: Session, task: StepTask, now: datetime, statement: Any) -> boo
     return session.connection().execute(statement, values).first() is not None
 
 
-def has_ended(database: Database, study_id: int) -> bool:
-    with database.session() as session:
-        return session.get_one(StudyRow, study_id).state not in LIVE
-
-
 def all_ended(database: Database) -> bool:
     with database.session() as session:
         return session.scalar(select(StudyRow.id).where(StudyRow.state.in_(LIVE)).limit(1)) is None

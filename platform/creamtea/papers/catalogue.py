@@ -24,7 +24,6 @@ from creamtea.document.document import read_document
 from creamtea.document.mistakes import StudyErrors
 from creamtea.document.values import Above0, Name, Positive, Seed, Strict
 from creamtea.errors import InputError
-from creamtea.study.loader import load_study
 from creamtea.wording import counted
 
 Size = Literal["paper", "ours"]
@@ -302,6 +301,8 @@ def find_exhibit(name: str, kind: Kind, number: int) -> Exhibit:
 @cache
 def settings_of(file: str, overrides: tuple[str, ...]) -> Mapping[str, Any] | None:
     """Return the spec of a collection's study as distributed; None if the studies are not installed."""
+    from creamtea.study.loader import load_study  # slow to import: it has all methods
+
     for root in (HERE.parents[2], Path(sys.prefix) / "share" / "creamtea"):  # a checkout, a wheel
         if (root / file).is_file():
             return load_study(root / file, overrides).spec
