@@ -82,12 +82,8 @@ def record(
 def read(database: Database, campaign_id: int) -> list[Entry]:
     """Return the log of a campaign, oldest first."""
     with database.session() as session:
-        rows = session.execute(
-            select(AuditEvent, Rater.pseudonym)
-            .outerjoin(Rater, Rater.id == AuditEvent.rater_id)
-            .where(AuditEvent.campaign_id == campaign_id)
-            .order_by(AuditEvent.id)
-        )
+        events = select(AuditEvent, Rater.pseudonym).outerjoin(Rater, Rater.id == AuditEvent.rater_id)
+        rows = session.execute(events.where(AuditEvent.campaign_id == campaign_id).order_by(AuditEvent.id))
         return [
             Entry(event.at, event.actor, event.action, pseudonym, event.reason, event.detail)
             for event, pseudonym in rows

@@ -238,11 +238,8 @@ def opened_by(database: Database, session_secret: str, link_secret: str) -> bool
 def sign_out(database: Database, session_secret: str) -> None:
     """End this session. Its link stays used; other browsers of the same person stay signed in."""
     with database.transaction() as session:
-        session.execute(
-            update(WebSession)
-            .where(WebSession.digest == digest(session_secret), WebSession.revoked_at.is_(None))
-            .values(revoked_at=database.now(session))
-        )
+        is_open = WebSession.digest == digest(session_secret), WebSession.revoked_at.is_(None)
+        session.execute(update(WebSession).where(*is_open).values(revoked_at=database.now(session)))
 
 
 def _open_sessions(session: Session, session_secret: str) -> Result[Any]:
@@ -267,13 +264,9 @@ def _open_sessions(session: Session, session_secret: str) -> Result[Any]:
 
 def withdraw_links(session: Session, rater_id: int, now: datetime) -> list[int | None]:
     """Withdraw a rater's links that are not withdrawn yet; return the campaign of each."""
-    revoked = session.scalars(
-        update(AccessToken)
-        .where(AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None))
-        .values(revoked_at=now)
-        .returning(AccessToken.campaign_id)
-    )
-    return list(revoked)
+    left = AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None)
+    revoked = update(AccessToken).where(*left).values(revoked_at=now)
+    return list(session.scalars(revoked.returning(AccessToken.campaign_id)))
 
 
 def is_withdrawn(session: Session, rater_id: int) -> bool:
@@ -288,12 +281,8 @@ def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_L
     A registered sign-in (access/sign_in.py) is removed too: it would let the rater in again at once.
     """
     with database.transaction() as session:
-        signs_in = session.scalars(
-            update(Rater)
-            .where(Rater.id == rater_id, Rater.subject.is_not(None))
-            .values(subject=None)
-            .returning(Rater.campaign_id)
-        ).all()
+        removed = update(Rater).where(Rater.id == rater_id, Rater.subject.is_not(None)).values(subject=None)
+        signs_in = session.scalars(removed.returning(Rater.campaign_id)).all()
         revoked = withdraw_links(session, rater_id, database.now(session))
         campaigns = [campaign_id for campaign_id in (*revoked, *signs_in) if campaign_id is not None]
         if campaigns:
@@ -384,12 +373,9 @@ def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> No
     InputError for an unknown link, a link withdrawn before, and a reason if the link has no campaign.
     """
     with database.transaction() as session:
-        token: AccessToken | None = session.scalar(
-            update(AccessToken)
-            .where(AccessToken.id == link_id, AccessToken.revoked_at.is_(None))
-            .values(revoked_at=database.now(session))
-            .returning(AccessToken)
-        )
+        left = AccessToken.id == link_id, AccessToken.revoked_at.is_(None)
+        withdrawn = update(AccessToken).where(*left).values(revoked_at=database.now(session))
+        token: AccessToken | None = session.scalar(withdrawn.returning(AccessToken))
         if token is None:
             if session.get(AccessToken, link_id) is not None:
                 raise InputError(f"link {link_id} is already withdrawn")

@@ -138,12 +138,8 @@ class Controller:
             outage = outage_of(error)
             if outage is None:
                 raise
-            self._emit(
-                events.Notice(
-                    f"{outage}. So this controller's lease is still held; the next one takes over within "
-                    f"{leases.LEASE.seconds} seconds"
-                )
-            )
+            then = f"the next one takes over within {leases.LEASE.seconds} seconds"
+            self._emit(events.Notice(f"{outage}. So this controller's lease is still held; {then}"))
 
     def _wait_out(self, work: Callable[[], T]) -> T:
         """Run one transaction; wait for the database unless this controller is asked to stop."""

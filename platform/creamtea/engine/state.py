@@ -261,11 +261,8 @@ def derive(session: Session, study_id: int) -> str | None:
 
     A study succeeds even if optional steps are unavailable, such as scores without the metric's model.
     """
-    steps = session.execute(
-        select(StepRow.state, StepRow.kind, StepRow.error_kind)
-        .where(StepRow.key.in_(keys_of(study_id)))
-        .distinct()
-    ).all()
+    outcomes = select(StepRow.state, StepRow.kind, StepRow.error_kind).distinct()
+    steps = session.execute(outcomes.where(StepRow.key.in_(keys_of(study_id)))).all()
     states = {step.state for step in steps}
     if states & set(UNFINISHED):
         return None

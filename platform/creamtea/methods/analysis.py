@@ -252,11 +252,8 @@ class Analysis(Method):
                 variant = row if self.rows == "variant" else planner.variant_of(row)
                 labels: Labels = {"analysis": name, "variant": variant, self.rows: row}
                 labels |= {"baseline": baseline_row} if baseline_row else {}
-                params = DifferencesParams(
-                    base=None if baseline_row else self.base_setting,
-                    samples=samples,
-                    seed=planner.significance.seed,
-                )
+                base = None if baseline_row else self.base_setting
+                params = DifferencesParams(base=base, samples=samples, seed=planner.significance.seed)
                 inputs: Inputs = {"system": list(steps[row])}
                 inputs |= {"baseline": list(steps[baseline_row])} if baseline_row else {}
                 place = "/".join(filter(None, (name, row, baseline_row)))

@@ -349,11 +349,8 @@ def needs_other_languages(path: KeyPath, block: Block) -> Iterator[Mistake]:
     for index, pair in enumerate(pairs if isinstance(pairs, list) else []):
         other = first.setdefault(pair_parts(str(pair))["low"], pair)
         if other != pair:
-            yield Mistake(
-                (*path, "pairs", index),
-                f"{pair} beside {other}, which counts the same words twice",
-                "a study of its own for each of the two",
-            )
+            found = f"{pair} beside {other}, which counts the same words twice"
+            yield Mistake((*path, "pairs", index), found, "a study of its own for each of the two")
 
 
 def needs_corpus(path: KeyPath, name: Any, study: RawStudy, corpus: type[Corpus]) -> Iterator[Mistake]:

@@ -61,11 +61,7 @@ def spec_of(row: StudyRow) -> Study:
     except ValidationError as error:
         study = f"study {row.name!r} (number {row.id})"
         session = object_session(row)
-        steps = (
-            select(StepRow.resources)
-            .join(StudyStep, StudyStep.step_key == StepRow.key)
-            .where(StudyStep.study_id == row.id)
-        )
+        steps = select(StepRow.resources).join(StudyStep).where(StudyStep.study_id == row.id)
         plugins: dict[str, str] = {}
         for resources in () if session is None else session.scalars(steps):
             plugins |= resources.get("plugins", {})
@@ -279,11 +275,9 @@ def _check_user_files(database: Database, keys: Collection[str], here: bool) -> 
         for path, place in ((path, Path(locations[path])) for path in digests):
             is_there = place.parent.is_dir()
             if (is_there or here) and _digest(place) != digests[path]:
-                why = (
-                    "has changed since the study was planned"
-                    if is_there
-                    else f"is not here: there is no folder {place.parent}"
-                )
+                why = "has changed since the study was planned"
+                if not is_there:
+                    why = f"is not here: there is no folder {place.parent}"
                 raise InputError(
                     f"{path} {why}, and the store has lost the study's copy of it. The study's results "
                     "stay as they are: put the file back as it was, or run the study's file again, which "
@@ -309,12 +303,8 @@ def _without_files(
     files: list[tuple[str, str]] = []
     with database.session() as session:
         for batch in batches(keys):
-            stored = (
-                select(StepFile.step_key, StepFile.digest)
-                .join(StepRow, StepRow.key == StepFile.step_key)
-                .where(StepRow.key.in_(batch), StepRow.state == "succeeded")
-            )
-            files += session.execute(stored)
+            stored = select(StepFile.step_key, StepFile.digest).join(StepRow)
+            files += session.execute(stored.where(StepRow.key.in_(batch), StepRow.state == "succeeded"))
     present = {digest: store.exists(digest) for digest in {digest for _, digest in files}}
     if present and not any(present.values()) and not all_may_be_gone:
         # `creamtea gc` takes it so, too: either the store or the database is the wrong one

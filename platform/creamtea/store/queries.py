@@ -83,20 +83,13 @@ def list_studies(session: Session) -> list[StudySummary]:
         counts[study_id][state] = counts[study_id].get(state, 0) + count
         unavailable[study_id] += count if (state, kind) == ("failed", "unavailable") else 0
     return [
-        StudySummary(
-            row.id, row.name, row.state, row.created_at, row.finished_at, counts[row.id], unavailable[row.id]
-        )
-        for row in studies
+        from_row(StudySummary, row, steps=counts[row.id], unavailable=unavailable[row.id]) for row in studies
     ]
 
 
 def count_steps(session: Session, study_id: int) -> tuple[int, int]:
     """Return the numbers of the study's succeeded steps and of all its steps."""
-    steps = (
-        select(func.count(StepRow.key.distinct()))
-        .join(StudyStep, StudyStep.step_key == StepRow.key)
-        .where(StudyStep.study_id == study_id)
-    )
+    steps = select(func.count(StepRow.key.distinct())).join(StudyStep).where(StudyStep.study_id == study_id)
     return session.scalar(steps.where(StepRow.state == "succeeded")) or 0, session.scalar(steps) or 0
 
 
@@ -325,26 +318,14 @@ def side_by_side(session: Session, query: PageQuery) -> Page:
     matching = _matching(query.test_set, query.decodes, query.filter)
     total = session.scalar(select(func.count()).select_from(matching.subquery())) or 0
     indices = list(session.scalars(_ordered(matching, query.order).offset(query.offset).limit(query.limit)))
-    segments = {
-        segment.index: segment
-        for segment in session.scalars(
-            select(Segment).where(Segment.step_key == query.test_set, Segment.index.in_(indices))
-        )
-    }
-    outputs = {
-        (row.step_key, row.index): row
-        for row in session.scalars(
-            select(Hypothesis).where(Hypothesis.step_key.in_(query.decodes), Hypothesis.index.in_(indices))
-        )
-    }
-    values = {
-        (row.step_key, row.index): row.value
-        for row in session.scalars(
-            select(SegmentScore).where(
-                SegmentScore.step_key.in_(query.scores), SegmentScore.index.in_(indices)
-            )
-        )
-    }
+    of_page = select(Segment).where(Segment.step_key == query.test_set, Segment.index.in_(indices))
+    segments = {segment.index: segment for segment in session.scalars(of_page)}
+    translated = Hypothesis.step_key.in_(query.decodes), Hypothesis.index.in_(indices)
+    hypotheses = session.scalars(select(Hypothesis).where(*translated))
+    outputs = {(row.step_key, row.index): row for row in hypotheses}
+    scored = SegmentScore.step_key.in_(query.scores), SegmentScore.index.in_(indices)
+    scores = session.scalars(select(SegmentScore).where(*scored))
+    values = {(row.step_key, row.index): row.value for row in scores}
     rows = [
         SideBySide(
             index=segment.index,

@@ -363,12 +363,8 @@ class OpenSystem:
             found = translations[number]
             best = [described(translation.hypothesis, self.subwords) for translation in found]
             unknown = self.subwords.unknown(line) if UNK in sources[number] else []
-            row = {
-                "source": line,
-                **best[0],
-                "selected_size": found[0].selected_size,
-                "unknown": unknown,
-            }
+            size = found[0].selected_size
+            row = {"source": line, **best[0], "selected_size": size, "unknown": unknown}
             rows.append(row if count == 1 else {**row, "best": best})
         if subwords is not None and (with_selection or word):
             selection = self.translator.selected(sources)
@@ -397,11 +393,8 @@ class OpenSystem:
 
 
 def described(hypothesis: Hypothesis, subwords: TextModel) -> dict[str, Any]:
-    return {
-        "text": subwords.decode(hypothesis.tokens),
-        "score": hypothesis.score,
-        "length": len(hypothesis.tokens),
-    }
+    tokens = hypothesis.tokens
+    return {"text": subwords.decode(tokens), "score": hypothesis.score, "length": len(tokens)}
 
 
 # The translations of a decode step so far, from which its next attempt continues.
