@@ -63,14 +63,18 @@ def test_the_best_is_told_apart_from_others_by_tests_of_all_pairs(one_seed: Docu
     assert f"+{delta.value:.1f} BLEU [{delta.low:.1f}, {delta.high:.1f}] (significant)" in told[0]
 
 
-def test_of_errors_the_lowest_score_is_the_best() -> None:
+@pytest.mark.parametrize(
+    ("score_of_c", "first"),
+    [(35.0, "b has the lowest score: 30.0 TER."), (30.0, "b has, like c, the lowest score: 30.0 TER.")],
+)
+def test_of_errors_the_lowest_score_is_the_best(score_of_c: float, first: str) -> None:
     column = Column("ter", "TER", 1, "lower", group="quality")
     rows = tuple(
         Row(name, {"ter": Cell("ok", value=value)}, baseline=name == "a", against="" if name == "a" else "a")
-        for name, value in (("a", 40.0), ("b", 30.0))
+        for name, value in (("a", 40.0), ("b", 30.0), ("c", score_of_c))
     )
-    notes = comparison_answer(Table("systems", "", "system", (column,), rows), {}, ["a", "b"])
-    assert notes.paragraphs[0] == "b has the lowest score: 30.0 TER."
+    notes = comparison_answer(Table("systems", "", "system", (column,), rows), {}, ["a", "b", "c"])
+    assert notes.paragraphs[0] == first
 
 
 def test_of_two_systems_the_difference_is_said_once(build: Build, spec: Spec) -> None:

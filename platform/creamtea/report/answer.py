@@ -129,7 +129,9 @@ class _Quality:
             return
         best, *rest = self.scored
         shown, to_compare = _score(best, column), rest
-        has = f"has the {'lowest' if column.better == 'lower' else 'highest'} score:"
+        tied = [row.name for row in rest if row.cells[column.key].value == best.cells[column.key].value]
+        like = f", like {_listed(tied, len(rest), ' and ')}," if tied else ""
+        has = f"has{like} the {'lowest' if column.better == 'lower' else 'highest'} score:"
         baseline = next((row for row in self.scored if row.name == best.against), None)
         if not rest:
             yield f"{best.name}: {shown}."
