@@ -41,10 +41,14 @@ def packages_searched_once() -> Iterator[None]:
         yield
 
 
+MAIN = sys.modules["__main__"]
+
+
 @pytest.fixture(autouse=True)
-def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+def main_module() -> Iterator[None]:
     """Streamlit's AppTest leaves its script as __main__, which processes of later tests would then import."""
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    yield
+    sys.modules["__main__"] = MAIN
 
 
 @pytest.fixture
