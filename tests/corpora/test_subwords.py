@@ -1,6 +1,9 @@
 """Subwords: round trips, offsets, ids, and what a vocabulary can be."""
 
+import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +49,25 @@ def model(request: pytest.FixtureRequest, text: Path) -> SubwordModel:
     path = text.with_name(request.param)
     train_subwords([text], Subwords(kind=request.param, vocabulary=100), path)
     return SubwordModel.load(path)
+
+
+SAMPLE = """
+import json, sys, sentencepiece
+sentencepiece.set_random_generator_seed(3)
+model = sentencepiece.SentencePieceProcessor(model_file=sys.argv[1])
+print(json.dumps(model.encode(json.load(sys.stdin), enable_sampling=True, alpha=0.2, nbest_size=-1)))
+"""
+
+
+def test_sampled_subwords_are_the_same_in_every_process(
+    model: SubwordModel, text: Path, tmp_path: Path
+) -> None:
+    """From version 0.2.2 on, sentencepiece gives each process other samples, whatever the seed."""
+    lines = text.read_text(encoding="utf-8").splitlines()[:20]
+    (tmp_path / "model").write_bytes(model._processor.serialized_model_proto())
+    command = [sys.executable, "-c", SAMPLE, str(tmp_path / "model")]
+    other = subprocess.run(command, input=json.dumps(lines), capture_output=True, text=True, check=True)
+    assert model.sampled_lines(lines, 0.2, 3) == json.loads(other.stdout) != model.encode_lines(lines)
 
 
 @given(line=st.text(alphabet=LETTERS + " \u00a0\t"))

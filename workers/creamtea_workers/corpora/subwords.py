@@ -201,7 +201,7 @@ def _piece_offsets(
     if text != normalise(text):  # `encode` normalises first: the offsets would count another text
         raise ValueError("offsets are only defined for normalised text")
     end = 0
-    for piece in processor.encode(text, return_type="proto").pieces:
+    for piece in processor.encode(text, out_type="immutable_proto").pieces:
         start, end = end, end + len(piece.surface)
         yield piece.piece, Offset(piece.id, start + piece.surface.startswith(" "), end)
 
