@@ -41,7 +41,7 @@ def test_run_prints_the_report_and_reuses_everything_the_second_time(creamtea, s
     other = ("--set", "variants.scones.objective.alpha=0.3")  # some steps run again, so that they are shown
     done = creamtea("run", study, *INLINE, *other, FORCE_COLOR="1")  # which makes a terminal of any output
     before, after = done.stdout.split("What came out")[1:]
-    assert "softmax-greedy has the highest score" in after
+    assert "softmax-greedy has, like scones-greedy, the highest score" in after
     assert len(after) < len(before)
     assert done.stderr.endswith("In a browser: creamtea serve\n")
     said = creamtea.refused("export", "tiny", "softmax-greedy", "--to", "safetensors", study / "model")

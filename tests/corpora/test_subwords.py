@@ -55,7 +55,8 @@ SAMPLE = """
 import json, sys, sentencepiece
 sentencepiece.set_random_generator_seed(3)
 model = sentencepiece.SentencePieceProcessor(model_file=sys.argv[1])
-print(json.dumps(model.encode(json.load(sys.stdin), enable_sampling=True, alpha=0.2, nbest_size=-1)))
+lines = json.load(sys.stdin)
+print(json.dumps(model.encode(lines, enable_sampling=True, alpha=0.2, nbest_size=-1, num_threads=1)))
 """
 
 
