@@ -171,7 +171,7 @@ def test_a_rating_is_saved_when_the_database_is_back(
     served_on_postgres: tuple[Database, str], postgres_server: str, open_page: Any
 ) -> None:
     from playwright.sync_api import expect
-    from rating_board import FOUR, item_on, own_campaign, press_all, save, shown_texts, stored
+    from rating_board import FOUR, draft_on, item_on, own_campaign, press_all, save, shown_texts, stored
 
     database, url = served_on_postgres
     own_campaign(database, "pangolin", [(f"source {n}", [f"{text} {n}" for text in FOUR]) for n in (1, 2)])
@@ -181,6 +181,7 @@ def test_a_rating_is_saved_when_the_database_is_back(
     item_on(page, 1, 2)
     texts, steps = shown_texts(page), [0, 12, 7, 25]
     press_all(page, steps)
+    draft_on(page, "saved")  # else the page waits for the database, and has no Save until that is back
     with away(postgres_server, database):
         save(page)
         other = page.context.new_page()
