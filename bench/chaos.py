@@ -40,7 +40,7 @@ import toy_catalogue  # noqa: E402
 from limits import START  # noqa: E402
 from sqlalchemy import func, select  # noqa: E402
 from sqlalchemy.exc import DBAPIError  # noqa: E402
-from toy_cluster import Cluster, free_ports, kill_tree, wait_for_head  # noqa: E402
+from toy_cluster import Cluster, free_port, kill_tree, wait_for_head  # noqa: E402
 from toy_study import ToyStudy  # noqa: E402
 
 from creamtea.engine.controller import Controller  # noqa: E402
@@ -81,7 +81,7 @@ class Place:
 
     def new_cluster(self) -> Cluster:
         folder = Path(tempfile.mkdtemp(prefix="chaos", dir=self.folder))
-        cluster = Cluster(folder, os.environ["RAY_AUTH_TOKEN"], free_ports(1)[0])
+        cluster = Cluster(folder, os.environ["RAY_AUTH_TOKEN"], free_port())
         cluster.start_node()
         wait_for_head(cluster)
         for _ in range(NODES - 1):

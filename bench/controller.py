@@ -26,7 +26,7 @@ from sqlalchemy import event
 from creamtea.contract.step import StepResult
 from creamtea.engine.controller import Controller
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need, StepOutcome, StepTask
-from creamtea.engine.state import has_ended
+from creamtea.engine.state import all_ended
 from creamtea.orders.submission import Submission, submit
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
@@ -137,7 +137,7 @@ def measure(database: Database, store: ArtefactStore, steps: int, profiled: str 
     _, controlling = timed(controlled, profiled == "control")
     used = time.process_time() - used
     event.remove(database.engine, "before_cursor_execute", count)
-    if not has_ended(database, submission.study_id):
+    if not all_ended(database):
         raise SystemExit("the study has not ended")
     number = len(made.steps)
     times = [1000 * seconds / number for seconds in (planning, submitting, controlling, used)]
