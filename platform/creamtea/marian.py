@@ -117,8 +117,8 @@ def read_folder(folder: Path) -> MarianFolder:
         "suppress_tokens": (None, []),
         "bad_words_ids": (None, [[target.index(SPECIAL[0])]]),
     }
-    for place in (CONFIG, GENERATION):
-        given = read_json(folder / place, MAX_CONFIG) if (folder / place).exists() else {}
+    generation = read_json(folder / GENERATION, MAX_CONFIG) if (folder / GENERATION).exists() else {}
+    for place, given in ((CONFIG, config), (GENERATION, generation)):
         for key, kept in constraints.items():
             if given.get(key) not in kept:
                 raise unmapped(f"{key} {shown(given[key])} in {place}", " or ".join(map(shown, kept)))

@@ -63,7 +63,7 @@ print(json.dumps(model.encode(lines, enable_sampling=True, alpha=0.2, nbest_size
 def test_sampled_subwords_are_the_same_in_every_process(
     model: SubwordModel, text: Path, tmp_path: Path
 ) -> None:
-    """From version 0.2.2 on, sentencepiece gives each process other samples, whatever the seed."""
+    """sentencepiece 0.2.2 and later draw other samples in each process, whatever the seed."""
     lines = text.read_text(encoding="utf-8").splitlines()[:20]
     (tmp_path / "model").write_bytes(model._processor.serialized_model_proto())
     command = [sys.executable, "-c", SAMPLE, str(tmp_path / "model")]

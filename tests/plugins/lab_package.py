@@ -1,4 +1,4 @@
-"""The plug-in package of docs/extending.md, installed into a folder of its own; where another one is."""
+"""The plug-in package of docs/extending.md, installed into its own folder, and the place of another one."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_a_new_nvs_head_is_trained_before_a_model_can_be_the_best(parent: Path, 
 
 
 def test_symbols_that_an_imported_model_never_produces_cost_nothing(parent: Path, tmp_path: Path) -> None:
-    """Against the loss of the other symbols alone, of which each has the same share of a smoothed label."""
+    """The loss is that of a model without these symbols, whose smoothed labels the other symbols share."""
     weights = load_file(parent / "model.safetensors")
     weights["output_bias"][[PAD, BOS]] = NEVER
     shutil.copy(parent / "model.json", tmp_path)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import time
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -26,6 +27,7 @@ from creamtea.store.areas import LogName, list_logs, new_text, read_log
 from creamtea.store.artefacts import ArtefactStore, Progress
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study, list_studies, study_nodes
+from creamtea.store.rows import from_row
 from creamtea.wording import describe_progress
 
 REFRESH = 1.0  # seconds
@@ -41,6 +43,61 @@ STATUS_EXAMPLES = """Examples:
 
 `creamtea status demo --json`
 """
+
+
+# what `status --json` prints, too
+
+
+@dataclass(frozen=True)
+class StudyLine:
+    id: int
+    study: str
+    state: str
+    steps: dict[str, int]  # by state
+    unavailable: int
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True)
+class StepLine:
+    node: str  # its place in the study
+    key: str
+    kind: str
+    state: str
+    outcome: str
+    attempts: int
+    pause_left: float | None  # [s] until a step that failed is tried again
+    progress: Progress | None
+    seconds: float | None
+    where: str | None  # the machine
+    error_kind: str | None
+    error: str | None
+
+
+@dataclass(frozen=True)
+class AllStudies:
+    studies: list[StudyLine]
+    controller: str | None  # the one that is running
+
+    @property
+    def unfinished(self) -> bool:
+        return any(study.state in LIVE for study in self.studies)
+
+
+@dataclass(frozen=True)
+class OneStudy:
+    id: int
+    study: str
+    state: str
+    created_at: datetime
+    finished_at: datetime | None
+    steps: list[StepLine]
+    controller: str | None  # the one that is running
+
+    @property
+    def unfinished(self) -> bool:
+        return self.state in LIVE
 
 
 def status(
@@ -64,114 +121,85 @@ def status(
             return
         patience = Patience()
         with Live(_drawn(shown), console=console, auto_refresh=False) as live:
-            while _is_live(shown):
-                patience.check(shown["controller"] is not None, no_controller())
+            while shown.unfinished:
+                patience.check(shown.controller is not None, no_controller())
                 time.sleep(REFRESH)
                 shown = _read_status(database, name)
                 live.update(_drawn(shown), refresh=True)
 
 
-def _read_status(database: Database, name: str | None) -> dict[str, Any]:
-    """Return the state of all studies, or of one and its steps, as --json prints it."""
+def _read_status(database: Database, name: str | None) -> AllStudies | OneStudy:
     study = None if name is None else workplace.study_asked_for(database, name)
     with database.session() as session:
         running = live_controller(database)
         controller = None if running is None else str(running)
         if study is None:
-            lines = [
-                {
-                    "id": study.id,
-                    "study": study.name,
-                    "state": study.state,
-                    "steps": study.steps,
-                    "unavailable": study.unavailable,
-                    "created_at": study.created_at,
-                    "finished_at": study.finished_at,
-                }
-                for study in list_studies(session)
-            ]
-            return {"studies": lines, "controller": controller}
+            lines = [from_row(StudyLine, row, study=row.name) for row in list_studies(session)]
+            return AllStudies(lines, controller)
         store, now = workplace.artefact_store(writable=False), database.now(session)
         row = find_study(session, study)
-        return {
-            "id": row.id,
-            "study": row.name,
-            "state": row.state,
-            "created_at": row.created_at,
-            "finished_at": row.finished_at,
-            "steps": [_step_line(node, now, store) for node in study_nodes(session, row.id)],
-            "controller": controller,  # the one that is running
-        }
+        steps = [_step_line(node, now, store) for node in study_nodes(session, row.id)]
+        return from_row(OneStudy, row, study=row.name, steps=steps, controller=controller)
 
 
-def _step_line(node: Node, now: datetime, store: ArtefactStore) -> dict[str, Any]:
+def _step_line(node: Node, now: datetime, store: ArtefactStore) -> StepLine:
     seconds = None
     if node.started_at is not None and node.state in ("running", "succeeded", "failed", "cancelled"):
         seconds = round(((node.finished_at or now) - node.started_at).total_seconds(), 1)
-    return {
-        "node": node.name,
-        "key": node.key,
-        "kind": node.kind,
-        "state": node.state,
-        "outcome": node.outcome,
-        "attempts": node.attempts,
-        "pause_left": round(pause_left(node.not_before, now), 1) if node.state == "ready" else None,
-        "progress": store.read_progress(node.key, node.fence) if node.state == "running" else None,
-        "seconds": seconds,
-        "where": node.facts.get("node"),  # the machine
-        "error_kind": node.error_kind,
-        "error": node.error,
-    }
+    return from_row(
+        StepLine,
+        node,
+        node=node.name,
+        pause_left=round(pause_left(node.not_before, now), 1) if node.state == "ready" else None,
+        progress=store.read_progress(node.key, node.fence) if node.state == "running" else None,
+        seconds=seconds,
+        where=node.facts.get("node"),
+    )
 
 
-def _is_live(shown: dict[str, Any]) -> bool:
-    return any(study["state"] in LIVE for study in shown.get("studies", [shown]))
+def _drawn(shown: AllStudies | OneStudy) -> RenderableType:
+    return _studies_table(shown) if isinstance(shown, AllStudies) else _steps_table(shown)
 
 
-def _drawn(shown: dict[str, Any]) -> RenderableType:
-    return _studies_table(shown) if "studies" in shown else _steps_table(shown)
-
-
-def _studies_table(shown: dict[str, Any]) -> RenderableType:
-    if not shown["studies"]:
+def _studies_table(shown: AllStudies) -> RenderableType:
+    if not shown.studies:
         return Text("no studies yet; `creamtea run STUDY.yaml` runs one")
-    heads = ("id", "study", "state", "done", "no result", "unavailable", "submitted (UTC)")
     table = _table(
-        heads,
+        ("id", "study", "state", "done", "no result", "unavailable", "submitted (UTC)"),
         [
             (
-                str(study["id"]),
-                escape(study["study"]),
-                _styled(study["state"]),
-                f"{study['steps'].get('succeeded', 0)}/{sum(study['steps'].values())}",
-                _if_any(study["steps"].get("failed", 0) - study["unavailable"]),
-                _if_any(study["unavailable"]),
-                f"{study['created_at']:%Y-%m-%d %H:%M}",
+                str(study.id),
+                escape(study.study),
+                _styled(study.state),
+                f"{study.steps.get('succeeded', 0)}/{sum(study.steps.values())}",
+                _if_any(study.steps.get("failed", 0) - study.unavailable),
+                _if_any(study.unavailable),
+                f"{study.created_at:%Y-%m-%d %H:%M}",
             )
-            for study in shown["studies"]
+            for study in shown.studies
         ],
     )
-    live = shown["controller"] or "none; `creamtea submit` or `creamtea controller` starts one"
+    live = shown.controller or "none; `creamtea submit` or `creamtea controller` starts one"
     return Group(table, Text(f"controller: {live}"))
 
 
-def _steps_table(shown: dict[str, Any]) -> RenderableType:
+def _steps_table(shown: OneStudy) -> RenderableType:
     table = _table(
         ("step", "state", "attempts", "progress", "seconds", "error"),
         [
             (
-                escape(step["node"]),
-                _styled(step["outcome"]),
-                _if_any(step["attempts"] - 1) and str(step["attempts"]),
-                escape(_progress(step["progress"], step["pause_left"])),
-                "" if step["seconds"] is None else f"{step['seconds']:.1f}",
+                escape(step.node),
+                _styled(step.outcome),
+                str(step.attempts) if step.attempts > 1 else "",
+                escape(_progress(step)),
+                "" if step.seconds is None else f"{step.seconds:.1f}",
                 escape(_error(step)),
             )
-            for step in shown["steps"]
+            for step in shown.steps
         ],
     )
-    missing = [Text(no_controller(), "yellow")] if _is_live(shown) and shown["controller"] is None else []
-    return Group(Text(f"{shown['study']} (submission {shown['id']}): {shown['state']}"), table, *missing)
+    missing = [Text(no_controller(), "yellow")] if shown.unfinished and shown.controller is None else []
+    return Group(Text(f"{shown.study} (submission {shown.id}): {shown.state}"), table, *missing)
 
 
 def _table(heads: tuple[str, ...], rows: list[tuple[str | Text, ...]]) -> Table:
@@ -190,17 +218,17 @@ def _if_any(count: int) -> str:
     return str(count) if count > 0 else ""
 
 
-def _progress(progress: Progress | None, pause: float | None) -> str:
-    if progress is None:
-        return f"tried again in {pause:.0f} s" if pause else ""
-    return describe_progress(progress.done, progress.total, progress.message)
+def _progress(step: StepLine) -> str:
+    if step.progress is None:
+        return f"tried again in {step.pause_left:.0f} s" if step.pause_left else ""
+    return describe_progress(step.progress.done, step.progress.total, step.progress.message)
 
 
-def _error(step: dict[str, Any]) -> str:
-    if not step["error"]:
+def _error(step: StepLine) -> str:
+    if not step.error:
         return ""
-    kind = f"{step['error_kind']}: " if step["outcome"] in ("failed", "succeeded") else ""
-    return f"{kind}{step['error'].splitlines()[0]}"
+    kind = f"{step.error_kind}: " if step.outcome in ("failed", "succeeded") else ""
+    return f"{kind}{step.error.splitlines()[0]}"
 
 
 def _styled(state: str) -> Text:

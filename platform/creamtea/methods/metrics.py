@@ -199,7 +199,7 @@ DEFAULT_COMET = "Unbabel/wmt22-comet-da"
 
 
 class OfProgram(Metric):
-    """Metrics that a program computes in an environment of its own."""
+    """A metric that another program computes, in its own environment."""
 
     worker: ClassVar[str] = "creamtea_workers.metrics.scorer"
     compares: ClassVar[Literal["outputs", "segment scores"]] = "segment scores"

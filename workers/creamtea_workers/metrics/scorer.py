@@ -31,6 +31,7 @@ from creamtea.methods.metrics import Comet, Command
 from creamtea.methods.texts import Languages
 from creamtea.scorers import MODEL, Scorer, ScorerPins, UnknownScorer, content_digest, find_scorer
 from creamtea.settings import Settings
+from creamtea.steps.systems import DecodeParams, ScoreParams
 from creamtea.wording import counted
 from creamtea_workers.metrics.base import Array, Texts, mean_statistics, ratio
 from creamtea_workers.outside import end, inherited_variables, start
@@ -402,8 +403,9 @@ class PinnedModel:
 
     @classmethod
     def of(cls, name: str | None, context: StepContext[Any]) -> PinnedModel:
-        name = name or ""
-        digests = getattr(context.params, "digests", None) or {}  # a comparison has none: it reads scores
+        # a comparison reads stored scores, and pins nothing itself
+        params, name = context.params, name or ""
+        digests = (params.digests or {}) if isinstance(params, ScoreParams | DecodeParams) else {}
         return cls(name, context.locations.get(name, name), digests.get(name, ""))
 
     def check(self) -> None:
@@ -466,7 +468,9 @@ class CommandMetric(ScorerMetric):
         super().__init__("command", context.progress, PinnedModel.of(spec.model, context))
         self._spec = spec
         self._context = context
-        self._pins: ScorerPins | None = getattr(context.params, "scorer", None)  # none in a comparison
+        params = context.params  # a comparison pins nothing
+        pinned = isinstance(params, ScoreParams | DecodeParams)
+        self._pins: ScorerPins | None = params.scorer if pinned else None
 
     def program(self) -> Program:
         scorer = self._scorer()

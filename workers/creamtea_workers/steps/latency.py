@@ -78,7 +78,7 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
     sentences = [
         [sources[n] for n in chosen] if texts is None else encode_sources(texts, segments) for texts in own
     ]
-    batches = [[own[first : first + size] for first in range(0, count, size)] for own in sentences]
+    batches = [[encoded[first : first + size] for first in range(0, count, size)] for encoded in sentences]
     indices = [test_set.segments[n]["index"] for n in chosen]
     sizes = [
         float(np.mean(system.selected_sizes(encoded)))

@@ -323,8 +323,11 @@ class Wanted:
 
     @classmethod
     def of(cls, test_set: EncodedTestSet) -> Wanted:
-        wanted = cls(subword_texts(test_set.subwords), [], {WORDS: [], "all_selected": []}, [], [])
-        subwords = wanted.subwords
+        subwords = subword_texts(test_set.subwords)
+        sources: list[list[int]] = []
+        ids: dict[str, list[Ids]] = {WORDS: [], "all_selected": []}
+        listed: list[dict[str, Any]] = []
+        names: list[list[str]] = []
         for source, segment in zip(test_set.sources, test_set.segments, strict=True):
             idioms = idiom_words(segment)
             targets = subwords.encode_targets([idiom.target for idiom in idioms])
@@ -333,12 +336,12 @@ class Wanted:
             reference = Reference.of(subwords, segment["reference"], segment["idioms"])
             if len(words) or len(reference.idiom):
                 sides = {side: "; ".join(getattr(i, side) for i in idioms) for side in ("source", "target")}
-                wanted.sources.append(source)
-                wanted.ids[WORDS].append(words)
-                wanted.ids["all_selected"].append(reference.idiom)
-                wanted.idioms.append({"segment": segment["index"], **sides})
-                wanted.names.append([idiom["name"] for idiom in segment["idioms"]])
-        return wanted
+                sources.append(source)
+                ids[WORDS].append(words)
+                ids["all_selected"].append(reference.idiom)
+                listed.append({"segment": segment["index"], **sides})
+                names.append([idiom["name"] for idiom in segment["idioms"]])
+        return cls(subwords, sources, ids, listed, names)
 
 
 def nothing(name: str, threshold: str) -> list[MetricRow]:

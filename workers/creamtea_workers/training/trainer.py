@@ -45,7 +45,7 @@ from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 
 RECORD_AT, RECORDINGS = 2, 256  # record a shape's second batch; a recording of the base size takes 60 MB
 HEADS_WIDTH = 8  # attention kernels support multiples of it, up to 256
-MIN_BIAS = -100.0  # of an output; hardly costs anything when labels are smoothed; a probability of e⁻¹⁰⁰
+MIN_BIAS = -100.0  # bias of a symbol that is never produced: smoothed labels give it a small finite loss
 REPORT_EVERY = 20  # updates between readings of the loss, each of which waits for a GPU
 
 

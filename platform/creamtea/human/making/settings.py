@@ -555,11 +555,12 @@ class CampaignDocument(PlanSettings, CampaignHead):
     raters: RaterBlock = Field(RaterBlock(), title="Raters")
 
     def settings(self) -> CampaignSettings:
-        stored = [each for each in declarations().values() if each.name in CampaignSettings.model_fields]
-        # a setting outside blocks has the block ""
-        return CampaignSettings(
-            **{each.name: getattr(getattr(self, each.block, self), each.name) for each in stored}
-        )
+        values = {}
+        for declared in declarations().values():
+            if declared.name in CampaignSettings.model_fields:
+                block = getattr(self, declared.block) if declared.block else self
+                values[declared.name] = getattr(block, declared.name)
+        return CampaignSettings(**values)
 
 
 class Declaration(NamedTuple):

@@ -276,9 +276,14 @@ class Protocol:
         return 2 if self.relative else 1
 
     @property
+    def judged_one(self) -> str:
+        """The noun for the object of a judgement."""
+        return "pair" if self.relative else "output"
+
+    @property
     def judged(self) -> str:
         """The plural noun for the objects of judgements."""
-        return "pairs" if self.relative else "outputs"
+        return f"{self.judged_one}s"
 
     @property
     def points(self) -> PointsFormat:

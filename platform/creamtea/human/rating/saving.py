@@ -433,17 +433,23 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
             raise RatingRefused("this item is not saved yet")
         revision = newest_revision(stored)
         document_score = document_score_of(session, campaign, page)
-        saved: dict[str, Any] = {}  # what the page begins with, unless there is a newer draft
+        answers, document, comment = None, None, None  # a newer draft has its own
         if (page.first_assignment.draft or {}).get("revision") != revision + 1:
-            saved["draft"] = [
+            answers = [
                 of_item[revision][group[0]].answer
                 for assignment, of_item in zip(page.assignments, stored, strict=True)
                 for group in assignment.order
             ]
-            saved["document"] = document_score.stored(session, page, revision)
-            saved["comment"] = page.first_assignment.comment
+            document = document_score.stored(session, page, revision)
+            comment = page.first_assignment.comment
         outlook = load_outlook(session, campaign, rater, database.now(session))
-    return as_work(campaign, page, outlook, document_score, **saved, revision=revision + 1)
+    return as_work(
+        *(campaign, page, outlook, document_score),
+        draft=answers,
+        document=document,
+        comment=comment,
+        revision=revision + 1,
+    )
 
 
 def practice_guidance(

@@ -143,7 +143,7 @@ def _listed(session: Session, ratings: Ratings, bound: float | None) -> tuple[Di
         apart = dispute.spread.highest - dispute.spread.lowest
         system = ratings.campaign.systems[dispute.system]
         listed.append(ListedDispute(segment, system, scores, apart, dispute.asked, dispute.third))
-    judged = ratings.campaign.protocol.judged.removesuffix("s")
+    judged = ratings.campaign.protocol.judged_one
     return Disputes(bound, listed, rated_twice(ratings, outputs), judged), disputes
 
 

@@ -141,7 +141,7 @@ def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) ->
         )
         for dispute in listed
     )
-    twice = counted(rated_twice(judged.ratings, outputs), judged.protocol.judged.removesuffix("s"))
+    twice = counted(rated_twice(judged.ratings, outputs), judged.protocol.judged_one)
     about = (
         f"The {judged.protocol.judged} whose ratings lie furthest apart. Raters are "
         f"{points.difference(bound)} or more apart on {disputed:,} of {twice} with two raters or more."

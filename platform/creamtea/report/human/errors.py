@@ -96,7 +96,7 @@ def marked_errors(judged: RatedCampaign, given: Sequence[Payload | None]) -> Tab
 
 
 def proposed_errors(session: Session, judged: RatedCampaign, given: Sequence[Payload | None]) -> list[Table]:
-    """Build the table of what raters did with errors marked beforehand; empty if there were none."""
+    """Build the table of what raters did with errors marked beforehand; return none without such errors."""
     ratings, settings = judged.ratings, judged.ratings.campaign.settings
     rows_of_items = select(Item.id, Item.proposals).where(
         Item.campaign_id == ratings.campaign.id, Item.proposals.is_not(None)
@@ -167,7 +167,7 @@ def post_edits(judged: RatedCampaign) -> Table:
 
 
 def whole_documents(judged: RatedCampaign) -> list[Table]:
-    """Build the table of whole documents' scores; empty if there are none.
+    """Build the table of whole documents' scores; return none without such scores.
 
     A document's score is the mean over its raters. Differences are paired by document.
     """

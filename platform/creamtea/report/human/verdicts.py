@@ -243,8 +243,9 @@ def better_pairs(judged: RatedCampaign, known: Sequence[Pair]) -> set[tuple[int,
 
 def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: str, about: str) -> Table:
     """Build the table of pairs: by tests of their shared items, or in blocks by all pages."""
-    over = "mean over the shared items, 95 % paired-t interval"
-    over = "simultaneous 95 % interval" if judged.in_blocks else over
+    over = "simultaneous 95 % interval"
+    if not judged.in_blocks:
+        over = "mean over the shared items, 95 % paired-t interval"
     columns = [
         ITEMS,
         DOCUMENTS,
@@ -354,7 +355,7 @@ def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
 def ranks(judged: RatedCampaign) -> Table:
     """Build the table of the systems' ranks, from all pages at once."""
     estimates = judged.estimates
-    columns = [  # by the fields of the estimates
+    columns = [
         Column("scores", "scores", 0, note="on pages with other systems"),
         Column("rank_low", "ranks from", 0, note="one more than the number of better systems"),
         Column("rank_high", "ranks to", 0, note="the number of systems minus the worse ones"),
@@ -364,7 +365,12 @@ def ranks(judged: RatedCampaign) -> Table:
     for system, name in enumerate(judged.systems):
         cells = {"rank_low": Cell("absent", judged.missing)}
         if estimates is not None:
-            cells = {column.key: count(int(getattr(estimates, column.key)[system])) for column in columns}
+            cells = {
+                "scores": count(int(estimates.scores[system])),
+                "rank_low": count(int(estimates.rank_low[system])),
+                "rank_high": count(int(estimates.rank_high[system])),
+                "cluster": count(int(estimates.cluster[system])),
+            }
         rows.append(Row(name, cells))
     return table("ranks", "Ranks from all pages", _about_ranks(judged, estimates), "system", columns, rows)
 

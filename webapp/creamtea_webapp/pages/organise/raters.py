@@ -151,7 +151,8 @@ def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> M
         f"{counted(len(made), 'link')} made. Each works once, within 14 days.",
         {
             FRESH_FILE: (f"{safe_name(campaign.name)}-links.csv", raters.links_csv(made, site())),
-            **{"many-pseudonyms": "", "many-count": 0},
+            "many-pseudonyms": "",
+            "many-count": 0,
         },
     )
 
