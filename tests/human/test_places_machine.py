@@ -1,20 +1,23 @@
-"""Any order of drawing, lapsing, rating, skipping, excluding and including keeps the promises of places."""
+"""Places: no order of acts and no process that dies (bench/simulated_raters.py) breaks their promises."""
 
 from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from property_tests import FIXTURES_ARE_SHARED
+from simulated_raters import PROTOCOLS, Trouble, compare, simulate
 from small_campaigns import add_rater, make_campaign, rate
 from sqlalchemy import delete, select
+from table_rows import NOON, assignment_row
 
 from creamtea.human import rating as assignment
 from creamtea.human.rating import RatingRefused, raters
 from creamtea.human.rating.places import finished_raters, load_outlook
-from creamtea.store.database import Database
+from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Assignment, AuditEvent, Campaign, Item, Rater, Rating
 
 PEOPLE, K = 4, 2
@@ -165,3 +168,55 @@ def test_places_are_taken_given_back_and_never_given_twice(
     people.finish()
     people.check()
     people.check_who_is_finished()
+
+
+# ---------------------------------------------------------------- raters as processes that die
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("protocol", "processes"), [(PROTOCOLS[0], 6), (PROTOCOLS[1], 2)])
+def test_nothing_is_lost_or_doubled_whatever_happens_to_the_raters(
+    empty_url: str, tmp_path: Path, protocol: str, processes: int
+) -> None:
+    trouble = Trouble(think=0.02, deaths=1, lost=0.15, doubled=0.3)
+    outcome = simulate(
+        empty_url,
+        tmp_path / "journals",
+        raters=6,
+        items=12,
+        k=3,
+        trouble=trouble,
+        protocol=protocol,
+        processes=processes,
+    )
+    assert outcome.right, outcome
+    assert outcome.items == 12
+    assert outcome.kills >= processes // 2
+    assert outcome.lost_connections >= 3
+    # an answer of each of its raters may have been stored by a process that died before it was told
+    assert 36 - outcome.kills * 6 // processes <= outcome.acknowledged <= 36
+
+
+def test_the_comparison_sees_what_is_wrong(sqlite_url: str) -> None:
+    from simulated_raters import fill
+
+    database = open_database(sqlite_url)
+    (rater,) = fill(database, raters=1, items=2, k=1)
+    with database.transaction() as session:
+        for item in (1, 2):
+            answered = {} if item == 1 else {"submitted_at": None}
+            session.add(assignment_row(item, rater, [[0], [1], [2], [3]], **answered))
+            session.flush()
+        session.add_all(
+            Rating(assignment_id=1, system=system, revision=1, step=system, created_at=NOON)
+            for system in range(3)
+        )
+    journal = [
+        {"what": "sent", "assignment": 1, "answers": [0, 1, 2, 3]},
+        {"what": "saved", "assignment": 1, "steps": {"0": 0, "1": 1, "2": 2, "3": 3}},
+    ]
+    outcome = compare(database, journal, k=1)
+    assert not outcome.right
+    assert outcome.items_without_k_raters == 1
+    assert (outcome.lost_answers, outcome.doubled_answers, outcome.unknown_answers) == (1, 1, 1)
+    database.close()

@@ -1,6 +1,9 @@
-"""Raters: welcome, consent, exclusion that can be undone, identities that can be deleted, the log."""
+"""Raters: added, invited and recruited, asked about themselves, excluded and forgotten."""
 
+import csv
+import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,18 +19,27 @@ from small_campaigns import (
     work_for,
 )
 from sqlalchemy import select
-from table_rows import all_of, row_of
+from table_rows import all_of, one_of, row_of
 
 from creamtea.access import audit, sessions
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
+from creamtea.human.formats.exchange import export_campaign
 from creamtea.human.making import campaigns
 from creamtea.human.making.campaigns import progress_by_kind
+from creamtea.human.making.questions import (
+    Question,
+    WrongAnswers,
+    checked_answers,
+    read_questions,
+    write_questions,
+)
+from creamtea.human.making.settings import settings_of
 from creamtea.human.rating import RatingRefused, raters
 from creamtea.human.results.ratings import fingerprint
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import AuditEvent, Base, ItemKind, Rater
+from creamtea.store.tables import AccessToken, AuditEvent, Base, Campaign, Item, ItemKind, Rater
 
 
 @pytest.fixture
@@ -284,3 +296,204 @@ def test_a_rater_gets_skipped_items_again_that_have_a_place(database: Database) 
     set_state(database, campaign, "closed")
     with pytest.raises(InputError, match="cannot rate: this evaluation is closed"):
         raters.reopen(database, anna, "test", "again")
+
+
+# ---------------------------------------------------------------- many links, and one for everybody
+
+
+PROLIFIC = {"PROLIFIC_PID": "5f3c1a", "STUDY_ID": "s-1", "SESSION_ID": "<b>"}
+
+
+def people(database: Database) -> list[Rater]:
+    return all_of(database, select(Rater).order_by(Rater.id))
+
+
+def invite(database: Database, wanted: list[str] | int, *, surplus: bool = False) -> list[raters.Invitation]:
+    with database.transaction() as session:
+        return raters.invite(session, "c", "test", wanted, surplus=surplus)
+
+
+def test_links_for_named_and_for_new_raters(campaign: Database) -> None:
+    known = raters.add(campaign, "c", "test", pseudonym="anna")
+    made = invite(campaign, ["anna", " =ben "])
+    made += invite(campaign, 2)
+    assert [one.rater for one in made] == ["anna", "=ben", "rater-03", "rater-04"]
+    rows = list(csv.reader(io.StringIO(raters.links_csv(made, "https://rate.example.org"))))
+    assert rows[0] == ["rater", "link"]
+    assert rows[2][0] == "'=ben"  # no formula
+    assert rows[1][1] == f"https://rate.example.org/enter#{made[0].secret}"
+    opened = sessions.exchange(campaign, made[0].secret)
+    who = sessions.identify(campaign, opened.secret)
+    assert who.rater_id == known
+    with pytest.raises(sessions.AccessRefused):
+        sessions.exchange(campaign, made[0].secret)
+
+
+@pytest.mark.parametrize("wanted", [[], 0, -1, 1001, ["anna", "anna"], ["anna", "x" * 300]])
+def test_all_links_or_none(campaign: Database, wanted: list[str] | int) -> None:
+    with pytest.raises(InputError):
+        invite(campaign, wanted)
+    assert people(campaign) == []
+
+
+def test_more_raters_than_there_is_to_rate_are_told_before(campaign: Database) -> None:
+    """Four items, one rating each."""
+    raters.add(campaign, "c", "test", pseudonym="anna")
+    with pytest.raises(InputError, match="for 3 more raters, so 1 of 4 new raters would find nothing"):
+        invite(campaign, 4)
+    assert [one.pseudonym for one in people(campaign)] == ["anna"]
+    assert len(invite(campaign, ["anna", "b", "c", "d"])) == 4
+    assert len(invite(campaign, 2, surplus=True)) == 2
+
+
+def test_room_is_what_nobody_has_rated_or_was_passed_over(campaign: Database) -> None:
+    anna = add_rater(campaign)
+    rate(campaign, anna, work_for(campaign, anna))  # one of four items; she goes on
+    raters.add(campaign, "c", "test", pseudonym="waits")
+    with campaign.transaction() as session:
+        row, now = session.scalars(select(Campaign)).one(), campaign.now(session)
+        assert raters.additional_raters(session, row, now) == 2
+        session.scalars(select(Item).order_by(Item.position.desc())).first().drawn = False
+        session.flush()
+        assert raters.additional_raters(session, row, now) == 1
+
+
+def test_a_participant_becomes_a_rater_and_comes_back(campaign: Database) -> None:
+    secret = raters.recruit(campaign, "c", "test")
+    opened = [raters.join(campaign, secret, PROLIFIC) for _ in range(2)]
+    assert raters.join(campaign, secret, {"participant": "zoe"}) is not None
+    first, second = people(campaign)
+    assert (first.participant, first.arrival) == ("5f3c1a", {"STUDY_ID": "s-1"})
+    assert second.participant == "zoe"
+    for session in opened:
+        who = sessions.identify(campaign, session.secret)
+        assert (who.role, who.rater_id) == ("rater", first.id)
+    sessions.revoke_rater(campaign, first.id)
+    assert sessions.identify(campaign, opened[0].secret) is None
+    with pytest.raises(sessions.AccessRefused, match="was withdrawn"):
+        raters.join(campaign, secret, PROLIFIC)
+    assert raters.join(campaign, secret, {"participant": "zoe"}) is not None
+    sessions.create_link(campaign, "rater", rater_id=first.id)
+    assert raters.join(campaign, secret, PROLIFIC) is not None
+    raters.forget(campaign, first.id, "test")
+    assert (people(campaign)[0].participant, people(campaign)[0].arrival) == (None, None)
+    sessions.revoke(campaign, min(all_of(campaign, select(AccessToken.id))), "test")
+    for link in (secret, sessions.create_link(campaign, "reader")):
+        assert raters.join(campaign, link, {"participant": "yves"}) is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *({}, {"PROLIFIC_PID": ""}, {"PROLIFIC_PID": "a b"}, {"participant": "x" * 101}),
+        *({"PROLIFIC_PID": "5f3c1a"}, {"PROLIFIC_PID": "5f3c1a", "SESSION_ID": "s-8"}),  # another's
+    ],
+)
+def test_nobody_comes_in_without_a_number_of_their_own(campaign: Database, query: dict[str, str]) -> None:
+    secret = raters.recruit(campaign, "c", "test")
+    own = {"PROLIFIC_PID": "5f3c1a", "SESSION_ID": "s-7"}
+    assert raters.join(campaign, secret, own) is not None
+    with pytest.raises(sessions.AccessRefused):
+        raters.join(campaign, secret, query)
+    with pytest.raises(sessions.AccessRefused):
+        sessions.exchange(campaign, secret)  # nor as by a link of one rater
+    assert raters.join(campaign, secret, own) is not None
+    (rater,) = people(campaign)
+    assert rater.arrival == {"SESSION_ID": "s-7"}
+
+
+def test_a_campaign_takes_no_more_participants_than_it_can(
+    campaign: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raters, "MAX_PARTICIPANTS", 1)
+    secret = raters.recruit(campaign, "c", "test")
+    raters.join(campaign, secret, PROLIFIC)
+    with pytest.raises(sessions.AccessRefused, match="evaluation is full"):
+        raters.join(campaign, secret, {"participant": "zoe"})
+    assert raters.join(campaign, secret, PROLIFIC) is not None
+
+
+# ---------------------------------------------------------------- questions about the rater
+
+
+TEXT = "First language? | German | English\n\nYears of translating | number\n=Else? | optional\n"
+QUESTIONS = [
+    Question(ask="First language?", options=["German", "English"]),
+    Question(ask="Years of translating", number=True),
+    Question(ask="=Else?", optional=True),
+]
+
+
+def test_a_line_ends_with_lf_or_cr_lf_alone() -> None:
+    """U+2028 and its like are characters of a question."""
+    asked = read_questions("A\u2028B? | x | y\r\nC\x85D\x0bE?\n")
+    assert [question.ask for question in asked] == ["A\u2028B?", "C\x85D\x0bE?"]
+    assert asked[0].options == ["x", "y"]
+
+
+def test_lines_of_old_macs_are_not_one_line() -> None:
+    with pytest.raises(InputError, match="questions: lines that end with CR alone"):
+        read_questions("A? | x | y\rB?\r")
+
+
+def test_questions_are_read_and_written_by_the_line() -> None:
+    assert read_questions(TEXT) == QUESTIONS
+    assert read_questions(write_questions(QUESTIONS)) == QUESTIONS
+    assert read_questions("") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["| a | b", "x | a", "x | a | a", "x | number | a | b", "x\nx", "x |  | a", "x" * 301]
+)
+def test_what_is_no_question_is_told_with_its_line(text: str) -> None:
+    with pytest.raises(InputError, match="line"):
+        read_questions(text)
+
+
+def test_answers_are_checked_one_by_one() -> None:
+    for text, number in (("3,5", 3.5), ("0.125", 0.125)):  # no thousand begins with 0
+        assert checked_answers(QUESTIONS, ["German", text, ""]) == {
+            "First language?": "German",
+            "Years of translating": number,
+        }
+    for answers, places in (
+        (["French", "nan", "x" * 501], {0, 1, 2}),
+        ([], {0, 1}),
+        *((["German", number, ""], {1}) for number in ("1,000", "1.000", "12,500")),  # thousands or a point?
+    ):
+        with pytest.raises(WrongAnswers) as wrong:
+            checked_answers(QUESTIONS, answers)
+        assert set(wrong.value.messages) == places
+
+
+def test_answers_come_with_the_consent_go_into_exports_and_are_forgotten_where_in_own_words(
+    database: Database, tmp_path: Path
+) -> None:
+    make_campaign(database, questions=[question.model_dump() for question in QUESTIONS])
+    rater = add_rater(database, consented=False)
+    add_rater(database, "ben", consented=False)
+    with pytest.raises(WrongAnswers):
+        raters.consent(database, rater)
+    assert not raters.welcome(database, rater).consented
+    raters.consent(database, rater, ["English", "4", "=1+1"])
+    answers = select(Rater.answers).where(Rater.id == rater)
+    chosen = {"First language?": "English", "Years of translating": 4.0}
+    assert one_of(database, answers) == {**chosen, "=Else?": "=1+1"}
+    export_campaign(database, "c", "csv", tmp_path / "export", "test")
+    with (tmp_path / "export" / "raters.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["rater", "First language?", "Years of translating", "'=Else?"],
+            ["anna", "English", "4.0", "'=1+1"],
+            ["ben", "", "", ""],
+        ]
+    raters.forget(database, rater, "test")
+    assert one_of(database, answers) == chosen
+
+
+@pytest.mark.parametrize("address", ["http://x.org", "javascript:alert(1)", "https://", "https://a b"])
+def test_the_return_address_is_one_with_https(address: str) -> None:
+    with pytest.raises(InputError, match="completion_url"):
+        settings_of({"completion_url": address})
+    assert settings_of(
+        {"completion_url": "https://app.prolific.com/submissions/complete?cc=C1"}
+    ).completion_url

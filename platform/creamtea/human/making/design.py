@@ -6,7 +6,7 @@ most one, and counts of pairs by as little as the search finds. The search start
 shown least, then systems that met least). Then it exchanges two systems between two pages, which keeps the
 counts of systems and never raises the sum of squares of the pairs' counts. That sum is smallest exactly if
 counts of pairs differ by at most one, so the search knows when to stop. It finds small exact designs and most
-large balanced ones; if it gives up earlier, a few pairs differ by one more (tests/human/test_design.py).
+large balanced ones; if it gives up earlier, a few pairs differ by one more (tests/human/test_blocks.py).
 
 The blocks are then sorted so that every stretch of them shows all systems about equally often. Finally the
 systems get the places of the design at random. So on each page a system is shown with probability k/v, and a
