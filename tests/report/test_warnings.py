@@ -1,7 +1,10 @@
 """Every warning of results is provoked, and every printer shows it."""
 
 import math
+import re
 from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 import pytest
@@ -60,55 +63,12 @@ def test_good_results_give_none(build: Build) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "kind", "place", "found"),
-    [
-        ({"train/scones": updates(66)}, "warm-up", "scones, seeds 1, 2, 3", "66 updates"),
-        ({"train": updates(66)}, "warm-up", "softmax, seed 1; scones, seeds 1, 2, 3", ""),
-        ({"train/scones/2": updates(450)}, "few-updates", "scones, seed 2", ""),
-        ({"encode": tokens(20_000)}, "vocabulary", "subwords bpe", ""),
-    ],
-)
-def test_too_little_training_or_text_for_the_vocabulary(
-    changes: dict[str, Change], kind: str, place: str, found: str, warned: Warned
-) -> None:
-    """The same of several variants is said once."""
-    (warning,) = warned(changes)
-    assert (warning.kind, warning.place) == (kind, place)
-    assert found in warning.found
-    if kind == "vocabulary":  # an earlier version did not count the characters
-        assert not any(map(str.isdigit, warning.remedy))
-
-
-@pytest.mark.parametrize(
     "before, last, higher, gain",
     [(4.0, 3.0, False, 0.25), (0.0, 0.4, True, math.inf), (0.0, 0.0, True, 0.0), (2.0, 1.0, True, -0.5)],
 )
 def test_the_last_gain(before: float, last: float, higher: bool, gain: float) -> None:
     points = [CurvePoint(1.0, before, ""), CurvePoint(2.0, last, "")]
     assert _last_gain(points, higher) == pytest.approx(gain)
-
-
-@pytest.mark.parametrize(
-    ("count", "stopped", "schedule", "kinds", "said"),
-    [
-        (2000, "max_epochs", {}, ["still-improving"], ""),  # its losses: 4, 2, 1.33
-        (2000, "max_updates", {}, ["still-improving"], ""),
-        (2000, "patience", {}, [], ""),
-        (66, "patience", {}, ["early-end"], "warm-up of 400"),
-        (450, "patience", {}, ["early-end"], "too few"),
-        # a linear schedule is meant to go on to its end
-        (2000, "max_updates", {"schedule": "linear", "max_updates": 3000}, [], ""),
-        (2000, "patience", {"schedule": "linear", "max_updates": 3000}, ["early-end"], ""),
-    ],
-)
-def test_a_training_that_ended_too_early_or_was_still_improving(
-    count: int, stopped: str, schedule: Spec, kinds: list[str], said: str, warned: Warned, spec: Spec
-) -> None:
-    spec["variants"]["softmax"]["training"] = schedule
-    found = warned({"train/softmax": updates(count, stopped)})
-    assert [warning.kind for warning in found] == kinds
-    assert all(said in warning.found for warning in found)
-    assert not said or all("Raise patience" in warning.remedy for warning in found)
 
 
 @pytest.mark.parametrize(("text", "places"), [("little", []), ("toy", ["subwords bpe"])])
@@ -122,14 +82,6 @@ def test_an_adaptation_may_be_to_little_text(
     spec["systems"]["scones-greedy"] = {"variant": "adapted"}
     found = warned({f"encode/{text}": tokens(20)})
     assert [warning.place for warning in found if warning.kind == "vocabulary"] == places
-
-
-@pytest.mark.parametrize(("characters", "advised"), [(60, "200 "), (500, "800 "), (3000, "More text")])
-def test_no_vocabulary_is_advised_that_has_no_room_for_the_characters(
-    characters: int, advised: str, warned: Warned
-) -> None:
-    (warning,) = warned({"encode": tokens(8_000), "subwords": {"facts": {"characters": characters}}})
-    assert advised in warning.remedy
 
 
 FILES: dict[str, Any] = {
@@ -155,66 +107,6 @@ def overlap(subject: str, segments: int, **counts: float) -> dict[str, Change]:
     return {"overlap": {"metrics": found}}
 
 
-@pytest.mark.parametrize(
-    ("texts", "counts", "kind", "place", "found", "held_out"),
-    [
-        (FILES, overlap("0", 4, seen_sources=0, seen_pairs=0), None, "", "", False),
-        (
-            FILES,
-            overlap("0", 4, seen_sources=3, seen_pairs=1),
-            "seen-in-training",
-            "test",
-            "3 of 4 source sentences are in the training text of toy (1 of them",
-            True,
-        ),
-        (
-            WORDS,
-            overlap("0", 4, seen_sources=2, seen_pairs=2),
-            "seen-in-training",
-            "test",
-            "2 of 4 source words are in the training text of toy",
-            False,
-        ),
-        (FILES, overlap("dev", 10, seen_sources=1), None, "", "", False),
-        (
-            FILES,
-            overlap("dev", 10, seen_sources=2),
-            "development-in-training",
-            "toy",
-            "2 of 10 source sentences of the dev",
-            False,
-        ),
-    ],
-)
-def test_sentences_and_words_in_the_training_text(
-    texts: Spec,
-    counts: dict[str, Change],
-    kind: str | None,
-    place: str,
-    found: str,
-    held_out: bool,
-    warned: Warned,
-    spec: Spec,
-) -> None:
-    spec |= texts
-    warnings = [warning for warning in warned(counts) if warning.kind.endswith("in-training")]
-    assert [(warning.kind, warning.place) for warning in warnings] == ([(kind, place)] if kind else [])
-    for warning in warnings:
-        assert warning.found.startswith(found)
-        assert ("held_out: [test]" in warning.remedy) == held_out
-
-
-@pytest.mark.parametrize(("subwords", "told"), [({"kind": "characters"}, True), ({}, False)])
-def test_symbols_that_no_training_word_has(subwords: Spec, told: bool, warned: Warned, spec: Spec) -> None:
-    spec |= WORDS | {"subwords": {"bpe": subwords}}
-    detail = {"segments": 4, "languages": ["hun"], "letters": ["c"], "tags": []}
-    found = warned({"overlap": {"metrics": [row("unseen", 2.0, "0", detail=detail)]}})
-    symbols = [warning.found for warning in found if warning.kind == "unseen-symbols"]
-    assert len(symbols) == told
-    words = "2 of 4 words have languages (hun) and letters (c) that no training word of"
-    assert all(each.startswith(words) for each in symbols)
-
-
 def near_zero(*systems: str, chrf: float = 12.0) -> dict[str, Change]:
     return {
         f"score/{system}/{seed}/test/{name}": rows(**{name: value})
@@ -224,10 +116,128 @@ def near_zero(*systems: str, chrf: float = 12.0) -> dict[str, Change]:
     }
 
 
-def test_bleu_near_zero(warned: Warned) -> None:
-    (warning,) = warned(near_zero("softmax-nvs"))
-    assert warning.kind == "near-zero"
-    assert "softmax-nvs 0.1" in warning.found
+def scones(**fields: Any) -> Spec:
+    return {f"systems.scones-greedy.{name}": value for name, value in fields.items()}
+
+
+def empty(share: float) -> dict[str, Change]:
+    return of_seeds("decode/scones-greedy/{}", rows(empty=share, selected_size=10.0))
+
+
+def length(ratio: float) -> dict[str, Change]:
+    return of_seeds("score/scones-greedy/{}/test/bleu", rows(bleu=30.0, length_ratio=ratio))
+
+
+def trained(count: int, stopped: str = "patience") -> dict[str, Change]:
+    return {"train/softmax": updates(count, stopped)}
+
+
+def vocabulary(characters: int) -> dict[str, Change]:
+    return {"encode": tokens(8_000), "subwords": {"facts": {"characters": characters}}}
+
+
+def unseen(segments: int = 4) -> dict[str, Change]:
+    detail = {"segments": segments, "languages": ["hun"], "letters": ["c"], "tags": []}
+    return {"overlap": {"metrics": [row("unseen", 2.0, "0", detail=detail)]}}
+
+
+LINEAR = {"variants.softmax.training": {"schedule": "linear", "max_updates": 3000}}
+BEAM = {"kind": "beam", "length_normalization": 0.0}
+SEEN = "^seen-in-training, test: "
+LONGER, SHORTER = (rf"^length, scones-greedy on test: outputs have {{}} times the .*{why}" for why in
+                   ("not trained long enough", "prefers short outputs"))  # fmt: skip
+# what is looked at (the end of a kind), changes of the study and of its steps: what is told
+CASES: dict[str, tuple[str, Spec, dict[str, Change], list[str]]] = {
+    "in warm-up": ("", {}, {"train/scones": updates(66)}, ["^warm-up, scones, seeds 1, 2, 3: .*66 updates"]),
+    "two variants at once": (
+        *("", {}, {"train": updates(66)}),
+        ["^warm-up, softmax, seed 1; scones, seeds 1, 2, 3: "],
+    ),
+    "few updates": ("", {}, {"train/scones/2": updates(450)}, ["^few-updates, scones, seed 2: "]),
+    # an earlier version did not count the characters
+    "text for a vocabulary": (
+        "",
+        {},
+        {"encode": tokens(20_000)},
+        [r"^vocabulary, subwords bpe: [^|]*\|\D*$"],
+    ),
+    **{
+        f"a vocabulary for {characters} characters": (
+            *("", {}, vocabulary(characters)),
+            [rf"^vocabulary, subwords bpe: [^|]*\|.*{advised}"],
+        )
+        for characters, advised in ((60, "200 "), (500, "800 "), (3000, "More text"))
+    },
+    # its losses: 4, 2, 1.33
+    "still improving": ("", {}, trained(2000, "max_epochs"), ["^still-improving, softmax, seed 1: "]),
+    "also by updates": ("", {}, trained(2000, "max_updates"), ["^still-improving, softmax, seed 1: "]),
+    "out of patience": ("", {}, trained(2000), []),
+    "early in warm-up": ("", {}, trained(66), ["^early-end, .*warm-up of 400.*Raise patience"]),
+    "early": ("", {}, trained(450), ["^early-end, .*too few.*Raise patience"]),
+    # a linear schedule is meant to go on to its end
+    "linear": ("", LINEAR, trained(2000, "max_updates"), []),
+    "linear, early": ("", LINEAR, trained(2000), ["^early-end, .*Raise patience"]),
+    "not seen": ("in-training", FILES, overlap("0", 4, seen_sources=0, seen_pairs=0), []),
+    "sentences seen": (
+        *("in-training", FILES, overlap("0", 4, seen_sources=3, seen_pairs=1)),
+        [rf"{SEEN}3 of 4 source sentences are in the training text of toy \(1 of them.*held_out: \[test\]"],
+    ),
+    "words seen": (
+        *("in-training", WORDS, overlap("0", 4, seen_sources=2, seen_pairs=2)),
+        [rf"{SEEN}2 of 4 source words are in the training text of toy(?!.*held_out)"],
+    ),
+    "one of ten in development": ("in-training", FILES, overlap("dev", 10, seen_sources=1), []),
+    "two of ten in development": (
+        *("in-training", FILES, overlap("dev", 10, seen_sources=2)),
+        ["^development-in-training, toy: 2 of 10 source sentences of the dev(?!.*held_out)"],
+    ),
+    "unseen symbols": (
+        *("unseen-symbols", WORDS | {"subwords": {"bpe": {"kind": "characters"}}}, unseen()),
+        [r": 2 of 4 words have languages \(hun\) and letters \(c\) that no training word of"],
+    ),
+    "symbols of subwords": ("unseen-symbols", WORDS, unseen(), []),
+    "near zero": ("", {}, near_zero("softmax-nvs"), ["^near-zero, .*softmax-nvs 0.1"]),
+    "empty outputs": (
+        *("empty-outputs", scones(search=BEAM), empty(0.07)),
+        ["^empty-outputs, scones-greedy on test: .*7.0 % of the outputs are empty"],
+    ),
+    "few empty outputs": ("empty-outputs", scones(search=BEAM), empty(0.01), []),
+    "empty, normalised": (
+        *("empty-outputs", scones(search=BEAM | {"length_normalization": 1.0}), empty(0.07)),
+        [],
+    ),
+    "empty, greedy": ("empty-outputs", scones(search={"kind": "greedy"}), empty(0.07), []),
+    **{
+        f"length {ratio}, {search}": (
+            *("length", scones(search=search), length(ratio)),
+            [] if why is None else [why.format(f"{ratio:.3f}")],
+        )
+        for search, ratio, why in (
+            ({"kind": "greedy"}, 0.89, LONGER),
+            ({"kind": "greedy"}, 0.9, None),
+            ({"kind": "greedy"}, 1.1, None),
+            ({"kind": "greedy"}, 1.101, LONGER),
+            ({"kind": "exact"}, 0.5, SHORTER),
+            (BEAM, 0.5, SHORTER),
+            (BEAM, 1.5, LONGER),
+            ({"kind": "beam"}, 0.5, LONGER),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize(("kinds", "study", "steps", "told"), CASES.values(), ids=CASES)
+def test_what_is_told_and_what_is_not(
+    kinds: str, study: Spec, steps: dict[str, Change], told: list[str], warned: Warned, spec: Spec
+) -> None:
+    for path, value in study.items():
+        *way, last = path.split(".")
+        reduce(getitem, way, spec)[last] = value
+    lines = [f"{each.kind}, {each.place}: {each.found}|{each.remedy}" for each in warned(steps)]
+    lines = [line for line in lines if line.partition(",")[0].endswith(kinds)]
+    assert len(lines) == len(told), lines
+    for line, words in zip(lines, told, strict=True):
+        assert re.search(words, line, re.DOTALL), line
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["by the step", "by chrF"])
@@ -292,53 +302,6 @@ def test_so_does_that_of_a_further_comparison(warned: Warned, spec: Spec) -> Non
     spec["variants"]["scones"]["seeds"] = [1]  # as many as softmax has: else nothing would be marked
     kinds = {warning.kind: warning for warning in warned(near_zero("scones-greedy", "softmax-nvs"))}
     assert kinds["mark-without-meaning"].place == "softmax-nvs, against scones-greedy on test"
-
-
-BEAM = {"kind": "beam", "length_normalization": 0.0}
-
-
-@pytest.mark.parametrize(
-    ("search", "share", "told"),
-    [
-        (BEAM, 0.07, True),
-        (BEAM, 0.01, False),
-        (BEAM | {"length_normalization": 1.0}, 0.07, False),
-        ({"kind": "greedy"}, 0.07, False),
-    ],
-)
-def test_a_beam_that_prefers_empty_outputs(
-    search: Spec, share: float, told: bool, warned: Warned, spec: Spec
-) -> None:
-    spec["systems"]["scones-greedy"]["search"] = search
-    changes = of_seeds("decode/scones-greedy/{}", rows(empty=share, selected_size=10.0))
-    found = [warning for warning in warned(changes) if warning.kind == "empty-outputs"]
-    assert [warning.place for warning in found] == ["scones-greedy on test"] * told
-    assert all("7.0 % of the outputs are empty" in warning.found for warning in found)
-
-
-@pytest.mark.parametrize(
-    ("search", "length", "why"),
-    [
-        ({"kind": "greedy"}, 0.89, "not trained long enough"),
-        ({"kind": "greedy"}, 0.9, None),
-        ({"kind": "greedy"}, 1.1, None),
-        ({"kind": "greedy"}, 1.101, "not trained long enough"),
-        ({"kind": "exact"}, 0.5, "prefers short outputs"),
-        (BEAM, 0.5, "prefers short outputs"),
-        (BEAM, 1.5, "not trained long enough"),
-        ({"kind": "beam"}, 0.5, "not trained long enough"),
-    ],
-)
-def test_outputs_of_another_length_and_why_by_the_search(
-    search: Spec, length: float, why: str | None, warned: Warned, spec: Spec
-) -> None:
-    spec["systems"]["scones-greedy"]["search"] = search
-    changes = of_seeds("score/scones-greedy/{}/test/bleu", rows(bleu=30.0, length_ratio=length))
-    found = [warning for warning in warned(changes) if warning.kind == "length"]
-    words = f"outputs have {length:.3f} times the length of the references"
-    told = [(warning.place, warning.found) for warning in found]
-    assert told == ([("scones-greedy on test", words)] if why else [])
-    assert all(why in warning.remedy for warning in found)
 
 
 def test_code_in_a_text() -> None:
