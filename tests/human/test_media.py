@@ -1,7 +1,9 @@
-"""Files beside sources: what is allowed, where they come from, beside what they are shown."""
+"""Files beside sources and of outputs: what is allowed, where they come from, beside what they are shown."""
 
+import hashlib
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,8 @@ import media_files as samples
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ready_campaigns import draft_campaign
-from small_campaigns import add_rater, items_of, work_for
+from ready_campaigns import PLAIN, draft_campaign
+from small_campaigns import add_rater, items_of, rate_all, results_of, work_for
 from sqlalchemy import select
 from table_rows import all_of
 
@@ -18,10 +20,13 @@ from creamtea.errors import InputError
 from creamtea.human import media
 from creamtea.human import rating as assignment
 from creamtea.human.making import launching
+from creamtea.human.making.campaign_file import create_campaigns, load_campaign
+from creamtea.human.making.campaigns import CampaignRequest
 from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings, settings_of
-from creamtea.human.making.texts import Documents
+from creamtea.human.making.texts import Documents, Texts
 from creamtea.human.media import ENDINGS, export_name, kind_of, media_type
+from creamtea.report.human.tables import shown_texts
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
@@ -285,3 +290,332 @@ def test_what_is_not_there_or_too_much_is_named(
     if len(lines) == 9:
         items = make(study_database, store, listed(tmp_path, *lines[:8]))
         assert {len(item.media) for item in items} == {0, 8}
+
+
+# ---------------------------------------------------------------- captions
+
+
+LINES = [{"segment": 1, "file": "b.wav", "description": "A voice"}, {"segment": 1, "file": "a.png"}]
+CUE = b"WEBVTT\n\n00:00.000 --> 00:01.500\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (CUE + b"Tea\n", None),
+        (
+            b"\xef\xbb\xbfWEBVTT - a\r\n\r\nNOTE x\r\n\r\n100:00:00.000 --> 100:00:01.000 align:start\r\nT",
+            None,
+        ),
+        (b"WEBVTT\r\r00:00.000\t-->\t00:00.001\rT", None),
+        (b"1\n00:00:00,000 --> 00:00:01,500\nTea\n", "list: a.vtt, line 1: found '1'; allowed: WEBVTT"),
+        (b"", "line 1: found ''; allowed: WEBVTT"),
+        (b"WEBVTTX\n\n00:00.000 --> 00:01.500\n", "allowed: WEBVTT"),
+        (b"WEBVTT\n\n00:00:00,000 --> 00:00:01,500\nT", "line 3: found .* a point before the milliseconds"),
+        (b"WEBVTT\n\n00:00.000-->00:01.500\nTea\n", "line 3: found"),
+        (b"WEBVTT\n\n00:00.000 --> 00:61.500\nTea\n", "line 3: found"),
+        (b"WEBVTT\n\nTea\n", "no captions "),
+        (CUE + b"T\xe9e\n", "line 4: not UTF-8"),
+        (b"WEBVTT\n" + b"x" * media.MAX_CAPTIONS, "more than 2,000,000 bytes"),
+    ],
+)
+def test_captions_as_the_format_has_them(tmp_path: Path, content: bytes, message: str | None) -> None:
+    (tmp_path / "a.vtt").write_bytes(content)
+    if message is None:
+        assert media.check_captions(tmp_path / "a.vtt", "list").size == len(content)
+        return
+    with pytest.raises(InputError, match=message):
+        media.check_captions(tmp_path / "a.vtt", "list")
+
+
+def test_captions_are_checked_at_creation(tmp_path: Path, store: ArtefactStore) -> None:
+    with pytest.raises(InputError, match=r"media.jsonl, line 1: b.vtt"):
+        media.read_media(listed(tmp_path, *LINES, b_vtt=b""), store)
+    (tmp_path / "list").mkdir()
+    path = listed(tmp_path / "list", *LINES)
+    (tmp_path / "list" / "b.vtt").symlink_to(tmp_path / "b.vtt")
+    with pytest.raises(InputError, match="in the folder or below it"):
+        media.read_media(path, store)
+    assert not Path(store.root).exists()
+    (tmp_path / "images").mkdir()
+    given = media.read_media(listed(tmp_path / "images", *LINES, a_vtt=samples.CAPTIONS), store)
+    assert [each.media.captions for each in given] == [None, None], "images have no captions"
+    with pytest.raises(ValueError, match="captions of an image"):
+        media.ItemMedia(digest="0" * 64, type="image/png", captions="0" * 64)
+
+
+def test_captions_reach_the_items_of_a_campaign(
+    study_database: Database, tmp_path: Path, store: ArtefactStore
+) -> None:
+    given = media.read_media(listed(tmp_path, *LINES, b_vtt=samples.CAPTIONS), store)
+    settings = PLAIN.model_copy(update={"items": 1, "select": "all"})
+    draft_campaign(study_database, "c", protocol="da", settings=settings, media=given)
+    captions = hashlib.sha256(samples.CAPTIONS).hexdigest()
+    entries = [entry for item in all_of(study_database, select(Item)) for entry in item.media]
+    assert {entry.get("captions") for entry in entries} == {captions, None}
+    assert store.read(captions) == samples.CAPTIONS
+    assert rows(study_database)[captions] == ("text/vtt", len(samples.CAPTIONS))
+
+
+# ---------------------------------------------------------------- files of outputs
+
+
+SYSTEMS = ("A", "B", "C")
+OTHER = samples.wav(0.2)
+NO_CONTROLS = {"bad_references": 0, "repeats": 0}
+
+
+@pytest.fixture
+def draft(database: Database, store: ArtefactStore, tmp_path: Path) -> Any:
+    """Makes a draft of three systems' texts of two segments, with the files of these lines."""
+
+    def made(
+        *lines: dict[str, Any],
+        texts: Sequence[Sequence[str]] = (("", ""), ("", ""), ("", "")),
+        protocol: str = "contrastive-da",
+        documents: Documents | None = None,
+        contents: dict[str, bytes] | None = None,
+        **settings: Any,
+    ) -> list[Item]:
+        given = {"a_wav": SOUND, "a2_wav": SOUND, "b_wav": OTHER, "c_wav": samples.wav(0.3)}
+        path = listed(tmp_path, *lines, **given | (contents or {}))
+        request = CampaignRequest(
+            study="",
+            test_set="speech",
+            systems=SYSTEMS,
+            protocol=protocol,
+            settings=settings_of(NO_CONTROLS | settings),
+            documents=documents,
+            media=media.read_media(path, store),
+            texts=Texts(
+                ("en", "de"),
+                ["tea", "jam"],
+                {system: list(some) for system, some in zip(SYSTEMS, texts, strict=True)},
+                {"refA": ["Tee", "Marmelade und Brot"]},
+            ),
+        )
+        draft_campaign(database, "c", request, replace=True)
+        return items_of(database)
+
+    return made
+
+
+def line(segment: int, system: str, name: str, **more: str) -> dict[str, Any]:
+    return {"segment": segment, "system": system, "file": name, **more}
+
+
+# each system's file of both segments; of the first segment A's and B's are equal
+ALL = [
+    *(line(1, "A", "a.wav"), line(1, "B", "a2.wav"), line(1, "C", "b.wav")),
+    *(line(2, "A", "a.wav"), line(2, "B", "b.wav"), line(2, "C", "c.wav")),
+]
+
+
+def digests_of(work: assignment.Work) -> list[list[str]]:
+    """The digest of each output's files."""
+    return [[file["digest"] for file in files] for segment in work.segments for files in segment.files]
+
+
+def test_equal_files_are_one_output(draft: Any, database: Database, store: ArtefactStore) -> None:
+    items = draft(*ALL, {"segment": 1, "file": "a.png"})
+    digests = {name: store.put_file(Path(store.root).parent / f"{name}.wav") for name in "abc"}
+    assert {len(item.media) for item in items} == {3, 4}
+    assert {file["system"] for item in items for file in item.media if "system" in file} == {0, 1, 2}
+    launching.launch(database, "c")
+    anna = add_rater(database)
+    found = {}
+    while (work := assignment.next_item(database, anna)) is not None:
+        (segment,) = work.segments
+        assert segment.outputs == [""] * len(segment.files)
+        found[work.source] = sorted(digests_of(work))
+        assert [file["type"] for file in segment.media] == ["image/png"] * (work.source == "tea")
+        given = assignment.submit(database, anna, work.assignment_id, [*range(len(work.outputs))])
+        if work.source == "tea":
+            assert given.steps[0] == given.steps[1] != given.steps[2]
+    assert found["tea"] == sorted([[digests["a"]], [digests["b"]]])
+    assert found["jam"] == sorted([[digest] for digest in digests.values()])
+    with database.session() as session:
+        assert launching.changes(session, find_campaign(session, "c")) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "lines", "groups"),
+    [
+        ((("x", "y"),) * 3, [line(1, "A", "a.wav"), line(1, "B", "b.wav")], [[0], [1], [2]]),
+        ((("x", "y"),) * 3, [line(1, "A", "a.wav"), line(1, "B", "a2.wav")], [[0, 1], [2]]),
+        (
+            (("x", "y"), ("z", "y"), ("z", "y")),
+            [line(1, "A", "a.wav"), line(1, "B", "a.wav")],
+            [[0], [1], [2]],
+        ),
+    ],
+)  # fmt: skip
+def test_text_and_file_make_an_output(
+    draft: Any, texts: Any, lines: list[dict[str, Any]], groups: list[list[int]]
+) -> None:
+    items = [item for item in draft(*lines, texts=texts, protocol="da") if item.source == "tea"]
+    assert sorted(item.systems for item in items) == groups
+    for item in items:
+        assert {file["system"] for file in item.media} == {*item.systems} & {0, 1}
+
+
+def test_captions_tell_outputs_apart(draft: Any) -> None:
+    other = samples.CAPTIONS.replace(b"Tee", b"Kaffee")
+    lines = [line(1, "A", "a.wav"), line(1, "B", "a2.wav"), line(1, "C", "a2.wav")]
+    items = draft(
+        *lines, texts=(("", "y"),) * 3, protocol="da", contents={"a_vtt": samples.CAPTIONS, "a2_vtt": other}
+    )
+    assert sorted(item.systems for item in items if item.source == "tea") == [[0], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([line(1, "D", "a.wav")], 'line 1: "D": no such system; there are: A, B, C'),
+        ([{"document": "x", "system": "A", "file": "a.wav"}], "line 1: .*system goes with segment"),
+        ([{"segment": 1, "output": 1, "file": "a.wav"}], "line 1: .*output with tutorial or attention"),
+        ([{"tutorial": 1, "system": "A", "file": "a.wav"}], "line 1: .*system goes with segment"),
+        ([*ALL, {"tutorial": 1, "output": 4, "file": "a.wav"}], "line 7: there is no output 4 of it"),
+        ([*ALL, line(1, "A", "a2.wav")], "line 7: the same file as in media.jsonl, line 1, of the same out"),
+        (ALL[:-1], "system 'C' has no texts, and no file for segment 2"),
+        (
+            [*ALL, *({"tutorial": 1, "output": n, "file": "a.wav"} for n in (1, 2, 3))],
+            "practice item 1: two of its outputs are the same text or file",
+        ),
+        (
+            [*ALL, *({"tutorial": 1, "output": n, "file": f"{'ab'[n - 1]}.wav"} for n in (1, 2))],
+            "practice item 1: output 3, text: required key is missing, as `media` names no file",
+        ),
+        (
+            [line(1, "A", "a.png"), *(line(1, "A", f"p{n}.png") for n in range(8))],
+            "line 9: more than 8 files of one output",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_line_is_named(draft: Any, lines: list[dict[str, Any]], message: str) -> None:
+    practice = {"source": "Tee", "outputs": [{"accepted": [1.0, 6.0]}] * 3, "explanation": "Yes."}
+    pictures = {f"p{number}_png": samples.png(number + 9) for number in range(8)}
+    with pytest.raises(InputError, match=message):
+        draft(*lines, texts=(("x", "y"), ("", ""), ("", "")) if "8 files" in message else (("", ""),) * 3,
+             tutorial=[practice] if "tutorial" in str(lines) else [], contents=pictures)  # fmt: skip
+
+
+def test_a_report_says_that_an_output_is_a_file(draft: Any, database: Database) -> None:
+    draft(*ALL[:3], texts=(("", "x"), ("Tee", "y"), ("", "z")))
+    launching.launch(database, "c")
+    rate_all(database, add_rater(database))
+    ratings = results_of(database)
+    tea = [*ratings.segment_index].index(0)
+    with database.session() as session:
+        texts = shown_texts(session, ratings, [(tea, system) for system in range(2)])
+    assert {*texts.values()} == {("tea", "Tee [audio]"), ("tea", "[audio]")}
+
+
+@pytest.mark.parametrize("protocol", ["esa", "cesa", "mqm", "post-edit"])
+def test_what_raters_mark_or_correct_needs_a_text(draft: Any, protocol: str) -> None:
+    act = "correct" if protocol == "post-edit" else "mark errors in"
+    with pytest.raises(InputError, match=rf"line \d: the output has no text, .* {protocol} {act}"):
+        draft(*ALL, protocol=protocol)
+    texts = (("Tee", "x"), ("Thé", "y"), ("Chai", "z"))
+    assert all(item.media for item in draft(*ALL, texts=texts, protocol=protocol))
+
+
+def test_practice_and_checks_have_files_as_outputs(draft: Any, database: Database) -> None:
+    outputs = [
+        {"accepted": [4.0, 6.0]},
+        {"text": "Tee", "accepted": [1.0, 3.0]},
+        {"text": "Saft", "accepted": [1.0, 2.0]},
+    ]
+    practice = {"source": "Tee", "outputs": outputs, "explanation": "The first."}
+    check = {"source": "Tee", "outputs": outputs}
+    own = [{"tutorial": 1, "output": 1, "file": "a.wav"}, {"attention": 1, "output": 1, "file": "b.wav"}]
+    items = draft(*ALL, *own, tutorial=[practice], attention=[check])
+    written = {item.kind: item.media for item in items if item.segment_index < 0}
+    assert {kind: [file["system"] for file in files] for kind, files in written.items()} == {
+        "tutorial": [0], "attention-check": [0],
+    }  # fmt: skip
+    launching.launch(database, "c")
+    work = work_for(database, add_rater(database))
+    assert work.tutorial
+    assert sorted(map(len, digests_of(work))) == [0, 0, 1]
+
+
+def test_bad_references_are_made_of_texts_alone(draft: Any) -> None:
+    with pytest.raises(InputError, match="an output that is empty or has a file cannot be spoilt") as refused:
+        draft(*ALL, texts=(("Tee", "x"), ("Thé", "y"), ("Chai", "z")), bad_references=1)
+    assert refused.value.about == "controls.bad_references"
+    # A says what B says; A alone has a file, so that only B and C can be spoilt
+    items = draft(
+        line(1, "A", "a.wav"), line(2, "A", "a.wav"),
+        texts=(("Tee mit Milch", "Brot"),) * 3, bad_references=1,
+    )  # fmt: skip
+    (bad,) = [item for item in items if item.kind == "bad-reference"]
+    (original,) = [item for item in items if item.id == bad.original_id]
+    assert (bad.degraded, bad.outputs[0]) == (1, original.outputs[0])
+    assert bad.outputs[1] == bad.outputs[2] != original.outputs[1]
+    assert bad.media == original.media
+
+
+def test_an_adaptive_design_spoils_and_shows_files(draft: Any, database: Database) -> None:
+    texts = (("", ""), ("Tee mit Milch", "Brot"), ("Tee mit Zucker", "Saft"))
+    lines = [line(1, "A", "a.wav"), line(2, "A", "b.wav")]
+    draft(*lines, texts=texts, bad_references=1, systems_per_page=2, design="adaptive")
+    launching.launch(database, "c")
+    anna = add_rater(database)
+    work = work_for(database, anna)
+    assert [bool(files) for files in work.segments[0].files] == [text == "" for text in work.outputs]
+    rate_all(database, anna)
+
+
+def test_a_documents_score_tells_files_apart(draft: Any, database: Database) -> None:
+    lines = [*ALL[:2], line(1, "C", "a.wav"), *(line(2, system, "c.wav") for system in SYSTEMS)]
+    lines[1] = line(1, "B", "b.wav")
+    draft(*lines, documents=Documents(("d", "d")), unit="document", segments_per_page=1, document_score=True,
+         select="all")  # fmt: skip
+    launching.launch(database, "c")
+    anna = add_rater(database)
+    first = work_for(database, anna)
+    assert len(first.outputs) == 2
+    assignment.submit(database, anna, first.assignment_id, [1, 2])
+    second = work_for(database, anna)
+    assert len(second.outputs) == 1
+    assert second.document_letters == ["A1", "A2"] or second.document_letters == ["1", "2"]
+    assert sorted(len(files) for files in second.document_before[0].files) == [1, 1]
+    assert second.document_before[0].files[0] != second.document_before[0].files[1]
+
+
+# ---------------------------------------------------------------- a campaign's file
+
+
+CAMPAIGN = """
+name: dubbed
+systems: [A, B]
+media: media.jsonl
+texts: {languages: en-de, sources: sources.txt}
+protocol: {kind: contrastive-da}
+controls: {bad_references: 0, repeats: 0}
+"""
+
+
+def test_systems_whose_outputs_are_files_need_no_texts(
+    database: Database, store: ArtefactStore, tmp_path: Path
+) -> None:
+    path = listed(tmp_path, line(1, "A", "a.wav"), line(1, "B", "b.wav"), a_wav=SOUND, b_wav=OTHER)
+    (tmp_path / "sources.txt").write_text("tea\n")
+    (tmp_path / "c.yaml").write_text(CAMPAIGN)
+    assert load_campaign(tmp_path / "c.yaml").check() == ["A", "B"]
+    create_campaigns(database, [load_campaign(tmp_path / "c.yaml")], store)
+    (item,) = items_of(database, "dubbed")
+    assert (item.outputs, [file["system"] for file in item.media]) == (["", ""], [0, 1])
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "outputs" / "B.txt").write_text("Tee\n")
+    (tmp_path / "c.yaml").write_text(CAMPAIGN.replace("sources.txt", "sources.txt, outputs: outputs"))
+    create_campaigns(database, [load_campaign(tmp_path / "c.yaml")], store, replace=True)
+    (item,) = items_of(database, "dubbed")
+    assert item.outputs == ["", "Tee"]
+    path.write_text(json.dumps(line(1, "B", "b.wav")))
+    with pytest.raises(InputError, match=r"systems: .*no outputs of it in en-de"):
+        load_campaign(tmp_path / "c.yaml").check()
+    (tmp_path / "c.yaml").write_text(CAMPAIGN)
+    with pytest.raises(InputError, match=r"texts\.outputs: name it"):
+        load_campaign(tmp_path / "c.yaml").check()

@@ -141,7 +141,7 @@ def begin_rating(
     slow_clock: bool = False,
     before: Callable[[Any], None] | None = None,
     **campaign: Any,
-) -> RatersPage:
+) -> tuple[RatersPage, Any]:
     """Make a campaign (`own_campaign`), perhaps with a `written` item, and open a new rater's link to it as
     `open_page` does. Unless the rater has to consent first, wait until the first page is there."""
     name = f"pangolin-{next(_numbers)}"
@@ -154,7 +154,7 @@ def begin_rating(
         items_on(page, 1, campaign["pages"][0], len(items))
     elif consented:
         item_on(page, 1)
-    return RatersPage(page, site.database, name, rater_id)
+    return RatersPage(page, site.database, name, rater_id), page
 
 
 # ---------------------------------------------------------------- what a page shows
@@ -294,12 +294,16 @@ def serious(page: Any) -> list[str]:
 class Wire:
     """Everything that a page gets and sends: addresses, headers, HTTP bodies and WebSocket frames."""
 
-    def __init__(self, page: Any) -> None:
-        self.page = page
+    def __init__(self) -> None:
+        self.page: Any = None
         self.answers: list[Any] = []
         self.frames: list[bytes] = []
         self.sockets = 0
-        page.on("response", lambda answer: self.answers.append(answer))
+
+    def tap(self, page: Any) -> None:
+        """Listen to a page that has not asked for anything yet (`before` of `open_page`)."""
+        self.page = page
+        page.on("response", lambda answer: self.answers.append(answer))  # which no built-in can be
         page.on("websocket", self._listen)
 
     def _listen(self, socket: Any) -> None:

@@ -127,7 +127,7 @@ class Sweep:
             self.page.goto(link)
             return self.page
 
-        return begin_rating(site, open_here, [("source", outputs)], **fields).page
+        return begin_rating(site, open_here, [("source", outputs)], **fields)[1]
 
 
 @pytest.fixture(scope="module")

@@ -207,10 +207,9 @@ def test_a_file_that_is_gone_is_no_traceback(site, files: Files) -> None:
 
 def test_a_picture_and_a_sound_beside_the_source(rate, files: Files) -> None:
     picture = files.entry("image/png") | {"description": "A cup of <b>tea</b>"}
-    wires: list[Wire] = []
+    wire = Wire()
     fields = files.fields(picture, files.entry("audio/wav"))
-    rater = rate(ITEMS, before=lambda page: wires.append(Wire(page)), slow_clock=True, **fields)
-    page = rater.page
+    rater, page = rate(ITEMS, before=wire.tap, slow_clock=True, **fields)
     shown = page.get_by_role("img", name="A cup of <b>tea</b>")
     expect(shown).to_be_visible()
     expect(shown).to_have_js_property("naturalWidth", 1600)
@@ -236,14 +235,14 @@ def test_a_picture_and_a_sound_beside_the_source(rate, files: Files) -> None:
     save(page)
     item_on(page, 2, 2)
     assert rater.stored(ITEMS[0][0]) == {ITEMS[0][1][0]: 70}
-    everything = wires[0].everything()
+    everything = wire.everything()
     assert not [name for name in SECRET_NAMES if name.encode() in everything]
 
 
 def test_files_and_captions_on_a_phone(rate, files: Files) -> None:
     """Browsers show captions of a sound nowhere: they are text below it, by the rules of their file."""
     entries = (files.entry("image/png"), files.entry("audio/wav", captions=True))
-    page = rate(ITEMS, pages=[2], phone=True, **files.fields(*entries), **WHOLE).page
+    _, page = rate(ITEMS, pages=[2], phone=True, **files.fields(*entries), **WHOLE)
     expect(page.locator(".board img")).to_have_count(2)
     for picture in page.locator(".board img").all():
         expect(picture).to_have_js_property("complete", True)
@@ -274,7 +273,7 @@ def test_practice_has_a_film_with_captions_and_says_which_cannot_be_shown(
     entries = (files.entry("video/webm", filmed, captions=True), files.entry("video/mp4"))
     guidance = {"steps": {"0": [90, 100]}, "explanation": "Yes."}
     practice = {"item_kind": "tutorial", "item_guidance": guidance, "item_segment_index": -1}
-    page = rate(ITEMS[:1], **files.fields(*entries), **practice).page
+    _, page = rate(ITEMS[:1], **files.fields(*entries), **practice)
     film = page.get_by_label("Video 1 of the source")
     expect(film.locator("track")).to_have_js_property("readyState", 2)
     assert film.evaluate("player => player.textTracks[0].mode") == "showing"
@@ -301,10 +300,9 @@ def test_outputs_that_are_files(rate, files: Files) -> None:
     picture = files.entry("image/png") | {"description": "A poster with the text"}
     entries = [entry | {"system": system} for system, entry in enumerate((spoken, spoken, picture, other))]
     items = [("A cup of tea.", ["", "", "Eine Tasse Tee.", ""]), ("A scone.", ["", "", "Ein Scone.", ""])]
-    wires: list[Wire] = []
+    wire = Wire()
     fields = files.fields(*entries, protocol="contrastive-da")
-    rater = rate(items, before=lambda page: wires.append(Wire(page)), slow_clock=True, **fields)
-    page = rater.page
+    rater, page = rate(items, before=wire.tap, slow_clock=True, **fields)
     cards = page.locator(".outputs > li")
     expect(cards).to_have_count(3)
     expect(page.locator(".source .media > *")).to_have_count(0)
@@ -345,7 +343,7 @@ def test_outputs_that_are_files(rate, files: Files) -> None:
     assert len(steps) == 4
     assert steps[0] == steps[1]
     assert len({*steps.values()}) == 3
-    everything = wires[0].everything()
+    everything = wire.everything()
     assert not [name for name in SECRET_NAMES if name.encode() in everything]
     assert not re.search(rb'"system":', everything)
 
@@ -353,8 +351,7 @@ def test_outputs_that_are_files(rate, files: Files) -> None:
 def test_errors_are_marked_in_the_text_beside_a_file(rate, files: Files) -> None:
     spoken = files.entry("audio/wav") | {"system": 0}
     text = "Eine Tasse Tee."
-    rater = rate([("A cup of tea.", [text])], **files.fields(spoken, protocol="esa"))
-    page = rater.page
+    rater, page = rate([("A cup of tea.", [text])], **files.fields(spoken, protocol="esa"))
     expect(page.get_by_label("Sound 1 of the translation")).to_have_js_property("readyState", 4)
     click_on(page, "Tasse", "Tasse")
     page.locator(".board .error.current .minor").click()

@@ -38,8 +38,7 @@ def current(page: Any) -> Any:
 
 
 def test_a_document_is_kept_saved_changed_and_skipped_as_a_whole(site, rate) -> None:
-    rater = rate(DA * 2, protocol="da", pages=[3, 3], slow_clock=True, **WHOLE)
-    page = rater.page
+    rater, page = rate(DA * 2, protocol="da", pages=[3, 3], slow_clock=True, **WHOLE)
     expect(page.locator(".board .source > .text")).to_have_text(TEXT)
     expect(page.locator(".board .outputs .text")).to_have_text(DE)
     expect(page.locator(".board .here")).to_have_text(["Segment 1", "Segment 2", "Segment 3"])
@@ -94,8 +93,7 @@ def test_a_document_is_kept_saved_changed_and_skipped_as_a_whole(site, rate) -> 
 
 
 def test_letters_stay_and_equal_outputs_share_a_place(rate) -> None:
-    rater = rate(PAIRS, pages=[3], **WHOLE)
-    page = rater.page
+    rater, page = rate(PAIRS, pages=[3], **WHOLE)
     expect(page.locator(".board .letter")).to_have_text(["A", "B", "A = B", "A", "B"])
     texts = shown_texts(page)
     assert (texts[0] in DE) == (texts[3] in DE)
@@ -110,8 +108,7 @@ def test_letters_stay_and_equal_outputs_share_a_place(rate) -> None:
 
 
 def test_choices_of_a_document(rate) -> None:
-    rater = rate(PAIRS, protocol="preference", pages=[3], **WHOLE)
-    page = rater.page
+    rater, page = rate(PAIRS, protocol="preference", pages=[3], **WHOLE)
     expect(page.locator("footer .left")).to_have_text("3 segments left to rate")
     left, *_ = shown_texts(page)
     press_keys(page, "ArrowLeft Enter ArrowDown Enter ArrowRight Enter")
@@ -123,8 +120,7 @@ def test_choices_of_a_document(rate) -> None:
 def test_the_end_of_a_document_is_scored_with_what_came_before_at_hand(rate) -> None:
     settings, references = {"unit": "document", "document_score": True}, ["So <b>war</b> es.", "Oder so."]
     fields = {"item_document": "d", "item_references": references, "settings": settings}
-    rater = rate(PAIRS, pages=[2, 1], slow_clock=True, **fields)
-    page = rater.page
+    rater, page = rate(PAIRS, pages=[2, 1], slow_clock=True, **fields)
     expect(page.locator(".board .references .text")).to_have_text(references * 2)
     expect(page.locator(".board .references h2")).to_have_text(["Reference 1", "Reference 2"] * 2)
     expect(page.locator("footer .left")).to_have_text("3 translations left to rate")
@@ -170,8 +166,7 @@ def test_the_end_of_a_document_is_scored_with_what_came_before_at_hand(rate) -> 
 
 
 def test_errors_of_a_document_by_keyboard(rate) -> None:
-    rater = rate(DA[:2], protocol="esa", pages=[2], slow_clock=True, **WHOLE)
-    page = rater.page
+    rater, page = rate(DA[:2], protocol="esa", pages=[2], slow_clock=True, **WHOLE)
     page.keyboard.press("j")
     expect(current(page)).to_have_text(["Segment 2"])
     press_keys(page, "Space Space 2 e 9 0 k")  # a major error: the first word
@@ -186,8 +181,7 @@ def test_errors_of_a_document_by_keyboard(rate) -> None:
 
 
 def test_a_document_by_touch(rate) -> None:
-    rater = rate(PAIRS[:2], protocol="cesa", pages=[2], phone=True, **WHOLE)
-    page = rater.page
+    rater, page = rate(PAIRS[:2], protocol="cesa", pages=[2], phone=True, **WHOLE)
     wait_for_width(page, 390)
     passages = page.locator(".board .passage .text")
     expect(passages).to_have_count(3)  # two, and one that both share

@@ -50,8 +50,7 @@ def wanted(language: str, score: int, *more: dict[str, Any], text: str = "") -> 
 def test_esa_by_mouse_and_by_keyboard(rate, language: str) -> None:
     text, units = TEXTS[language]
     items = [("by mouse", [text]), ("by keyboard", [text])]
-    rater = rate(items, protocol="esa", languages=("en", language), slow_clock=True)
-    page = rater.page
+    rater, page = rate(items, protocol="esa", languages=("en", language), slow_clock=True)
     first, last, single = MARKED[language]
     direction = passage(page).evaluate("one => getComputedStyle(one).direction")
     assert direction == ("rtl" if language == "ar" else "ltr")
@@ -89,8 +88,7 @@ def test_esa_by_mouse_and_by_keyboard(rate, language: str) -> None:
 def test_esa_by_touch(rate) -> None:
     text = TEXTS["ar"][0] + " كلمات" * 100
     fields = {"protocol": "esa", "languages": ("en", "ar"), "settings": WITH_SPECIAL_MARK}
-    rater = rate([("tap", [text])], phone=True, **fields)
-    page = rater.page
+    rater, page = rate([("tap", [text])], phone=True, **fields)
     x, y = point_of(page, "جميل")
     swipe_up(page, x, y)
     wait_until(lambda: point_of(page, "جميل")[1] < y - 50, what=lambda: "for the page to scroll")
@@ -119,8 +117,7 @@ def test_esa_by_touch(rate) -> None:
 
 def test_contrastive_esa_of_two_outputs(rate) -> None:
     one, other = "ein roter Becher", "die rote Tasse"
-    rater = rate([("cup", [one, other, one])], protocol="cesa", slow_clock=True)
-    page = rater.page
+    rater, page = rate([("cup", [one, other, one])], protocol="cesa", slow_clock=True)
     at = page.locator(".board .passage .text").all_text_contents().index(one)
     expect(page.get_by_text("2 translations left to rate")).to_be_visible()
     page.keyboard.press("d")  # differences and marks go together
@@ -139,8 +136,7 @@ def test_contrastive_esa_of_two_outputs(rate) -> None:
 
 def test_mqm_has_categories_and_overlapping_errors(rate) -> None:
     text = "Es regnete Katzen und Hunde, also blieben wir."
-    rater = rate([("first", [text]), ("second", [text])], protocol="mqm")
-    page = rater.page
+    rater, page = rate([("first", [text]), ("second", [text])], protocol="mqm")
     expect(page.get_by_role("slider")).to_have_count(0)
     drag_over(page, "Katzen", "Hunde")
     page.keyboard.press("2")
@@ -178,8 +174,7 @@ def test_mqm_has_categories_and_overlapping_errors(rate) -> None:
 
 def test_errors_side_by_side_by_characters_and_taken_away(rate) -> None:
     text = "Haustür und Tor"
-    rater = rate([("door", [text])], protocol="esa", slow_clock=True)
-    page = rater.page
+    rater, page = rate([("door", [text])], protocol="esa", slow_clock=True)
     press_keys(page, "ArrowRight Space")
     page.mouse.move(*point_of(page, "Tor"))  # what a key has begun follows the mouse, too
     expect(page.locator(".board .passage mark.begun")).to_have_text(["Haustür und ", "Tor"])
@@ -218,8 +213,7 @@ def test_errors_marked_beforehand_are_kept_changed_deleted_and_added(rate) -> No
     text = "die rote Tasse und der Topf"
     proposed = [span(text, "rote", "minor"), span(text, "Topf", "major"), {"severity": "minor"}]
     items = [("again", [text]), ("more", [text])]
-    rater = rate(items, protocol="esa", item_proposals={"0": proposed}, slow_clock=True)
-    page = rater.page
+    rater, page = rate(items, protocol="esa", item_proposals={"0": proposed}, slow_clock=True)
     errors_are(page, ["rote: minor", "Topf: major", "[missing]: minor"])
     page.locator(".board .track").click(force=True)  # nobody has looked at them yet
     wait_for_scores(page, ["–"])
@@ -252,7 +246,7 @@ def test_a_practice_item_says_which_errors_were_expected(rate) -> None:
     ]
     guidance = {"steps": {"0": [0, 60]}, "spans": {"0": expected}, "explanation": "It mourns."}
     fields = {"item_kind": "tutorial", "item_guidance": guidance, "settings": WITH_SPECIAL_MARK}
-    page = rate([("Guten Morgen, mein Lieber", [text])], protocol="esa", **fields).page
+    _, page = rate([("Guten Morgen, mein Lieber", [text])], protocol="esa", **fields)
     click_on(page, "mourning", "mourning")
     press_keys(page, "2 End ArrowRight Space 1")  # over [missing] to the special mark
     press_at(page, 0, 90, steps=101)

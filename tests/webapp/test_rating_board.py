@@ -7,7 +7,6 @@ from playwright.sync_api import expect
 from rating_board import (
     FOUR,
     all_done,
-    begin_rating,
     draft_on,
     item_on,
     item_or_end,
@@ -49,8 +48,7 @@ def marks(page: Any) -> dict[str, list[str]]:
 
 def test_items_by_keyboard_only(rate) -> None:
     items = [(f"source {number}", FOUR) for number in range(4)]
-    rater = rate(items, slow_clock=True)
-    page = rater.page
+    rater, page = rate(items, slow_clock=True)
     page.keyboard.press("d")
     assert marks(page) == {
         "ein roter Becher": ["only ein roter Becher"],
@@ -100,7 +98,7 @@ KEEP_BOARD = """{
 )
 def test_a_call_that_was_overtaken_leaves_the_board_its_keys(rate, calls: str) -> None:
     """Streamlit cleans up after it, after the newer call or before it: two changes of the theme, say."""
-    page = rate([("source", FOUR)], before=lambda page: page.add_init_script(KEEP_BOARD)).page
+    _, page = rate([("source", FOUR)], before=lambda page: page.add_init_script(KEEP_BOARD))
     page.evaluate(calls)
     press_keys(page, "4")
     expect(page.locator(".board output.value").first).not_to_have_text("–", timeout=5_000)
@@ -108,8 +106,7 @@ def test_a_call_that_was_overtaken_leaves_the_board_its_keys(rate, calls: str) -
 
 def test_items_by_touch_on_a_phone(rate) -> None:
     items = [("source", FOUR), ("long " * 400, FOUR)]
-    rater = rate(items, phone=True)
-    page = rater.page
+    rater, page = rate(items, phone=True)
     track = page.locator(".board .track").nth(1)
     track.tap(trial=True)  # waits until it is where it stays
     box = track.bounding_box()
@@ -139,7 +136,7 @@ def test_items_by_touch_on_a_phone(rate) -> None:
 
 
 def test_texts_are_shown_as_they_are(rate) -> None:
-    page = rate(HOSTILE, languages=("ar", "zh_Hans")).page
+    _, page = rate(HOSTILE, languages=("ar", "zh_Hans"))
     for number, (source, outputs) in enumerate(HOSTILE):
         item_on(page, number + 1)
         assert page.locator(".board .source > .text").text_content() == source
@@ -184,8 +181,7 @@ SEND = """([key, code]) => {
 def test_one_output_on_a_scale_to_a_hundred(rate) -> None:
     items = [("long " * 3000, ["one"]), ("zwei", ["two", "two"]), ("drei", ["three"])]
     fields = {"item_context": ["davor"], "instructions": "# Read\n\nTwice."}
-    rater = rate(items, protocol="da-sqm", slow_clock=True, **fields)
-    page = rater.page
+    rater, page = rate(items, protocol="da-sqm", slow_clock=True, **fields)
     expect(page.get_by_role("slider")).to_have_count(1)
     expect(page.locator(".board [aria-valuenow]")).to_have_count(0)
     expect(page.locator(".board .context")).to_have_text("davor")
@@ -218,8 +214,7 @@ def test_one_output_on_a_scale_to_a_hundred(rate) -> None:
 
 def test_a_preference_by_keys_and_by_buttons(rate) -> None:
     items = [(f"source {number}", [f"links {number}", f"rechts {number}"]) for number in range(4)]
-    rater = rate(items, protocol="preference")
-    page = rater.page
+    rater, page = rate(items, protocol="preference")
     ways = [("ArrowLeft", [2, 0]), ("ArrowDown", [1, 1]), ("ArrowRight", [0, 2]), ("B is better", [0, 2])]
     for number, (way, steps) in enumerate(ways):
         item_on(page, number + 1, 4)
@@ -238,8 +233,7 @@ def test_a_preference_by_keys_and_by_buttons(rate) -> None:
 def test_a_post_edit_by_mouse_and_by_keyboard_and_from_right_to_left(rate) -> None:
     items = [("He gave up.", ["Er gab es auf."]), ("He lost his temper.", ["Er verlor seine Geduld."])]
     items += [("Good morning", ["صباح خير"]), ("Two.", ["Zwei."])]
-    rater = rate(items, protocol="post-edit", languages=("en", "ar"))
-    page = rater.page
+    rater, page = rate(items, protocol="post-edit", languages=("en", "ar"))
     field = page.get_by_role("textbox", name="Corrected translation")
     comment, button = page.get_by_role("textbox", name="Comment"), page.get_by_role("button", name="Save")
     expect(button).to_be_disabled()
@@ -286,8 +280,7 @@ def test_a_post_edit_by_mouse_and_by_keyboard_and_from_right_to_left(rate) -> No
 
 
 def test_an_answer_of_several_parts_is_given_kept_and_saved(rate, plug_in) -> None:
-    rater = rate([("Tee", ["tea"]), ("Sahne", ["cream"])], protocol="error-spans")
-    page = rater.page
+    rater, page = rate([("Tee", ["tea"]), ("Sahne", ["cream"])], protocol="error-spans")
     button = page.get_by_role("button", name="Save", exact=True)
     expect(page.locator(".board .left")).to_have_text("1 translation left to rate")
     page.get_by_role("button", name="Mark a major error").click()
@@ -318,10 +311,9 @@ def test_an_answer_of_several_parts_is_given_kept_and_saved(rate, plug_in) -> No
 SCALES = ["Fluency", "Style"]
 
 
-def test_each_output_is_rated_on_every_scale_by_keys(site, open_page) -> None:
+def test_each_output_is_rated_on_every_scale_by_keys(rate) -> None:
     texts = [("A cup of tea.", ["Eine Tasse Tee.", "Ein Tasse Tee."])]
-    rater = begin_rating(site, open_page, texts, settings={"scales": SCALES})
-    page = rater.page
+    rater, page = rate(texts, settings={"scales": SCALES})
     names = page.locator(".board .track").evaluate_all("all => all.map((one) => one.ariaLabel)")
     assert [name.removesuffix(" of translation A") for name in names[:3]] == ["Overall", *SCALES]
     assert serious(page) == []
@@ -346,10 +338,9 @@ def test_each_output_is_rated_on_every_scale_by_keys(site, open_page) -> None:
     assert sorted(stored, key=lambda payload: payload["score"]) == [first, second]
 
 
-def test_on_a_phone(site, open_page) -> None:
+def test_further_scales_on_a_phone(rate) -> None:
     settings = {"scales": SCALES}
-    rater = begin_rating(site, open_page, [("Tea.", ["Tee."])], phone=True, protocol="da", settings=settings)
-    page = rater.page
+    rater, page = rate([("Tea.", ["Tee."])], phone=True, protocol="da", settings=settings)
     for row, step in enumerate((75, 80, 60)):
         tap_at(page, row, step, 101)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

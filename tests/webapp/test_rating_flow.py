@@ -99,8 +99,7 @@ def test_a_participant_consents_is_asked_rates_and_leaves(site, open_page) -> No
 
 def test_practice_tells_what_was_expected_and_survives_a_reload(rate) -> None:
     guidance = {"steps": {"0": [20, 25], "1": [0, 5]}, "explanation": "The second is <b>wrong</b>."}
-    rater = rate(THREE, written=("tutorial", guidance))
-    page = rater.page
+    rater, page = rate(THREE, written=("tutorial", guidance))
     expect(page.get_by_text("Practice", exact=True)).to_have_count(1)
     expect(page.get_by_role("button", name="Skip this item")).to_have_count(0)
     good_first = shown_texts(page)[0] == "gut"
@@ -122,7 +121,7 @@ def test_practice_tells_what_was_expected_and_survives_a_reload(rate) -> None:
 
 def test_practice_with_a_preference(rate) -> None:
     guidance = {"steps": {"0": [1, 2], "1": [0, 1]}, "explanation": "They are close."}
-    page = rate(THREE, protocol="preference", written=("tutorial", guidance)).page
+    _, page = rate(THREE, protocol="preference", written=("tutorial", guidance))
     good_first = shown_texts(page)[0] == "gut"
     press_keys(page, "ArrowRight Enter" if good_first else "ArrowLeft Enter")  # the bad one
     heading(page, "Not quite as expected")
@@ -134,8 +133,7 @@ def test_a_loud_attention_check_warns_and_may_be_answered_again(rate) -> None:
     settings = {"attention_every": 1, "failing_code": "FAIL", "completion_code": "PASS"}
     warning = "Read <b>both</b>, please."
     guidance = {"steps": {"0": [20, 25], "1": [0, 5]}, "above": [], "warning": warning}
-    rater = rate(THREE[:1], settings=settings, written=("attention-check", guidance))
-    page = rater.page
+    rater, page = rate(THREE[:1], settings=settings, written=("attention-check", guidance))
     press_all(page, [10] * 2)
     save(page)
     item_on(page, 2, 2)
@@ -150,8 +148,7 @@ def test_a_loud_attention_check_warns_and_may_be_answered_again(rate) -> None:
 
 
 def test_a_comment_a_skip_a_revision_and_the_end(rate) -> None:
-    rater = rate(THREE)
-    page = rater.page
+    rater, page = rate(THREE)
     first, second, third = (source for source, _ in THREE)
     expect(page.get_by_role("button", name="Earlier items")).to_have_count(0)
 

@@ -40,8 +40,8 @@ def test_nothing_that_comes_or_goes_names_a_system(site, open_page) -> None:
         site.database, "pangolin", study="quagga", test_set="narwhal", systems=SYSTEMS, limit=3
     )  # fmt: skip
     link, _ = site.rater_link("pangolin", "listener", consented=False)
-    wires: list[Wire] = []
-    page = open_page(link, before=lambda page: wires.append(Wire(page)))
+    wire = Wire()
+    page = open_page(link, before=wire.tap)
     page.get_by_role("button", name="I agree, begin").click()
     item_on(page, 1, 3)
     assert page.url == f"{site.url}/"  # the secret has left the address bar
@@ -58,7 +58,6 @@ def test_nothing_that_comes_or_goes_names_a_system(site, open_page) -> None:
     item_on(page, 2, 3)
     page.goto(f"{site.url}/?study={site.study}")  # the address of the report gives a rater the rating page
     item_on(page, 2, 3)
-    (wire,) = wires
     traffic = wire.everything()
     assert wire.sockets >= 2
     assert max(texts, key=len).encode() in traffic  # the search looks where texts travel
@@ -66,8 +65,7 @@ def test_nothing_that_comes_or_goes_names_a_system(site, open_page) -> None:
 
 
 def test_what_is_sent_twice_is_stored_once(site, rate) -> None:
-    rater = rate(FIVE)
-    page = rater.page
+    rater, page = rate(FIVE)
     # Streamlit fades what it draws anew, and with it the board's word that the server does not answer
     page.add_style_tag(content='[data-stale="true"] { opacity: 0.33; }')  # one class there
     board = page.locator('[class*="st-key-board-"]')
@@ -104,8 +102,7 @@ def test_what_is_sent_twice_is_stored_once(site, rate) -> None:
 
 
 def test_reload_second_tab_and_restart_lose_nothing(site, rate) -> None:
-    rater = rate(FIVE)
-    page = rater.page
+    rater, page = rate(FIVE)
     texts = shown_texts(page)
     press_at(page, 1, 9)
     press_keys(page, "n h m")
@@ -145,8 +142,7 @@ def test_reload_second_tab_and_restart_lose_nothing(site, rate) -> None:
 
 
 def test_a_refused_save_is_told_and_the_next_item_comes(site, rate) -> None:
-    rater = rate(FIVE[:2], ratings_per_item=1)
-    page = rater.page
+    rater, page = rate(FIVE[:2], ratings_per_item=1)
     press_all(page, [8] * 4)
     rater.draft_is({"answers": [8] * 4})
     with site.database.transaction() as session:  # the lease runs out, and somebody else is quicker
