@@ -64,7 +64,7 @@ $(CURDIR)/$(BIN)/npx: $(VENV)/installed
 lint: $(VENV)/installed $(NPX)  ## check style, types and the imports between the rooms
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy platform/creamtea workers/creamtea_workers webapp/creamtea_webapp
+	$(BIN)/mypy platform/creamtea workers/creamtea_workers webapp/creamtea_webapp docs/generate.py
 	$(BIN)/lint-imports
 	$(BIOME)
 
@@ -80,10 +80,7 @@ bench: $(VENV)/installed  ## run the benchmarks; each prints a table and the har
 	for b in $(BENCHES); do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py || exit 1; done
 
 docs: $(VENV)/installed  ## write docs/reference, steps.md, papers.md and the verdicts of results/claims.md anew
-	$(BIN)/python -m creamtea.reference docs/reference
-	$(BIN)/python -m creamtea.steps.catalogue > docs/steps.new && mv docs/steps.new docs/steps.md
-	$(BIN)/python -m creamtea.papers.catalogue > docs/papers.new && mv docs/papers.new docs/papers.md
-	$(BIN)/python -m creamtea.report.papers.claims docs/results
+	$(BIN)/python docs/generate.py
 
 docs-site: $(VENV)/installed  ## build the documentation as a site and check its links; `creamtea docs` shows it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -24,6 +24,7 @@ from unittest.mock import patch
 
 from commands_of_blocks import Command, pipelines
 from fenced import ROOT, Fenced, commands
+from generate import SECTIONS
 from parsed import parse
 from reader_raters import rate_everything
 from reader_servers import asked_for_a_page
@@ -31,7 +32,6 @@ from typer.testing import CliRunner
 
 import creamtea
 from creamtea.cli.main import app
-from creamtea.reference import SECTIONS
 from creamtea.study import start
 from creamtea_workers.training import trainer
 

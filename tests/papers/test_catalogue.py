@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from generate import papers_page
 
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import (
@@ -17,7 +18,6 @@ from creamtea.papers.catalogue import (
     exhibits,
     find_exhibit,
     find_paper,
-    markdown,
     number,
     papers,
     status_of,
@@ -51,10 +51,8 @@ def test_every_table_and_figure_is_there() -> None:
             assert [e.number for e in exhibits(name) if e.kind == kind] == list(numbers), (name, kind)
 
 
-def test_the_page_is_what_the_files_say_with_a_row_for_each() -> None:
-    page = markdown()
-    assert (ROOT / "docs" / "papers.md").read_text(encoding="utf-8") == page, "run `make docs`"
-    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+def test_the_page_has_a_row_for_each() -> None:
+    sections = re.split(r"^## ", papers_page(), flags=re.MULTILINE)[1:]
     for (name, listed), section in zip(LISTED.items(), sections, strict=True):
         rows = re.findall(r"^\| (Table|Figure) (\d+) \|.*\| \*\*(.+?)\*\*", section, re.MULTILINE)
         wanted = [(kind.capitalize(), str(n)) for kind, numbers in listed.items() for n in numbers]

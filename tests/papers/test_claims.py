@@ -2,29 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from generate import DOCS, ClaimTable, Comparison, PaperClaim, judged, read_claims
 
-from creamtea.report.papers.claims import (
-    ClaimTable,
-    Comparison,
-    Outcome,
-    PaperClaim,
-    judged,
-    markdown,
-    read_claims,
-)
+from creamtea.report.papers.claims import Outcome
 
-RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
-
-
-def test_the_page_is_what_the_figures_say() -> None:
-    assert (RESULTS / "claims.md").read_text(encoding="utf-8") == markdown(RESULTS), "run `make docs`"
+RESULTS = DOCS / "results"
 
 
 def comparisons() -> Iterator[tuple[ClaimTable, PaperClaim, Comparison]]:
-    for table in read_claims(RESULTS).values():
+    for table in read_claims().values():
         for claim in table.claims:
             yield from ((table, claim, comparison) for comparison in claim.compared)
 

@@ -10,7 +10,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from creamtea.settings import SignIn
-from creamtea.steps.catalogue import markdown
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")] if path.is_file()]
@@ -55,11 +54,6 @@ def test_every_decision_is_listed_and_short() -> None:
         if path.name != "README.md":
             assert f"({path.name})" in listed
             assert len(path.read_text(encoding="utf-8").splitlines()) <= 25, path.name
-
-
-def test_the_page_of_steps_is_what_the_kinds_declare() -> None:
-    page = (ROOT / "docs" / "steps.md").read_text(encoding="utf-8")
-    assert page == markdown(), "run `make docs`"
 
 
 # ---------------------------------------------------------------- docker-compose.yml

@@ -1,4 +1,8 @@
-"""The pages of docs/reference, from the code itself: `python -m creamtea.reference FOLDER`."""
+"""Write the generated pages of docs/: `python docs/generate.py`, or `make docs`.
+
+The reference comes from models, commands and variables, the steps from their kinds, the papers' tables from
+the catalogue of papers, and the verdicts on their claims from results/claims.yaml.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,22 @@ import argparse
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
+from itertools import chain
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Self, Union, get_args, get_origin
 
+from pydantic import Field, TypeAdapter, model_validator
 from typer.main import get_command
 
-from creamtea.cli.main import NOUNS, element_type
-from creamtea.contract.step import Column
+from creamtea.cli.main import NOUNS, app, element_type
+from creamtea.contract.step import Column, StepKind
+from creamtea.document.document import read_document
 from creamtea.document.mistakes import fields_by_key, number
-from creamtea.document.values import FILE, NAME_CHARACTERS, Description, Strict, descriptions
+from creamtea.document.values import FILE, NAME_CHARACTERS, Description, Positive, Strict, descriptions
 from creamtea.human.making.settings import CampaignDocument
 from creamtea.human.protocols import OWN
 from creamtea.methods.analysis import ANALYSES, EMPTY, LENGTH
@@ -26,7 +34,21 @@ from creamtea.methods.metrics import METRICS
 from creamtea.methods.plugins import FAMILIES
 from creamtea.methods.searches import PRECISIONS
 from creamtea.methods.training import SelectBy
+from creamtea.papers.catalogue import (
+    Collection,
+    Direction,
+    Exhibit,
+    Paper,
+    Status,
+    collections_of,
+    exhibits,
+    papers,
+    status_words,
+)
+from creamtea.report import text
 from creamtea.report.latency import LATENCY, SPEED
+from creamtea.report.model import Cell, Delta
+from creamtea.report.papers.claims import RULE, Judgement, OurValue, judge, margin_of
 from creamtea.report.tables import (
     PAIRS,
     RECALL_IDIOM,
@@ -37,9 +59,12 @@ from creamtea.report.tables import (
     training_columns,
 )
 from creamtea.settings import CHECKPOINT_PART_MB, Serving
+from creamtea.stats.paired import SIGNIFICANT
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.study.grid import GRID_KEYS
 from creamtea.study.spec import Study
 
+DOCS = Path(__file__).parent
 GENERATED = "This page is generated from the code (`make docs`), and a test keeps it true."
 
 # ---------------------------------------------------------------- study.md
@@ -117,7 +142,7 @@ def campaign_page() -> str:
 
 # ---------------------------------------------------------------- methods.md
 
-NOTES = Path(__file__).with_suffix(".md")  # notes on the families, in sections with their headings
+NOTES = DOCS / "reference" / "notes.md"  # on the families, in sections with their headings
 
 METHODS_INTRODUCTION = f"""\
 # Methods
@@ -257,8 +282,6 @@ has ended (`| head`). `creamtea --traceback COMMAND` shows where an error came f
 
 
 def commands_page() -> str:
-    from creamtea.cli.main import app
-
     lines = [COMMANDS_INTRODUCTION, ""]
     for name, command in commands(get_command(app)):
         lines += [f"## {name}", ""]
@@ -631,23 +654,270 @@ def _parts(annotation: Any, place: str) -> Iterator[Part]:
         yield Part(place, annotation, family if family in FAMILIES else None)
 
 
+# ---------------------------------------------------------------- steps.md
+
+STEPS_INTRODUCTION = """\
+# Steps
+
+The parameters, inputs and results of each kind of step. This page is generated (`make docs`) from the kinds
+(`platform/creamtea/steps/` and `platform/creamtea/methods/`), and a test keeps it true.
+
+A step is a pure function of its parameters and of the outputs of its input steps. Its key is the sha256 of
+the canonical JSON of {kind, version, parameters, {role: [keys of the input steps]}}, and of the versions of
+the plug-ins that its methods come from. The keys of the inputs stand for their content, so that a whole
+study's keys are known before anything has run. The digests of a user's files are parameters; their paths on a
+machine are not.
+
+Files are plain UTF-8, one sentence per line, `\\n` only; `.jsonl` files hold one JSON object per line."""
+
+
+def steps_page() -> str:
+    sections = (line for kind in STEP_KINDS.values() for line in _step_section(kind))
+    return "\n".join([STEPS_INTRODUCTION, *sections]) + "\n"
+
+
+def _step_section(kind: StepKind[Any]) -> Iterator[str]:
+    exclusive = " It runs alone on its machine." if kind.exclusive else ""
+    yield f"\n## {kind.name}\n\nVersion {kind.version}: {kind.title}.{exclusive}\n"
+    yield "| | name | meaning |\n|:--|:--|:--|"
+    params = {name: _type_name(field.annotation) for name, field in kind.params.model_fields.items()}
+    yield from _step_rows("parameter", params)
+    yield from _step_rows("input", kind.inputs)
+    yield from _step_rows("file", kind.files)
+    yield from _step_rows("metric", kind.metrics)
+    yield from _step_rows("points", kind.points)
+    bases = [field.annotation for field in kind.params.model_fields.values()]
+    methods = (family.built_in for family in FAMILIES if family.base in bases)
+    for name, method in chain.from_iterable(built_in.items() for built_in in methods):
+        of = f" (`kind: {name}`)"
+        yield from _step_rows("file", method.files, of)
+        yield from _step_rows("metric", method.metrics, of)
+
+
+def _step_rows(part: str, entries: Mapping[str, str], of: str = "") -> Iterator[str]:
+    for name, words in entries.items():
+        escaped_words = words.replace("|", "\\|")
+        yield f"| {part} | `{name}` | {escaped_words}{of} |"
+
+
+def _type_name(annotation: Any) -> str:
+    """Write a type without modules and constraints: "list[HeldOut] | None"."""
+    if get_origin(annotation) is Annotated:
+        return _type_name(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return " | ".join(map(_type_name, get_args(annotation)))
+    if annotation is NoneType:
+        return "None"
+    name = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    return re.sub(r"[\w.]+\.(\w+)", r"\1", name)
+
+
+# ---------------------------------------------------------------- papers.md
+
+PAPERS_INTRODUCTION = """\
+# The papers' tables and figures
+
+The tables and figures of the three papers, and the studies of ours that have their cells. This page is
+generated (`make docs`) from `platform/creamtea/papers/`, where every published value stands as printed; a
+test keeps it true.
+
+`creamtea report --paper scones --table 3` shows one of them in the paper's own rows and columns: published
+values, ours with their intervals, and a verdict on each claim. *Run* says that creamtea's authors have run
+studies that measure so many of the paper's cells, or draw its figure. What came out is in the verdicts and in
+[claims](results/claims.md). Pages are counted from the paper's first. Left out are drawings of models and
+losses and a listing, which show no data: SCONES, Figures 1 and 10; NVS, Figure 2; entmax, Figures 1 and 2."""
+
+
+def papers_page() -> str:
+    parts = (line for name, paper in papers().items() for line in _paper(name, paper))
+    return "\n".join([PAPERS_INTRODUCTION, *parts]) + "\n"
+
+
+def _paper(name: str, paper: Paper) -> Iterator[str]:
+    yield f"\n## {paper.short}: {paper.authors} {paper.year}\n\n*{paper.title}*\n"
+    yield "| | page | what it shows | study and command | status |\n|:--|--:|:--|:--|:--|"
+    for exhibit in exhibits(name):
+        yield _exhibit_row(paper, exhibit)
+    yield f"\n### Studies of the {paper.short} paper\n"
+    yield "| study | size | command | run |\n|:--|:--|:--|:--|"
+    for collection in paper.collections.values():
+        for key, member in collection.members.items():
+            size = "the paper's" if collection.size == "paper" else "ours"
+            ran = f"yes: [results]({collection.ran})" if collection.ran else f"no: needs {collection.not_run}"
+            yield f"| {member.name} | {size} | {code(collection.command(key))} | {ran} |"
+
+
+def _exhibit_row(paper: Paper, exhibit: Exhibit) -> str:
+    studies = [_study(collection) for collection in collections_of(paper, exhibit).values()]
+    status = status_words(paper, exhibit)
+    why = why_not_run(paper, exhibit) if status == Status.NOT_RUN else []
+    words = " ".join([f"**{status}**{'.' * bool(why or exhibit.missing)}", *why, exhibit.missing]).strip()
+    return (
+        f"| {exhibit.label} | {exhibit.page} | {exhibit.title} | {'<br>'.join(studies) or 'none'} | {words} |"
+    )
+
+
+def why_not_run(paper: Paper, exhibit: Exhibit) -> list[str]:
+    """Return a sentence for each reason, with the collections that it concerns."""
+    waiting: dict[str, list[str]] = {}
+    for collection in collections_of(paper, exhibit).values():
+        if collection.not_run:
+            waiting.setdefault(collection.not_run, []).append(collection.title)
+    return [f"{'; '.join(titles)}: needs {why}." for why, titles in waiting.items()]
+
+
+def _study(collection: Collection) -> str:
+    """Name a collection, with the command of its first study if that is short."""
+    first, *others = collection.members
+    if collection.members[first].overrides:
+        return f"{collection.title}: {code(collection.members[first].name)} (command below)"
+    more = f" and {len(others)} more below" if others else ""
+    return f"{collection.title}: {code(collection.command(first))}{more}"
+
+
+# ---------------------------------------------------------------- results/claims.md
+
+NUMBER = r"([+−±]?[\d,]*\.?\d+)"
+INTERVAL = rf"\[{NUMBER}, {NUMBER}\]"
+VALUE = re.compile(rf"{NUMBER}(?: ± {NUMBER})?(?: {INTERVAL})?")
+DIFFERENCE = re.compile(rf"{NUMBER} {INTERVAL}(?: p=(\S+))?(?: with seeds {INTERVAL}(?: p=(\S+))?)?")
+PLACE = re.compile(r"(<!-- (?!end)([\w-]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+NOT_JUDGED = "not judged"
+
+
+class Comparison(Strict):
+    """Two values of ours, and their paired `difference` with the p-values of the study."""
+
+    what: str = ""
+    own: str
+    other: str
+    difference: str = ""
+    direction: Direction = ""  # if it differs from the claim's
+
+
+class ClaimStudy(Strict):
+    page: str  # the file below docs/results with the study's report
+    n: str  # "1,000 captions"
+    seeds: Positive
+
+
+class PaperClaim(Strict):
+    claim: str
+    paper: str  # what it prints
+    unit: str = ""
+    direction: Direction = ""
+    compared: list[Comparison] = Field(default_factory=list)
+    not_judged: str = ""  # why
+    study: ClaimStudy | None = None  # if it differs from the table's
+
+    @model_validator(mode="after")
+    def _compared_or_why_not(self) -> Self:
+        if bool(self.compared) == bool(self.not_judged):
+            raise ValueError("give either `compared` or `not_judged`")
+        if any(not (comparison.direction or self.direction) for comparison in self.compared):
+            raise ValueError("a comparison has no direction")
+        return self
+
+
+class ClaimTable(Strict):
+    study: ClaimStudy
+    claims: list[PaperClaim]
+
+
+def read_claims() -> dict[str, ClaimTable]:
+    """Read claims.yaml: its tables by their names."""
+    read = read_document(DOCS / "results" / "claims.yaml")
+    return TypeAdapter(dict[str, ClaimTable]).validate_python(read.data)
+
+
+def claims_page() -> str:
+    """Return the page with its rule and tables rewritten, each between `<!-- NAME -->` and `<!-- end -->`."""
+    blocks = {name: "\n".join(_claims(table)) for name, table in read_claims().items()} | {"rule": RULE}
+
+    def block(place: re.Match[str]) -> str:
+        return f"{place[1]}{blocks.pop(place[2])}\n"
+
+    written = PLACE.sub(block, (DOCS / "results" / "claims.md").read_text(encoding="utf-8"))
+    if blocks:
+        raise ValueError(f"claims.md has no place for {', '.join(blocks)}")
+    return written
+
+
+def _claims(table: ClaimTable) -> Iterator[str]:
+    yield "| | claim | verdict | paper | here | n |\n| --: | :-- | :-- | :-- | :-- | :-- |"
+    for row, claim in enumerate(table.claims, start=1):
+        if claim.not_judged:
+            yield f"| {row} | {claim.claim} | {NOT_JUDGED} | {claim.paper} | {claim.not_judged} | – |"
+        study = claim.study or table.study
+        n = f"{study.n}, {'one seed' if study.seeds == 1 else f'{study.seeds} seeds'}"
+        for place, comparison in enumerate(claim.compared):
+            first = (str(row), f"{claim.claim}: {comparison.what}".removesuffix(": "), claim.paper)
+            start, words, paper = ("", comparison.what, "") if place else first
+            verdict, here = judged(comparison, claim, study.seeds)
+            yield f"| {start} | {words} | {verdict.outcome} | {paper} | {escaped(here)} | {n} |"
+
+
+def judged(comparison: Comparison, claim: PaperClaim, seeds: int) -> tuple[Judgement, str]:
+    """Return the verdict on a comparison, and its figures: "36.4 → 37.5 BLEU, +1.1 [0.3, 2.0], p = 0.15"."""
+    own, other, ps = _ours(comparison.own, seeds), _ours(comparison.other, seeds), ""
+    if comparison.difference:
+        delta, ps = _delta(comparison.difference)
+        own, other = replace(own, row="own", deltas={"other": delta}), replace(other, row="other")
+    direction = comparison.direction or claim.direction
+    judgement = judge(own, other, direction)
+    printed = (comparison.difference or comparison.own).partition(" ")[0]
+    column = Column("", "", len(printed.partition(".")[2]))
+    values = (words.partition(" [")[0] for words in (comparison.other, comparison.own))
+    change = text.number(judgement.difference or 0.0, column)
+    change = f"+{change}" if (judgement.difference or 0.0) > 0 else change
+    change = f"{change} {text.interval(judgement.low, judgement.high, column)}".rstrip()
+    margin = text.number(margin_of(other), replace(column, digits=column.digits + 1))
+    shown = [f"{' → '.join(values)} {claim.unit}".strip(), change]
+    shown += [f"p = {ps}"] if ps else []
+    shown += [f"margin {margin}"] if direction == "alike" else []
+    return judgement, ", ".join(shown)
+
+
+def _ours(words: str, seeds: int) -> OurValue:
+    value, deviation, low, high = map(_number, _match(VALUE, words).groups())
+    return OurValue(Cell("ok", "", value, low, high, deviation, seeds if deviation is not None else 1))
+
+
+def _delta(words: str) -> tuple[Delta, str]:
+    """Return the paired difference, and its p-values in words: over segments, and over seeds."""
+    value, low, high, over_segments, seeds_low, seeds_high, over_seeds = _match(DIFFERENCE, words).groups()
+    ps = [p for printed in (over_segments, over_seeds) if printed for p in printed.split("/")]
+    over_segments_alone = Delta("ok", value=_number(value), low=_number(low), high=_number(high))
+    delta = replace(over_segments_alone, seeds_low=_number(seeds_low), seeds_high=_number(seeds_high))
+    significant = delta.excludes_zero and all(float(p.lstrip("<")) < SIGNIFICANT for p in ps)
+    return replace(delta, significant=significant), ", ".join(ps)
+
+
+def _match(pattern: re.Pattern[str], words: str) -> re.Match[str]:
+    match = pattern.fullmatch(words)
+    if match is None:
+        raise ValueError(f"claims.yaml: {words!r} is not a figure as reports print it")
+    return match
+
+
+def _number(printed: str | None) -> float | None:
+    return None if printed is None else float(re.sub("[±+,]", "", printed).replace("−", "-"))
+
+
 PAGES: dict[str, Callable[[], str]] = {
-    "study.md": study_page,
-    "campaign.md": campaign_page,
-    "methods.md": methods_page,
-    "measures.md": measures_page,
-    "commands.md": commands_page,
-    "environment.md": environment_page,
+    "reference/study.md": study_page,
+    "reference/campaign.md": campaign_page,
+    "reference/methods.md": methods_page,
+    "reference/measures.md": measures_page,
+    "reference/commands.md": commands_page,
+    "reference/environment.md": environment_page,
+    "steps.md": steps_page,
+    "papers.md": papers_page,
+    "results/claims.md": claims_page,
 }
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        prog="python -m creamtea.reference", description="Write the pages into a folder."
-    )
-    parser.add_argument("folder", type=Path, help="the folder of the pages, such as docs/reference")
-    folder = parser.parse_args().folder
-    if not folder.is_dir():
-        parser.error(f"{folder}: no such folder; make it first")
-    for name, markdown in PAGES.items():
-        (folder / name).write_text(markdown(), encoding="utf-8")
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page(), encoding="utf-8")
