@@ -78,8 +78,10 @@ def with_bad_references(drops: list[int]) -> list[RaterAnswer]:
             *([5, 5, 5, 5, 5, -5], None, "unknown"),
             "p = 0.109; 5 of 6 recognised, +0.67 points: too few pairs to tell",
         ),
-        ([-5] * 6, 0.984, "flagged", "p = 0.984; 0 of 6 recognised, −1.00 points"),  # a reversed scale
-        ([0] * 8, 0.5, "flagged", "p = 0.500; 0 of 8 recognised, 0.00 points"),
+        ([-5] * 6, 1.0, "flagged", "p = 1.000; 0 of 6 recognised, −1.00 points"),  # a reversed scale
+        # sums of at least −2 in 64 − 7 of 64 patterns
+        ([5, 5, -5, -5, -5, -5], 57 / 64, "flagged", "p = 0.891; 2 of 6 recognised, −0.33 points"),
+        ([0] * 8, 1.0, "flagged", "p = 1.000; 0 of 8 recognised, 0.00 points"),
     ],
 )
 def test_bad_references_by_the_differences_from_their_originals(

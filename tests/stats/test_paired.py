@@ -71,11 +71,13 @@ def test_signed_rank_of_a_textbook() -> None:
 def test_exact_sign_flip_looks_at_every_pattern(steps: list[int]) -> None:
     differences = np.array(steps, dtype=float)
     patterns = itertools.product([1, -1], repeat=len(steps))
-    sums = [abs(sum(s * d for s, d in zip(signs, steps, strict=True))) for signs in patterns]
-    expected = np.mean([total >= abs(sum(steps)) for total in sums])
+    sums = [sum(s * d for s, d in zip(signs, steps, strict=True)) for signs in patterns]
+    expected = np.mean([abs(total) >= abs(sum(steps)) for total in sums])
     found = sign_flip(differences * 0.2)
     if any(steps):
         assert found.p_value == pytest.approx(expected, abs=1e-15)
+        above = np.mean([total >= sum(steps) for total in sums])
+        assert sign_flip(differences * 0.2, one_sided=True).p_value == pytest.approx(above, abs=1e-15)
     else:
         assert found.p_value is None
         assert found.reason is not None
@@ -104,6 +106,10 @@ def test_random_sign_flips_come_near_the_exact_value() -> None:
     assert sign_flip(more, flips=20_000, seed=1).p_value != drawn_flips.p_value
     clear = sign_flip(np.ones(40), flips=999)
     assert clear.p_value == 1 / 1000  # never 0
+    for sign in (1, -1):  # a sum above 0, and one below
+        exact, drawn_flips = (sign_flip(sign * values, one_sided=True) for values in (differences, more))
+        assert drawn_flips.p_value == pytest.approx(exact.p_value, abs=0.01)
+    assert sign_flip(-np.ones(40), one_sided=True).p_value == 1.0
 
 
 @given(PAIRS, st.randoms())

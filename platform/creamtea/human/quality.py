@@ -517,10 +517,8 @@ def bad_references(own: Measures) -> Check:
     differences = own.bad_differences
     if few := _few(len(differences), MIN_BAD, "pair", "no controls"):
         return check.unknown(few)
-    flips = sign_flip(differences)
-    # sign patterns are symmetric: half of the two-sided p belongs to the observed side
-    two_sided = 1.0 if flips.p_value is None else flips.p_value
-    p = two_sided / 2 if (flips.statistic or 0.0) > 0 else 1 - two_sided / 2
+    p = sign_flip(differences, one_sided=True).p_value
+    p = 1.0 if p is None else p  # no pair differs
     recognised = int((differences > 0).sum())
     lower = with_minus(f"{differences.mean():+.2f}")
     shown = f"p = {p:.3f}; {recognised} of {len(differences)} recognised, {lower} points"

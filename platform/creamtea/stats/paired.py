@@ -165,13 +165,15 @@ def signed_rank(differences: Array) -> TestResult:
     return TestResult(float(wilcoxon.pvalue), float(wilcoxon.statistic))
 
 
-def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestResult:
+def sign_flip(
+    differences: Array, flips: int = FLIPS, seed: int = SEED, one_sided: bool = False
+) -> TestResult:
     """Apply a permutation test to differences (n,) without NaN, already multiplied by item weights.
 
     If the two systems were equal, each item's difference could as well have come with the other sign. The
-    p-value is the share of sign patterns whose |sum| is at least the observed |sum|: among all patterns if at
-    most 16 items differ, else (count + 1)/(flips + 1) of seeded random patterns (Phipson and Smyth 2010).
-    `statistic` is the observed sum.
+    p-value is the share of sign patterns whose |sum| (`one_sided`: sum) is at least the observed one: among
+    all patterns if at most 16 items differ, else (count + 1)/(flips + 1) of seeded random patterns (Phipson
+    and Smyth 2010). `statistic` is the observed sum.
     """
     differing = differences[differences != 0]
     n = len(differing)
@@ -181,17 +183,22 @@ def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestR
         reason = f"no difference on any of the {counted(len(differences), 'item')}"
         return TestResult(statistic=0.0, reason=reason)
     observed = float(differing.sum())
-    threshold = abs(observed) - ROUNDING * float(np.abs(differing).sum())  # ties count
+    threshold = (observed if one_sided else abs(observed)) - ROUNDING * float(np.abs(differing).sum())
+
+    def extreme(sums: Array) -> int:
+        """Count the patterns with these sums, and those with all signs reversed; ties count."""
+        return int(np.sum(sums >= threshold) + np.sum(-sums >= threshold))
+
+    sides = 2 if one_sided else 1
     if n <= _MAX_EXACT:
-        sums = np.array([differing[0]])  # the other half of the patterns has all signs reversed
+        sums = np.array([differing[0]])
         for value in differing[1:]:
             sums = np.concatenate([sums + value, sums - value])
-        return TestResult(float(np.mean(np.abs(sums) >= threshold)), observed)
-    count = 0
+        return TestResult(min(1.0, extreme(sums) / (sides * len(sums))), observed)
+    count = extreme(np.array([observed]))
     for flipped in swaps(n, flips, seed):
-        sums = observed - 2 * (flipped @ differing)
-        count += int(np.sum(np.abs(sums) >= threshold))
-    return TestResult((count + 1) / (flips + 1), observed)
+        count += extreme(observed - 2 * (flipped @ differing))
+    return TestResult(min(1.0, count / (sides * (flips + 1))), observed)
 
 
 # The uncertainty of a comparison when both items and raters are samples: t intervals for crossed designs.
