@@ -59,6 +59,18 @@ def test_the_time_of_captures_is_said(build: Build) -> None:
     assert "; capturing CUDA graphs took 2.2 s, which are not counted." in note
 
 
+@pytest.mark.parametrize(
+    ("sentences", "batch_size", "told"),
+    [(99, 1, "p99 of 99 sentences"), (100, 1, ""), (396, 4, "p99 of 99 batches"), (400, 4, "")],
+)
+def test_p99_of_few_times_is_nearly_their_maximum(
+    build: Build, sentences: int, batch_size: int, told: str
+) -> None:
+    rows = timed("latency_p99", sentences=sentences, batch_size=batch_size)
+    note = notes(build({"latency": {"metrics": rows}}), "reading/notes")[1]
+    assert (f"; {told} is nearly the maximum" in note) if told else "maximum" not in note
+
+
 def test_batches_have_a_speed_which_the_figure_shows(build: Build, spec: Spec) -> None:
     spec["latency"]["batch_size"] = 4
     speeds = [10.64, 5.0, 2.76]  # sentences per second

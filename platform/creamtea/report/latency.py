@@ -82,6 +82,9 @@ def latency_note(results: StudyResults) -> str:
         f"of {spec.latency.test_set} × {timed.repetitions} repetitions, systems interleaved, the first seed "
         f"of each; % of {' / '.join(latency_baselines(spec))}, paired over repetitions"
     )
+    if (batches := timed.sentences // timed.batch_size) < 100:
+        times = counted(batches, *(("sentence",) if timed.batch_size == 1 else ("batch", "batches")))
+        note += f"; p99 of {times} is nearly the maximum"
     if timed.capture_seconds:
         note += f"; capturing CUDA graphs took {timed.capture_seconds:.1f} s, which are not counted"
     for timing in results.of("latency"):
