@@ -1,11 +1,13 @@
 """The recall step by hand-computed cases."""
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import sentencepiece
 import step_files
 import torch
 from hypothesis import given
@@ -118,6 +120,29 @@ def test_an_idioms_subwords_are_those_that_overlap_its_span(subwords: SubwordMod
     assert EOS not in found.sentence
     assert Reference.of(subwords, text, []).idiom.tolist() == []
     assert Reference.of(subwords, text, [{"name": "x", "target": (3, 3)}]).idioms == {}
+
+
+def test_an_unknown_character_has_all_of_its_bytes() -> None:
+    """As in the vocabularies of imported models that fall back to bytes."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the dog sat", "the cat sat"]),
+        model_writer=model,
+        vocab_size=280,
+        byte_fallback=True,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+    def subwords_of(characters: str) -> set[int]:
+        return {processor.piece_to_id(f"<0x{byte:02X}>") for byte in characters.encode()}
+
+    text = "the狐é dog🦊"
+    for span, characters in (((3, 4), "狐"), ((3, 5), "狐é"), ((4, 5), "é"), ((9, 10), "🦊")):
+        found = Reference.of(SubwordModel(processor), text, [{"name": "x", "target": span}])
+        assert set(found.idiom.tolist()) == subwords_of(characters)
+    assert subwords_of("狐é🦊") < set(found.sentence.tolist())
 
 
 def test_a_span_in_a_text_as_given_is_that_of_the_normalised_text(subwords: SubwordModel) -> None:

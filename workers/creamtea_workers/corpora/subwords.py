@@ -200,10 +200,15 @@ def _piece_offsets(
     """Yield each piece with its offset, in characters of the text as given (½, not the piece's 1⁄2)."""
     if text != normalise(text):  # `encode` normalises first: the offsets would count another text
         raise ValueError("offsets are only defined for normalised text")
-    end = 0
+    end, together = 0, []
     for piece in processor.encode(text, out_type="immutable_proto").pieces:
+        together.append(piece)
+        if processor.is_byte(piece.id) and not piece.surface:
+            continue  # only the last of a character's bytes has the character
         start, end = end, end + len(piece.surface)
-        yield piece.piece, Offset(piece.id, start + piece.surface.startswith(" "), end)
+        for each in together:
+            yield each.piece, Offset(each.id, start + piece.surface.startswith(" "), end)
+        together = []
 
 
 # Vocabularies of characters or tokens, one for each side of a word-level task.
