@@ -31,7 +31,7 @@ from creamtea.document.mistakes import (
 )
 from creamtea.document.values import parse_json
 from creamtea.errors import InputError
-from creamtea.files import decode, open_regular, read_text
+from creamtea.files import decode, lines_of, open_regular, read_text
 from creamtea.wording import file_name, key_name
 
 MAX_BYTES = 1_000_000
@@ -361,14 +361,10 @@ def read_lines(path: Path, model: type[Model], name: str) -> list[tuple[str, Mod
     `name`: the key that names the file, for messages. Raises InputError if the file cannot be read, or with a
     line's place and all its mistakes if the line does not fit the model.
     """
-    text = read_text(
-        path,
-        f"{key_name(name)}: {file_name(path)}",
-        MAX_LINES_BYTES,
-        "give a list in JSON Lines, saved as UTF-8",
-    )
+    where = f"{key_name(name)}: {file_name(path)}"
+    text = read_text(path, where, MAX_LINES_BYTES, "give a list in JSON Lines, saved as UTF-8")
     records = []
-    for number, line in enumerate(text.split("\n"), start=1):  # JSON may hold other line separators
+    for number, line in enumerate(lines_of(text, where), start=1):
         if line.strip():
             place = f"{path.name}, line {number}"
             value = parse_json(line, place)

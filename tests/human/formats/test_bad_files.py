@@ -29,7 +29,7 @@ from creamtea.errors import InputError
 from creamtea.human import record
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.columns import Column
-from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.exchange import export_campaign, import_campaign, recognise
 from creamtea.human.media import store_media
 from creamtea.printable import text_from_cell, text_to_cell
 from creamtea.store.artefacts import ArtefactStore
@@ -207,6 +207,7 @@ def test_a_damaged_csv(
         ("rater,segment\r\n".encode("utf-16-be"), "x.csv is UTF-16 text: save it as UTF-8"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "x.csv is a pointer of Git LFS: fetch"),
         (b"rater;segment;system;value\nann;0;A;3,4\n", "x.csv, line 1: semicolons between the cells"),
+        (b"rater|segment|system|value\nann|0|A|3.4\n", "x.csv, line 1: bars between the cells"),
         (b"rater\tsegment\tsystem\tvalue\nann\t0\tA\t3\n", "x.csv, line 1: tabs between the cells"),
         (b"rater,segment,system,value\rann,0,A,80\r", "x.csv, line 1: a carriage return (CR)"),
         (b"rater,segment,system,value\nann,0,A,\n", "x.csv, line 2, column value: found nothing"),
@@ -232,6 +233,9 @@ def test_lines_of_old_macs_are_not_a_header(other: Database, tmp_path: Path) -> 
     (tmp_path / "x.tsv").write_text("\r".join(lines).replace(" ", "\t"))
     with pytest.raises(InputError, match=r"^x\.tsv: lines that end with CR alone"):
         import_campaign(other, tmp_path / "x.tsv", "mqm", ImportFacts("x", "mqm"), "test")
+    (tmp_path / "x.jsonl").write_text('{"rater": "ann"}\r{"rater": "bob"}\r')
+    with pytest.raises(InputError, match=r"^x\.jsonl: lines that end with CR alone"):
+        recognise(tmp_path / "x.jsonl")
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_the_folder_of_an_only_file_is_read_as_the_file(
     [
         ("rater,segment,system,value\n", "csv"),
         ("\ufeffsystem;rater;segment;value\r\n", "csv"),  # whose reader asks for commas
+        ("rater|segment|system|value\n", "csv"),
         ("rater\tsegment\tsystem\tvalue\tdocument\tkind\tsource\toutput\titem\n", "csv"),
         ('{"rater": "ann", "segment": 0, "system": "A", "value": 5}\n', "jsonl"),
         ('[{"rater": "ann", "segment": 0, "system": "A", "value": 5}]', "jsonl"),

@@ -244,7 +244,7 @@ class CampaignExport(Format):
         if self.name == "csv":
             if is_separator_line(first):
                 first = first_line(text.partition("\n")[2])
-            return len(set(REQUIRED) & {column_name(cell) for cell in re.split("[,;\t]", first)}) > 1
+            return len(set(REQUIRED) & {column_name(cell) for cell in re.split("[,;\t|]", first)}) > 1
         try:
             record = json.loads(first)
         except (ValueError, RecursionError):

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from creamtea.access import audit
 from creamtea.errors import InputError, wrong_option
-from creamtea.files import new_folder, write_texts
+from creamtea.files import lines_of, new_folder, write_texts
 from creamtea.human.formats.appraise import Appraise
 from creamtea.human.formats.base import Format, ImportFacts, NotKept, counts, first_line
 from creamtea.human.formats.columns import read_text
@@ -78,6 +78,8 @@ def recognise(path: Path) -> str:
         located = found.located(path)
         if found.recognises(located, text if located == path else read_text(located)):
             return name
+    if not path.is_dir():
+        lines_of(text, path.name)  # InputError if carriage returns alone end them
     expected = "".join(f"\n  {name}: {found.expected}" for name, found in formats.items())
     raise InputError(
         f"{file_name(path)}: not one of the formats that can be read; say which is meant with "
