@@ -312,8 +312,8 @@ def _event(node: Node, before: str) -> events.EngineEvent | None:
 
 REMEDIES = {
     "deterministic": "a retry would fail again: fix what the message names, then run the study again",
-    "infrastructure": "`creamtea retry {name}` tries again from the last checkpoint",
-    "timeout": "raise the limit and run the study again: it continues from the last checkpoint",
+    "infrastructure": "`creamtea retry {name}` tries again, from a checkpoint if there is one",
+    "timeout": "raise the limit and run the study again, from a checkpoint if there is one",
 }
 
 
