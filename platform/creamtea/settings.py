@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from creamtea.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-SITE_HOST = re.compile(r"[\w-]+(\.[\w-]+)*\.?|[0-9a-f:.]+")  # a name, or IPv6 without its brackets
+# a name in ASCII, as browsers send it, or IPv6 without its brackets
+SITE_HOST = re.compile(r"[\w-]+(\.[\w-]+)*\.?|[0-9a-f:.]+", re.ASCII)
 SITE_PATH = re.compile(r"(/[A-Za-z0-9._~-]*[A-Za-z0-9_~-])*/?")
 CHECKPOINT_PART_MB = 2000
 
@@ -191,9 +192,12 @@ def site_address(url: str) -> str:
     if not plain or not SITE_PATH.fullmatch(parts.path):
         raise InputError(
             f"--url {url!r}: write the address at which people reach this server, e.g. "
-            "https://rate.example.org or https://example.org/rate, without a query (?…) or a fragment (#…)"
+            "https://rate.example.org or https://example.org/rate, without a query (?…) or a fragment (#…), "
+            "and the host in ASCII (xn--…)"
         )
-    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+    # as browsers write it, which the gate compares
+    host = parts.netloc.lower().removesuffix(":443" if parts.scheme == "https" else ":80")
+    return f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
 
 
 def is_safe_url(url: str) -> bool:

@@ -58,10 +58,15 @@ def test_only_an_address_to_which_links_can_be_appended() -> None:
         "https://rate.example.org",
         "http://127.0.0.1:8501",
         "http://[::1]:8501/rate",
-        "https://bücher.example/rate",
+        "https://xn--bcher-kva.example/rate",
     ):
         assert site_address(address) == site_address(f"{address}/") == address
+    # browsers write the host in lower case, and no default port
+    assert site_address("HTTPS://Rate.Example.org:443/Tea") == "https://rate.example.org/Tea"
+    assert site_address("http://rate.example.org:80") == "http://rate.example.org"
+    assert site_address("http://rate.example.org:443") == "http://rate.example.org:443"
     for wrong in (
+        "https://bücher.example/rate",
         "rate.example.org",
         "ftp://rate.example.org",
         "https://rate.example.org?x=1",
