@@ -105,7 +105,7 @@ def with_one_mark(text: str) -> str:
 def main_language(code: str) -> str:
     """Return a code without script and region, of two letters if there is one: `zh` for `zh_CN` and `cmn`."""
     main = re.split(r"[-_]", code.lower())[0]
-    return str(get_global("language_aliases").get(main, main))
+    return str(get_global("language_aliases").get(main, main)).partition("_")[0]  # sh: sr_Latn
 
 
 def is_unspaced(language: str) -> bool:

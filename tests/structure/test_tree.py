@@ -29,7 +29,7 @@ from creamtea.methods.objectives import Objective, Scones
 from creamtea.methods.plugins import FAMILIES
 from creamtea.report import html
 from creamtea.steps.catalogue import STEP_KINDS
-from creamtea.words import UNSPACED_LANGUAGES, characters, count_words, is_unspaced
+from creamtea.words import UNSPACED_LANGUAGES, characters, count_words, is_unspaced, main_language
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANGES_PATH = re.compile(r"^sys\.path\.", re.MULTILINE)
@@ -250,6 +250,12 @@ def test_the_page_has_the_same_languages() -> None:
 def test_codes_of_languages() -> None:
     assert all(map(is_unspaced, ["th", "zh-TW", "zh_CN", "JPN", "mya"]))
     assert not any(map(is_unspaced, ["de", ""]))
+    for same in (
+        *("sh sr-Cyrl sr", "zh-Hant-HK zho cmn_Hans zh", "yue-Hant yue", "nor no", "nob nb", "nno nn"),
+        *("iw he", "in ind id", "tl fil", "deu de", "jpn ja", "prs fa"),
+    ):
+        *codes, main = same.split()
+        assert [main_language(code) for code in codes] == [main] * len(codes)
 
 
 @given(st.text())
