@@ -90,7 +90,7 @@ def test_an_export_says_what_it_leaves_behind(other: Database, tmp_path: Path, k
         ({"protocol": "preference", "answers": ()}, "appraise", "no scores of preference"),
         ({"protocol": "preference", "answers": ()}, "mqm", "not preference"),
         ({"document": "a#b"}, "appraise", "ends the name of a document"),
-        ({"document": "tutorial 1"}, "appraise", "marks practice"),
+        ({"document": "Tutorial 1"}, "appraise", "marks practice"),
         ({"source": "a\tb"}, "mqm", r"segment 7 of A: found '\\t'"),
         ({"outputs": ("a <v>b", "text")}, "mqm", "segment 7 of A: found '<v>'"),
     ],

@@ -339,7 +339,12 @@ def only_first_opinions(content: Content) -> Content:
 
 def allowed(name: str) -> bool:
     """What every format can hold; `test_losses` and `test_pearmut` have names that some refuse."""
-    return "#" not in name and not name.isdigit() and not set(name) & set('"<&') and "tutorial" not in name
+    return (
+        "#" not in name
+        and not name.isdigit()
+        and not set(name) & set('"<&')
+        and "tutorial" not in name.lower()
+    )
 
 
 def a_word(name: str) -> bool:

@@ -125,7 +125,7 @@ TRUTH = {"true": True, "false": False}  # True in Appraise, TRUE in a spreadshee
 DAY = 24 * 3600
 PART = "#"  # DOCUMENT#SYSTEM
 INSIDE = "_#_"  # DOCUMENT_#_SEGMENT; the document's name may contain it: PAIR_#_DOMAIN_#_NAME
-PRACTICE = "tutorial"  # in the name of a document
+PRACTICE = "tutorial"  # in the name of a document, in any case
 FILLING = ("incomplete", "dup")  # DOCUMENT#dup: documents that fill a task, which WMT 2024 leaves out
 NO_NAMES = ("bad", *FILLING)  # beginnings of parts after a document's name that are not systems
 ERROR_KEYS = ("start_i", "end_i", "severity", "error_type")
@@ -303,7 +303,7 @@ class _Reading:
             "is document", lambda cell: TRUTH[cell.lower()], "True or False"
         ):
             return "scores of whole documents"
-        if PRACTICE in document:
+        if PRACTICE in document.lower():
             return "scores of practice (tutorials)"
         if any(part.startswith(FILLING) for part in document.split(PART)[1:]):
             return "scores of documents that fill a task up (#incomplete, #dup)"
@@ -950,7 +950,7 @@ class Appraise(Format):
             why = f"Appraise has no scores of {content.protocol}, only of {known}"
             raise cannot_hold(f"{option('format')} appraise: {why}", about="format")
         for document in sorted({item.document for item in content.items}):
-            if PART in document or PRACTICE in document:
+            if PART in document or PRACTICE in document.lower():
                 raise cannot_hold(
                     f"document {document!r}: in Appraise {PART!r} ends the name of a document and "
                     f"{PRACTICE!r} marks practice"
