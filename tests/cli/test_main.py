@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import creamtea
 from creamtea.cli.main import app
 from creamtea.settings import Settings
 
+ROOT = Path(__file__).parents[2]
 NAMES_OF_TYPES = re.compile("<(str|bool|int|float|path)>")
 COMMANDS = ["validate", "run", "submit", "status", "cancel", "retry", "report", "serve", "link", "campaign"]
 COMMANDS += ["translate", "controller", "db", "gc", "du", "study"]
@@ -59,6 +61,16 @@ def test_output_that_nobody_reads_ends_it_as_the_signal_would(command: str, tmp_
         told.seek(0)
         assert (done.returncode, told.read()) == (141, b"")
     os.close(written)
+
+
+def test_an_interrupt_before_the_command_line_is_imported_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")  # the first import that takes long
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "creamtea", "--version"]
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=ANSWER)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"creamtea": "creamtea.__main__:main"}
 
 
 @pytest.mark.parametrize("command", ["'--version'", "'--help'"])
