@@ -36,21 +36,21 @@ import psutil
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "engine" / "toys")]
 
-import toy_catalogue  # noqa: E402
-from limits import START  # noqa: E402
-from sqlalchemy import func, select  # noqa: E402
-from sqlalchemy.exc import DBAPIError  # noqa: E402
-from toy_cluster import Cluster, free_port, kill_tree, wait_for_head  # noqa: E402
-from toy_study import ToyStudy  # noqa: E402
+import toy_catalogue
+from limits import START
+from sqlalchemy import func, select
+from sqlalchemy.exc import DBAPIError
+from toy_cluster import Cluster, free_port, kill_tree, wait_for_head
+from toy_study import ToyStudy
 
-from creamtea.engine.controller import Controller  # noqa: E402
-from creamtea.engine.executors.inline import InlineExecutor  # noqa: E402
-from creamtea.orders.submission import submit  # noqa: E402
-from creamtea.store.artefacts import ArtefactStore  # noqa: E402
-from creamtea.store.database import Database, open_database  # noqa: E402
-from creamtea.store.tables import Event, Metric, StepFile, StepRow, StudyRow  # noqa: E402
-from creamtea.study.loader import load_study  # noqa: E402
-from creamtea.study.plan import Plan, plan  # noqa: E402
+from creamtea.engine.controller import Controller
+from creamtea.engine.executors.inline import InlineExecutor
+from creamtea.orders.submission import submit
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database, open_database
+from creamtea.store.tables import Event, Metric, StepFile, StepRow, StudyRow
+from creamtea.study.loader import load_study
+from creamtea.study.plan import Plan, plan
 
 NODES = 4
 WORKERS = r"ray::(?!.*Agent).*"  # idle or at a step

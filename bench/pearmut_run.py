@@ -5,7 +5,7 @@ they read the files that this script recorded (tests/human/formats/pearmut/).
 
     python3.12 -m venv pearmut-venv && pearmut-venv/bin/pip install pearmut==1.1.6
     make browser
-    PYTHONPATH=tests/human/formats/helpers python bench/pearmut_run.py pearmut-venv/bin/python
+    python bench/pearmut_run.py pearmut-venv/bin/python
     … --record tests/human/formats/pearmut     # write the files that the tests read
 
 Its server listens on 127.0.0.1 only (`pearmut run` listens on every address). For each protocol that both
@@ -33,6 +33,9 @@ from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
+
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "human"), str(TESTS / "human" / "formats" / "helpers")]
 
 from pearmut_files import as_done, as_imported
 from playwright.sync_api import Page, sync_playwright

@@ -1,6 +1,6 @@
 """Take the screenshots in docs/images that are of pages with texts of their own.
 
-    PYTHONPATH=tests:tests/webapp:tests/report:tests/human python bench/screenshots.py OUTPUT_FOLDER [STUDY]
+    python bench/screenshots.py OUTPUT_FOLDER [STUDY]
 
 Without STUDY, the script writes campaigns into a database of its own and takes pictures of raters' and
 organisers' pages. If STUDY names a finished study in the database of CREAMTEA_DATABASE_URL, the script takes
@@ -9,6 +9,7 @@ the picture of that study's report.
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import re
@@ -22,6 +23,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(TESTS), *(str(TESTS / room) for room in ("webapp", "report", "human"))]
 
 from filled_study import fill_study, lines
 from marked_text import drag_over
@@ -46,8 +50,7 @@ DESKTOP, PHONE = 1280, 390
 SERVE = [sys.executable, "-c", "from creamtea.cli.main import main; main()", "serve"]
 
 
-def main(folder: str, study: str | None = None) -> None:
-    output = Path(folder)
+def main(output: Path, study: str | None) -> None:
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
         url = Settings.load().database_url if study else f"sqlite:///{place}/creamtea.db"
@@ -291,4 +294,10 @@ def photograph_organisers_pages(camera: Camera) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("study", nargs="?")
+    options = parser.parse_args()
+    main(options.folder, options.study)
