@@ -162,6 +162,19 @@ def test_a_line_that_is_a_whole_text(name: str, words: int, told: bool, write_te
     assert found == [("long-line", f"line 2 of {name} has 1,001 words")] * told
 
 
+@pytest.mark.parametrize(("characters", "told"), [(20_000, False), (20_001, True)])
+@pytest.mark.parametrize("name", ["test.en", "test.de", "given.de", "dev.de"])
+def test_a_line_of_very_many_characters(name: str, characters: int, told: bool, write_texts: Write) -> None:
+    """It may be a single word."""
+    path = write_texts(
+        trained(GOOD), (GREEDY, f"{GREEDY}\n{GIVEN.format('given').replace('test.de', 'given.de')}")
+    )
+    write_lines("given.de", "eins", "zwei", "drei")
+    Path(name).write_text(f"first\n{'x' * characters}\nlast\n", encoding="utf-8")
+    found = [(warning.kind, warning.found.partition(":")[0]) for warning in warned(path)]
+    assert found == [("long-line", f"line 2 of {name} has 20,001 characters")] * told
+
+
 def test_a_test_set_that_chooses_the_checkpoint(write_texts: Write) -> None:
     path = write_texts(trained(GOOD))
     copy_sides("test", "dev")

@@ -451,10 +451,11 @@ def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
     from creamtea.engine.lease import AnotherController
     from creamtea.orders.controllers import live_controller
     from creamtea.orders.submission import submit
-    from creamtea.study.warnings import byte_order_marks
+    from creamtea.study.warnings import byte_order_marks, long_lines
 
     planned, spec = made.plan(), made.study.model_dump(mode="json")
-    workplace.show_warnings([*byte_order_marks(made.study, planned, made.place_of)])
+    to_check = made.study, planned, made.place_of
+    workplace.show_warnings([*byte_order_marks(*to_check), *long_lines(*to_check)])
     store = workplace.artefact_store()
 
     def queue() -> Submission:

@@ -17,7 +17,7 @@ from creamtea.document.mistakes import KeyPath, PlaceOf, StudyWarning, dotted
 from creamtea.files import unpacked
 from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.test_sets import FilesTestSet, OfFile, SyntheticTestSet, WordTestSet
-from creamtea.methods.texts import Subwords
+from creamtea.methods.texts import MAX_CHARACTERS, Subwords
 from creamtea.methods.training import Training
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.steps.systems import DECODE, OUTPUTS
@@ -50,7 +50,7 @@ def warnings_of(
         *_same_systems(planned, place_of),
         *_few_samples(study, place_of),
         *_few_to_time(study, root, place_of),
-        *_long_lines(study, texts, place_of),
+        *long_lines(study, planned, place_of),
         *untrained_languages(study, place_of),
         *unseen_symbols(study, texts, place_of),
         *_files_outside(study, planned, root, place_of),
@@ -191,32 +191,42 @@ def _few_to_time(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator
     )
 
 
-def _long_lines(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
-    """Warn of lines that are whole texts: the work grows with the square of their length.
+def long_lines(study: Study, planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Warn of lines that are whole texts: a model's work grows with the square of their length.
 
-    Training text has a filter for long lines; test sets and development text have none.
+    Training text has a filter for long lines; other texts have none.
     """
-    files: list[tuple[KeyPath, str, int | None, str]] = [
-        (("corpora", name, "dev", side), getattr(corpus.dev, side), None, "each validation may read it")
-        for name, corpus in texts.corpora.items()
-        for side in ("source", "target")
-    ]
-    files += [
-        (("test_sets", name, "source"), test_set.source, test_set.limit, "each system may translate it")
-        for name, test_set in texts.test_sets.items()
-        if any(study.systems[system].runs for system in study.systems_on(name))
-    ]
-    for place, path, limit, work in files:
-        lines = enumerate(texts.lines(path, limit), start=1)
-        words, line = max((count_words(line, texts.unspaced), -number) for number, line in lines)
-        if words > MAX_LINE:
-            yield StudyWarning(
-                "long-line",
-                place_of(place),
-                f"line {-line:,} of {path} has {words:,.0f} words: {work} for many minutes, without progress "
-                "to be seen",
-                "Write one sentence per line.",
-            )
+    places = _places(planned)
+    unspaced = any_unspaced(study.languages.source, study.languages.target)
+    for key, path in _texts_in(study.model_dump(mode="json")):
+        work, limit = "", None
+        match key:
+            case ("corpora", _, "dev", "source" | "target"):
+                work = "each validation may read it"
+            case ("test_sets", str(name), "source"):
+                limit = getattr(study.test_sets[name], "limit", None)
+                if any(study.systems[system].runs for system in study.systems_on(name)):
+                    work = "each system may translate it"
+        if path not in places or not places[path].is_file() or not (work or key[0] in STORED):
+            continue
+        words = characters = (0, 0)  # most on a line, and minus the line's number
+        for number, line in enumerate(islice(map(normalise, lines_of(places[path])), limit), start=1):
+            words = max(words, (count_words(line, unspaced) if work else 0, -number))
+            characters = max(characters, (len(line), -number))
+        if words[0] > MAX_LINE:
+            amount, line_number = counted(words[0], "word"), -words[1]
+        elif characters[0] > MAX_CHARACTERS:
+            amount, line_number = counted(characters[0], "character"), -characters[1]
+        else:
+            continue
+        why = f"{work} for many minutes, without progress to be seen" if work else "hardly a single segment"
+        found = f"line {line_number:,} of {path} has {amount}: {why}"
+        yield StudyWarning("long-line", place_of(key), found, "Write one sentence per line.")
+
+
+def _places(planned: Plan) -> dict[str, Path]:
+    """Return where the files are, by their paths in the study."""
+    return {path: Path(place) for step in planned.steps for path, place in step.locations.items()}
 
 
 def _max_segments(test_set: Any, root: Path | None) -> int | None:
@@ -236,7 +246,7 @@ def _files_outside(
     if root is None:
         return
     home = root.resolve()
-    places = {path: Path(place) for step in planned.steps for path, place in step.locations.items()}
+    places = _places(planned)
     outside = {path for path, place in places.items() if not place.resolve().is_relative_to(home)}
     for key, value in _texts_in(study.model_dump(mode="json")):
         if value in outside:
@@ -251,7 +261,7 @@ def _files_outside(
 
 def byte_order_marks(study: Study, planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:
     """Warn about files whose byte-order mark other programs score as text."""
-    places = {path: Path(place) for step in planned.steps for path, place in step.locations.items()}
+    places = _places(planned)
     for key, value in _texts_in(study.model_dump(mode="json")):
         if key[0] in STORED and value in places and places[value].is_file():  # models are folders
             with places[value].open("rb") as file:
