@@ -58,6 +58,7 @@ class Preview:
     ratings_per_item: int
     ratings: int  # items times raters, with controls, without each rater's practice items
     minutes_per_item: float
+    by_rule_of_thumb: bool  # whether these minutes are for texts of any length, without files
     rater_hours: float  # for all raters, with practice and attention checks for `raters` people
     raters: int  # minimum of raters
     hours_per_rater: float  # with this minimum
@@ -113,7 +114,9 @@ class Preview:
             text += "; the whole is scored on the last page" if self.document_score else ""
             yield "documents", text
         if self.media.files:
-            yield "files", f"{self.media.files:,} of sources and outputs, {self.media.size / 1e6:,.1f} MB"
+            text = f"{self.media.files:,} of sources and outputs, {self.media.size / 1e6:,.1f} MB"
+            text += "; minutes per item do not count them" if self.by_rule_of_thumb else ""
+            yield "files", text
         if (drawn := self.drawn) is not None:
             text = f"{drawn.documents:,} of {drawn.of_documents:,} documents, " if drawn.documents else ""
             text += f"{drawn.chosen:,} of {counted(drawn.population, 'segment')}"
@@ -210,6 +213,7 @@ def preview(database: Database, name: str) -> Preview:
         ratings_per_item=campaign.ratings_per_item,
         ratings=ratings,
         minutes_per_item=minutes,
+        by_rule_of_thumb=settings.minutes_per_item is None,
         rater_hours=hours,
         raters=campaign.ratings_per_item,
         hours_per_rater=hours / campaign.ratings_per_item,
