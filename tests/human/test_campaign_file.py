@@ -201,6 +201,29 @@ def test_a_file_that_is_read_when_the_campaign_is_made_is_checked_before(folder:
         loaded.check()
 
 
+@pytest.mark.parametrize(
+    ("key", "line", "said"),
+    [
+        ("media", '{"segment": 9, "system": "c", "file": "a.png"}', '"c": no such system'),
+        ("media", '{"document": "news", "file": "a.png"}', "no document 'news'"),
+        ("media", '{"tutorial": 1, "file": "a.png"}', "no tutorial item 1"),
+        ("protocol.proposals", '{"system": "c", "segment": 1, "spans": []}', "has no system 'c'"),
+    ],
+)
+def test_a_file_names_what_the_campaign_of_a_study_has(folder: Path, key: str, line: str, said: str) -> None:
+    (folder / "campaign.yaml").write_text(
+        "name: a\nstudy: jam\ntest_set: t\nsystems: [a, b]\nprotocol: {kind: esa}"
+    )
+    (folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (folder / "list.jsonl").write_text(line)
+    loaded = load_campaign(folder / "campaign.yaml", [f"{key}=list.jsonl"])
+    with pytest.raises(InputError, match=rf"list\.jsonl, line 1: .*{said}"):
+        loaded.check()
+    (folder / "list.jsonl").write_text(f"{line}\r{line}\r")
+    with pytest.raises(InputError, match=r"list\.jsonl: lines that end with CR alone"):
+        loaded.check()
+
+
 def test_a_taxonomy_and_proposals_are_read(study_database: Database, folder: Path) -> None:
     (folder / "own.yaml").write_text("severities: [{name: critical, weight: 10}]")
     span = '{"severity": "critical"}'

@@ -35,8 +35,9 @@ from creamtea.document.values import descriptions
 from creamtea.errors import InputError, about, wrong
 from creamtea.files import read_storable
 from creamtea.human.making.campaigns import CampaignRequest, mistakes_of, plan_campaign, store_draft
+from creamtea.human.making.item_files import files_by_target
 from creamtea.human.making.known_answers import read_attention, read_tutorial
-from creamtea.human.making.proposals import FIELD, proposals_of_metric, read_proposals
+from creamtea.human.making.proposals import FIELD, check_systems, proposals_of_metric, read_proposals
 from creamtea.human.making.questions import read_questions, write_questions
 from creamtea.human.making.settings import (
     USUAL_PROTOCOL,
@@ -121,9 +122,15 @@ class LoadedCampaign:
         asked = self.campaign
         with self.naming_places():
             if asked.study:
-                self._read("documents", asked.documents, _read_documents)
-                self._read("protocol.proposals", asked.protocol.proposals, read_proposals)
-                self._read("media", asked.media, partial(read_media, store=None))
+                documents = self._read("documents", asked.documents, _read_documents)
+                proposals = self._read("protocol.proposals", asked.protocol.proposals, read_proposals)
+                with about("protocol.proposals"):
+                    check_systems(proposals or (), asked.systems)
+                media = self._read("media", asked.media, partial(read_media, store=None))
+                segments = None if documents is None else len(documents.names)
+                names = () if documents is None else documents.lines
+                with about("media"):
+                    files_by_target(media or (), names, segments, asked.settings(), asked.systems)
                 return asked.systems
             request = self.request(None, None)
             plan_campaign(None, self.campaign.name, request)

@@ -265,7 +265,8 @@ def _draw(
     context = max(settings.context, PART_CONTEXT) if settings.by_documents else settings.context
     lines = texts.lines(test_set, None if documents is None else documents.names, context)
     with about("media"):
-        files = files_by_target(request.media or (), lines, settings, systems)
+        names = {line.document for line in lines} - {""}
+        files = files_by_target(request.media or (), names, len(lines), settings, systems)
         lines = with_identities(lines, files, systems)
     shown = texts.shown_references(settings.show_reference, test_set)
     human = texts.human if texts.study else texts.references

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from creamtea.document.mistakes import one_of, shown
 from creamtea.errors import InputError
@@ -19,13 +19,16 @@ FilesByTarget = Mapping[tuple[str, int | str], Sequence[GivenFile]]  # by target
 
 
 def files_by_target(
-    given: Sequence[GivenFile], lines: Sequence[Line], settings: CampaignSettings, systems: Sequence[str]
+    given: Sequence[GivenFile],
+    documents: Collection[str],
+    segments: int | None,
+    settings: CampaignSettings,
+    systems: Sequence[str],
 ) -> FilesByTarget:
     """Return the files of each segment, document, practice item and attention check.
 
-    InputError for a file whose target does not exist.
+    `segments`: of the test set; None if not known. InputError for a file whose target does not exist.
     """
-    documents = {line.document for line in lines} - {""}
     written = {"tutorial": len(settings.tutorial), "attention": len(settings.attention)}
     files: dict[tuple[str, int | str], list[GivenFile]] = defaultdict(list)
     for file in given:
@@ -35,8 +38,8 @@ def files_by_target(
                 listed = one_of(sorted(documents), file.number, "there are")
                 missing = f"{key_name('documents')} has no document {str(file.number)!r}; {listed}"
         elif file.target == "segment":
-            if int(file.number) > len(lines):
-                missing = f"there is no segment {file.number}: the test set has {len(lines)}"
+            if segments is not None and int(file.number) > segments:
+                missing = f"there is no segment {file.number}: the test set has {segments}"
             elif file.output not in (None, *systems):
                 missing = f"{shown(file.output)}: no such system; {one_of(systems, file.output, 'there are')}"
         elif int(file.number) > (count := written[file.target]):

@@ -144,6 +144,14 @@ def proposals_of_metric(
 # ---------------------------------------------------------------- into items
 
 
+def check_systems(proposals: Sequence[Proposal], systems: Sequence[str]) -> None:
+    """Raise InputError with file and line for a system that the campaign does not have."""
+    for proposal in proposals:
+        if proposal.system not in systems:
+            only = f"the campaign has no system {proposal.system!r}, only {', '.join(systems)}"
+            raise InputError(f"{proposal.place}: {only}: leave the line out")
+
+
 def add_proposals(
     pages: Iterable[Iterable[ItemContent]],
     proposals: Sequence[Proposal],
@@ -162,10 +170,7 @@ def add_proposals(
     known: dict[tuple[int, str], list[StoredSpan]] = {}  # segment, text → spans
     outputs = {line.index: line.outputs for line in lines}
     seen: dict[tuple[int, str], Proposal] = {}
-    for proposal in proposals:
-        if proposal.system not in systems:
-            only = f"the campaign has no system {proposal.system!r}, only {', '.join(systems)}"
-            raise InputError(f"{proposal.place}: {only}: leave the line out")
+    check_systems(proposals, systems)
     for proposal in sorted(proposals, key=lambda proposal: systems.index(proposal.system)):
         if proposal.segment not in outputs:
             missing = f"there is no segment {proposal.segment + 1}: the test set has {len(outputs)}"
