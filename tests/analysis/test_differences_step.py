@@ -20,7 +20,7 @@ from creamtea.methods.analyses.probabilities import Calibration, SupportDensity
 from creamtea.methods.analyses.search import BeamSizes, DepthLimited, EmptyString, SearchErrors
 from creamtea.methods.analysis import DIFFERENCES, STATISTICS_FILE
 from creamtea.stats.resampling import paired_bootstrap
-from creamtea_workers.analysis.rows import Measured, Score, SegmentStatistics
+from creamtea_workers.analysis.rows import Measured, Score, SegmentStatistics, mean_row
 from creamtea_workers.steps.scores import SCORES, TOO_FEW
 
 SOURCES = ["the cat sat on the mat", "a dog", "", "she took the cake in the park", "cats ran", "it rains"]
@@ -185,6 +185,43 @@ def test_what_no_sentence_has_is_not_compared_and_says_why(tmp_path: Path) -> No
     assert (row.value, row.note) == (None, TOO_FEW)
     with pytest.raises(StepError, match="different numbers of segments"):
         compare([own], [keep("longer", [1.0, 2.0, 3.0])])
+
+
+def test_resamples_without_the_measure_do_not_count(tmp_path: Path) -> None:
+    """Entmax gives hardly any sentence's empty string a probability: 8 of 200 here."""
+    rng = np.random.default_rng(5)
+    others, few = rng.normal(-12, 3, 200), np.full(200, -np.inf)
+    few[:8] = rng.normal(-9, 2, 8)
+
+    def keep(name: str, values: Any) -> Path:
+        return saved(tmp_path / name, lambda kept: kept.mean("log_prob_empty", values, deviation=True))
+
+    base, own = keep("base", others), keep("own", few)
+    rows = compare([own], [base], samples=1000)
+    differences: dict[str, list[float]] = {"log_prob_empty": [], "log_prob_empty_deviation": []}
+    for drawn in np.random.default_rng(SEED).choice(200, (1000, 200)):
+        finite = few[drawn][np.isfinite(few[drawn])]
+        if len(finite):
+            differences["log_prob_empty"].append(finite.mean() - others[drawn].mean())
+        if len(finite) > 1:
+            spread = finite.std(ddof=1) - others[drawn].std(ddof=1)
+            differences["log_prob_empty_deviation"].append(spread)
+    assert len(differences["log_prob_empty_deviation"]) < 1000
+    for subject, slow in differences.items():
+        row, ordered, cut = rows[subject], np.sort(slow), len(slow) // 40
+        assert (row.low, row.high) == pytest.approx((ordered[cut], ordered[len(slow) - cut - 1]))
+        further = np.abs(slow - np.mean(slow)) >= abs(row.value or 0)
+        assert row.detail["p_two_sided"] == pytest.approx((further.sum() + 1) / (len(slow) + 1))
+    few[4:] = -np.inf
+    assert {row.note for row in compare([keep("four", few)], [base]).values()} == {TOO_FEW}
+
+
+def test_a_mean_of_few_of_many_has_no_interval() -> None:
+    values = [-9.0, -8.0, -13.0, -2.0]
+    few, all_ = mean_row("log_prob_empty", values, 200), mean_row("log_prob_empty", values, 4)
+    assert (few.value, few.low, few.high) == (-8.0, None, None)
+    assert "4 of 200" in few.note
+    assert (all_.low, all_.high) != (None, None)
 
 
 Array = NDArray[np.float64]

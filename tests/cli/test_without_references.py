@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from creamtea.report.cells import NO_SPREAD
 from creamtea.steps.catalogue import STEP_KINDS
 
 LENGTH = """
@@ -66,6 +67,17 @@ def test_outputs_are_compared_with_each_other(creamtea, files: list[str], tmp_pa
     assert "Agreement of every two systems" in page
     assert "<dt>source</dt>" in page
     assert "<dt>reference</dt>" not in page
+
+
+def test_equal_outputs_agree_equally(creamtea, files: list[str], tmp_path: Path) -> None:
+    for name in OUTPUTS:
+        (tmp_path / name).write_text(OUTPUTS["a.de"])
+    done = creamtea("compare", *files, "--json")
+    assert "agrees most" not in done.stdout
+    (systems,) = [part for part in json.loads(done.stdout)["sections"] if part["key"] == "systems"]
+    for row in systems["blocks"][0]["blocks"][0]["rows"]:
+        cell = row["cells"]["agreement"]
+        assert (cell["value"], cell["low"], cell["note"]) == (pytest.approx(100), None, NO_SPREAD)
 
 
 def test_a_scorer_that_needs_no_references_decides(

@@ -222,7 +222,8 @@ def test_common_ngrams_are_those_that_sacrebleu_counts(texts: list[str]) -> None
 
 def test_a_ratio_to_less_than_one_is_one() -> None:
     """The other systems' mean length is half a character, say."""
-    assert ratio(np.array([[1.0, 0.5], [0.0, 0.0], [3.0, 2.0]])).tolist() == [2.0, 0.0, 1.5]
+    assert ratio(np.array([[1.0, 0.5], [0.0, 2.0], [3.0, 2.0]])).tolist() == [2.0, 0.0, 1.5]
+    assert np.isnan(ratio(np.array([1.0, 0.0])))
 
 
 def test_agreement_is_the_mean_of_chrf_in_both_directions(tmp_path: Path) -> None:
@@ -239,4 +240,8 @@ def test_agreement_is_the_mean_of_chrf_in_both_directions(tmp_path: Path) -> Non
         assert row.value == pytest.approx(np.delete(expected[place], place).mean())
     characters = [sum(map(len, own)) for own in OUTPUTS]
     assert rows["length_others", "2"].value == pytest.approx(characters[2] / np.mean(characters[:2]))
+    nothing = [folders[0], outputs(tmp_path, [""] * 3)]
+    rows_of_two = Context(AGREEMENT, {}, {"test_set": [test_set], "systems": nothing}).run().metrics
+    (length,) = [row for row in rows_of_two if (row.name, row.subject) == ("length_others", "0")]
+    assert (length.value, length.note) == (None, "the other outputs are empty")
     assert rows["length_source", "0"].value == pytest.approx(characters[0] / sum(map(len, SOURCES)))

@@ -14,7 +14,7 @@ from teatime_study import SPEC, Build, Spec, fill_study
 from creamtea.methods.analysis import ANALYSES, CellPlot, PointPlot, RowPlot
 from creamtea.report.analyses import NOT_COMPARED
 from creamtea.report.build import build_report
-from creamtea.report.cells import NO_MARK
+from creamtea.report.cells import NO_MARK, NO_SPREAD
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Delta, Document, Facts, Figure, Notes, Row, Section, Table
 from creamtea.report.vega import vega_lite
@@ -311,6 +311,16 @@ def test_the_only_part_with_a_score_is_not_the_hardest(build: Build) -> None:
     notes, *_ = build({"buckets/": {"metrics": parts}}).section("answer/test").blocks
     assert isinstance(notes, Notes)
     assert not any(line.startswith("Hardest") for line in notes.paragraphs)
+
+
+def test_a_bucket_of_right_outputs_has_no_interval(build: Build) -> None:
+    parts = [
+        part | {"value": 100.0, "low": 100.0, "high": 100.0}
+        for part in analysis_rows.of_buckets("bleu", 1.0, 0.0)
+    ]
+    rows = of(build({"buckets/": {"metrics": parts}}), "buckets").tables[0].rows
+    cell = rows[0].cells["bleu-length-1"]
+    assert (cell.value, cell.low, cell.note) == (100.0, None, NO_SPREAD)
 
 
 def test_columns_are_named_after_the_studys_own_metrics(build: Build, spec: Spec) -> None:

@@ -169,7 +169,7 @@ class DifferencesParams(StepParams):
 
 DIFFERENCES: StepKind[DifferencesParams] = StepKind(
     "differences",
-    1,
+    2,
     "compare rows of an analysis",
     DifferencesParams,
     worker="creamtea_workers.steps.scores:compare_rows",

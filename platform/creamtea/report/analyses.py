@@ -41,6 +41,7 @@ from creamtea.report.cells import (
     read_delta,
     state_of,
     with_seeds,
+    with_spread,
 )
 from creamtea.report.model import Cell, Delta, Figure, Notes, Row, Section, Spec, Table, column_meanings
 from creamtea.stats.estimate import wilson_interval
@@ -389,7 +390,7 @@ def _cell(measure: Measure, setting: RowSetting, measured: Sequence[Measured]) -
         note = measure.no_detail if value is None and metric.value is not None else metric.note
         return replace(metric, value=value, low=None, high=None, note=note)
 
-    return read_cell(measured, read, "the plan has no such step")
+    return with_spread(read_cell(measured, read, "the plan has no such step"))
 
 
 def _counted(metric: MetricValue, counts: Counts) -> MetricValue | None:

@@ -367,11 +367,10 @@ def _agreement(table: Table) -> Iterator[str]:
         (row for row in table.rows if (cell := cells[row.name]) and cell.value is not None),
         key=lambda row: -(row.cells[agreement.key].value or 0.0),
     )
-    if len(rows) < 3:  # two systems agree equally with each other
+    shown = [text.value(row.cells[agreement.key], agreement) for row in rows]
+    if len(set(shown)) < 2:  # as of two systems, which agree equally with each other
         return
-    most, least = (
-        f"{row.name} ({text.value(row.cells[agreement.key], agreement)} chrF2)" for row in (rows[0], rows[-1])
-    )
+    most, least = (f"{rows[place].name} ({shown[place]} chrF2)" for place in (0, -1))
     times = text.value(rows[-1].cells[length.key], length)
     yield (
         f"{most} agrees most with the other systems, {least} least: its outputs have {times} times the "

@@ -365,7 +365,9 @@ def _agreement(results: StudyResults, system: str, test_set: str) -> dict[str, C
     ]
     subject = str(measured[0].node.labels["systems"].index(system)) if measured else ""
     return {
-        key: read_cell(measured, partial(Measured.find, name=key, subject=subject), NOT_TRANSLATED)
+        key: with_spread(
+            read_cell(measured, partial(Measured.find, name=key, subject=subject), NOT_TRANSLATED)
+        )
         for key in (column.key for column in AGREEMENT)
     }
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-# (..., F) summed statistics -> (...,) corpus scores
+# (..., F) summed statistics -> (...,) corpus scores; NaN if the sums say nothing, which drops a resample
 ScoreFunction = Callable[[Array], Array]
 
 SAMPLES = 1000
@@ -127,6 +127,7 @@ def bootstrap_interval(
     """
     statistics = np.asarray(statistics, dtype=np.float64)
     scores = score(resampled_sums(statistics, SAMPLES, SEED, groups))
+    scores = scores[~np.isnan(scores)]
     low, high = percentile_interval(scores)
     value = float(score(statistics.sum(axis=0)))
     if reason := _why_no_spread(len(statistics), groups):
@@ -176,6 +177,7 @@ def bootstrap_pairs(
     for i, j in combinations(range(len(means)), 2):
         (baseline, of_baseline), (system, of_system) = means[i], means[j]
         delta, differences = system - baseline, of_system - of_baseline
+        differences = differences[~np.isnan(differences)]
         if reason:
             found[i, j] = PairedBootstrap(baseline, system, delta, None, None, 1.0, 1.0, reason)
             continue
@@ -184,7 +186,7 @@ def bootstrap_pairs(
         # One is added to both counts, which keeps p above 0. Equal scores have p = 1.
         size = np.abs(differences)
         p_value, p_two_sided = (
-            (int(np.sum(exceeding)) + 1) / (samples + 1) if delta else 1.0
+            (int(np.sum(exceeding)) + 1) / (len(differences) + 1) if delta else 1.0
             for exceeding in (
                 size - size.mean() > abs(delta),
                 np.abs(differences - differences.mean()) >= abs(delta),

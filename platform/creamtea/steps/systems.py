@@ -242,7 +242,7 @@ PAIRS = StepKind(
 
 AGREEMENT = StepKind(
     "agreement",
-    1,
+    2,
     "compare outputs with each other",
     StepParams,
     worker="creamtea_workers.steps.scores:measure_agreement",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -13,7 +14,7 @@ from creamtea.contract.step import MetricRow
 from creamtea.methods.analyses.search import OutputParams
 from creamtea.methods.analysis import STATISTICS_FILE
 from creamtea.stats.estimate import wilson_interval
-from creamtea.stats.resampling import SAMPLES, SEED, Array, ScoreFunction, bootstrap_interval
+from creamtea.stats.resampling import MIN_VALUES, SAMPLES, SEED, Array, ScoreFunction, bootstrap_interval
 from creamtea_workers.metrics.base import mean_statistics, ratio, read_texts
 from creamtea_workers.metrics.sacrebleu_metrics import BleuMetric
 
@@ -50,16 +51,20 @@ def ratio_row(
 
 
 def mean_row(
-    name: str, values: Sequence[float], none: str = "", detail: Mapping[str, Any] = NO_DETAIL
+    name: str, values: Sequence[float], of: int, none: str = "", detail: Mapping[str, Any] = NO_DETAIL
 ) -> MetricRow:
-    """Make the row of the mean of one value per segment, with its bootstrap interval.
+    """Make the row of the mean of the values that some `of` segments have, with its bootstrap interval.
 
     The detail has the sample deviation (null for a single value). Without values, `none` becomes the note.
     """
     if not values:
         return MetricRow(name, None, note=none, detail=detail)
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return ratio_row(name, mean_statistics(values), detail={"deviation": deviation, **detail})
+    row = ratio_row(name, mean_statistics(values), detail={"deviation": deviation, **detail})
+    if 1 < len(values) < min(MIN_VALUES, of):
+        note = f"no interval of the mean of {len(values)} of {of:,} segments"
+        return replace(row, low=None, high=None, note=note)
+    return row
 
 
 # ---------------------------------------------------------------- statistics of segments, for paired tests

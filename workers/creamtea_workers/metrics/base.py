@@ -51,8 +51,9 @@ def mean_statistics(values: Sequence[float]) -> Array:
 
 
 def ratio(sums: Array) -> Array:
-    """Divide the first column by the second: (..., 2) -> (...). A divisor of 0 counts as 1."""
-    return np.asarray(sums[..., 0] / np.where(sums[..., 1] > 0, sums[..., 1], 1.0))
+    """Divide the first column by the second: (..., 2) -> (...). NaN for a divisor of 0."""
+    none = np.full(sums.shape[:-1], np.nan)
+    return np.asarray(np.divide(sums[..., 0], sums[..., 1], out=none, where=sums[..., 1] > 0))
 
 
 # ---------------------------------------------------------------- texts to compare

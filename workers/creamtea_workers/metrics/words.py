@@ -17,7 +17,7 @@ from creamtea.contract.step import StepContext
 from creamtea.methods.metrics import OfWords
 from creamtea.methods.texts import Languages
 from creamtea.words import normalise
-from creamtea_workers.metrics.base import Array, Texts, ratio
+from creamtea_workers.metrics.base import Array, Texts
 
 
 def count(metric: str, hypothesis: str, reference: str) -> tuple[float, float]:
@@ -64,10 +64,10 @@ class WordMetric:
 
     def score(self, sums: Array) -> Array:
         of_groups = sums.reshape(*sums.shape[:-1], -1, 2)  # (..., G, 2)
-        return np.asarray(self.scale * ratio(of_groups).mean(axis=-1))
+        return np.asarray(self.scale * _rate(of_groups).mean(axis=-1))
 
     def segment_scores(self, statistics: Array) -> Array:
-        return np.asarray(self.scale * ratio(self.of_own_group(statistics)))
+        return np.asarray(self.scale * _rate(self.of_own_group(statistics)))
 
     def of_own_group(self, statistics: Array) -> Array:
         """Sum over groups: (n, 2G) -> (n, 2), the errors and units of each word."""
@@ -75,6 +75,11 @@ class WordMetric:
 
     def signature(self) -> str:
         return f"metric:{self.name}|mean of groups:{self.groups}|text:NFC"
+
+
+def _rate(sums: Array) -> Array:
+    """Divide errors by units: (..., 2) -> (...). Empty references count as one unit."""
+    return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1.0))
 
 
 def build(spec: OfWords, languages: Languages, context: StepContext[Any]) -> WordMetric:

@@ -91,7 +91,7 @@ def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
     outcomes = [row["outcome"] for row in rows]
     return [
         *(share_row(outcome, outcomes.count(outcome), len(rows)) for outcome in OUTCOMES),
-        mean_row("expansions", [row["expansions"] for row in rows]),
+        mean_row("expansions", [row["expansions"] for row in rows], len(rows)),
     ]
 
 

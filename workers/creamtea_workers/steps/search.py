@@ -153,9 +153,9 @@ def probability_rows(best: Sequence[float], empty: Sequence[float], unproved: in
     infinite = {"infinite": len(empty) - len(possible), **about}
     never = "the empty string is impossible for every sentence"
     return [
-        mean_row("log_prob_best", finished, "no sentence has a finished translation", about),
-        mean_row("log_prob_empty", possible, never, infinite),
-        mean_row("log_prob_gap", finite_gaps(best, empty), never, infinite),
+        mean_row("log_prob_best", finished, len(best), "no sentence has a finished translation", about),
+        mean_row("log_prob_empty", possible, len(best), never, infinite),
+        mean_row("log_prob_gap", finite_gaps(best, empty), len(best), never, infinite),
     ]
 
 
@@ -229,6 +229,7 @@ def empty_string_rows(
     """Compare the scores of outputs and empty strings. `lengths`: subwords of the outputs."""
     higher, blank = np.array(empty) > np.array(outputs), np.array(lengths) == 0
     impossible = np.isneginf(empty)
+    possible = [score for score in empty if score > -math.inf]
     infinite = {"infinite": int(impossible.sum())}
     never = "the empty string is impossible for every sentence"
     about = {"output_empty": int(blank.sum())}
@@ -242,9 +243,9 @@ def empty_string_rows(
     kept.mean("log_prob_empty", empty)
     return [
         *shares,
-        mean_row("log_prob_gap", finite_gaps(outputs, empty), never, infinite),
-        mean_row("log_prob_output", outputs),
-        mean_row("log_prob_empty", [score for score in empty if score > -math.inf], never, infinite),
+        mean_row("log_prob_gap", finite_gaps(outputs, empty), len(empty), never, infinite),
+        mean_row("log_prob_output", outputs, len(outputs)),
+        mean_row("log_prob_empty", possible, len(empty), never, infinite),
     ]
 
 

@@ -182,7 +182,7 @@ class SearchErrors(OverBeams):
     needs_references: ClassVar[bool] = False
     step: ClassVar[StepKind[OutputParams]] = StepKind(
         "search_errors",
-        3,
+        4,
         "analyse search errors",
         OutputParams,
         worker="creamtea_workers.steps.search:count_search_errors",
@@ -326,7 +326,7 @@ class EmptyString(Analysis):
     over: ClassVar[tuple[str, ...]] = ("empty_preferred",)
     step: ClassVar[StepKind[InPrecision]] = StepKind(
         "empty_string",
-        3,
+        4,
         "analyse the empty string",
         InPrecision,
         worker="creamtea_workers.steps.search:measure_empty_string",
