@@ -237,6 +237,9 @@ def _check_reference(path: KeyPath, number: int, system: Block, study: RawStudy)
 # ---------------------------------------------------------------- resources
 
 
+LEAST_GPU = 0.0001  # the smallest share that Ray counts
+
+
 def resources_of(kind: str, variant: Block, study: RawStudy) -> StepResources | None:
     """Return the resources of a variant's steps of a kind, with defaults; None if malformed.
 
@@ -281,6 +284,10 @@ def check_resources(study: RawStudy) -> Iterator[Mistake]:
             divisible = [other.name for other in STEP_KINDS.values() if other.divisible]
             allowed = f"it under {' or '.join(divisible)}"
             yield Mistake((*path, "workers"), f"several workers for a {kind} step", allowed)
+        given = parsed(StepResources, block)
+        if given and (0 < given.gpus < LEAST_GPU or 1 < given.gpus != int(given.gpus)):
+            allowed = f"a whole number, or a share of one GPU of at least {LEAST_GPU}"
+            yield Mistake((*path, "gpus"), f"{given.gpus:g}", allowed)
 
 
 # ---------------------------------------------------------------- variants
