@@ -14,25 +14,29 @@ STUDIES = ROOT / "studies"
 TATOEBA = STUDIES / "tatoeba"
 LINES = {"train": 500, "dev": 20, "test": 20}
 SMALL = {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 2, "feed_forward": 64}
-OTHERS = {  # files of texts: which lines of which file of Tatoeba are in them
-    **{f"{name}.{code}": (f"{name}.{code}", 0) for name in LINES for code in ("en", "de")},
-    "sentences.en": ("dev.en", 0),
-    "held-out.en": ("dev.en", 0),
-    "thousand.en": ("dev.en", 0),
-    "a.de": ("test.de", 0),
+OTHERS = {  # files of texts: Tatoeba's language and the first of its training lines that are in them
+    **{
+        f"{name}.{code}": (code, start)
+        for name, start in (("train", 0), ("dev", 500), ("test", 800))
+        for code in ("en", "de")
+    },
+    "sentences.en": ("en", 500),
+    "held-out.en": ("en", 500),
+    "thousand.en": ("en", 500),
+    "a.de": ("de", 800),
     # outputs of other systems; what they say is of no matter here
-    "b.de": ("dev.de", 100),
-    "gpt.de": ("dev.de", 150),
-    "nllb.de": ("dev.de", 200),
-    "ours.de": ("dev.de", 50),
-    "gpt.out.de": ("dev.de", 150),
-    "ours.out.de": ("dev.de", 50),
-    "s.txt": ("test.en", 0),
-    "r.txt": ("test.de", 0),
-    "A.txt": ("dev.de", 150),
-    "B.txt": ("dev.de", 50),
-    "a.txt": ("train.en", 0),
-    "b.txt": ("train.de", 0),
+    "b.de": ("de", 600),
+    "gpt.de": ("de", 650),
+    "nllb.de": ("de", 700),
+    "ours.de": ("de", 550),
+    "gpt.out.de": ("de", 650),
+    "ours.out.de": ("de", 550),
+    "s.txt": ("en", 800),
+    "r.txt": ("de", 800),
+    "A.txt": ("de", 650),
+    "B.txt": ("de", 550),
+    "a.txt": ("en", 0),
+    "b.txt": ("de", 0),
 }
 WMT26 = "WMT26_###_news_###_eng_Latn_###_deu_Latn_###_tea"
 
@@ -69,11 +73,11 @@ WMT = {
     f"wmt/{path}": source
     for pair in ("en-de", "en-nl")
     for path, source in {
-        f"sources/{pair}.txt": ("test.en", 0),
-        f"references/{pair}.refA.txt": ("test.de", 0),
+        f"sources/{pair}.txt": ("en", 800),
+        f"references/{pair}.refA.txt": ("de", 800),
         **{
-            f"system-outputs/{pair}/{name}.txt": ("dev.de", at)
-            for name, at in (("A", 0), ("B", 50), ("C", 99))
+            f"system-outputs/{pair}/{name}.txt": ("de", start)
+            for name, start in (("A", 500), ("B", 550), ("C", 599))
         },
     }.items()
 }
@@ -84,12 +88,11 @@ def make_files(folder: Path) -> None:
     shutil.copytree(STUDIES, folder / "studies", ignore=shutil.ignore_patterns("tatoeba"))
     tatoeba = folder / "studies" / "tatoeba"
     tatoeba.mkdir()
-    for name, count in LINES.items():
-        for path in TATOEBA.glob(f"{name}.*"):
-            _copy_lines(path, tatoeba / path.name, 0, count)
-    for name, (source, start) in {**OTHERS, **WMT}.items():
+    for code in ("en", "de"):
+        _copy_lines(code, tatoeba / f"train.{code}", 0)
+    for name, (code, start) in {**OTHERS, **WMT}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        _copy_lines(TATOEBA / source, folder / name, start, LINES["train" if "train" in source else "test"])
+        _copy_lines(code, folder / name, start)
     for name, text in WRITTEN.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
@@ -127,6 +130,8 @@ def _dumped(study: dict[str, Any]) -> str:
     return yaml.safe_dump(json.loads(json.dumps(study)), sort_keys=False, allow_unicode=True)  # no anchors
 
 
-def _copy_lines(source: Path, target: Path, start: int, count: int) -> None:
-    with source.open(encoding="utf-8") as lines:
-        target.write_text("".join(itertools.islice(lines, start, start + count)), encoding="utf-8")
+def _copy_lines(code: str, target: Path, start: int) -> None:
+    """Copy lines of Tatoeba: the first ones as a training text, later ones as a test set."""
+    with (TATOEBA / f"train.{code}").open(encoding="utf-8") as lines:
+        part = itertools.islice(lines, start, start + LINES["test" if start else "train"])
+        target.write_text("".join(part), encoding="utf-8")

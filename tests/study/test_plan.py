@@ -24,7 +24,7 @@ from creamtea.study.plan import PlannedStep
 Write = Callable[..., Path]
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "studies" / "demo.yaml"
-BLAME = DEMO.with_name("blame.yaml")
+QUICK = DEMO.with_name("multi30k-quick.yaml")
 
 VALUES = st.recursive(
     st.none()
@@ -91,7 +91,7 @@ def test_development_bleu_splits_what_has_no_blanks(target: str, tokenize: str) 
 def test_only_languages_without_blanks_count_characters() -> None:
     def corpora(target: str) -> list[dict[str, Any]]:
         languages = f"languages={{source: en, target: {target}}}"
-        return [step.params for step in planned(BLAME, languages).of_kind("corpus")]
+        return [step.params for step in planned(QUICK, languages, files=False).of_kind("corpus")]
 
     assert ["unspaced" in params for params in (*corpora("de"), *corpora("ja"))] == [False, True]
 
@@ -153,10 +153,10 @@ def test_the_plan_of_the_demo() -> None:
 
 
 def test_each_training_text_of_files_is_searched_once_for_all_test_sentences_of_files() -> None:
-    result = planned(BLAME)
-    assert result.steps["overlap/tatoeba"].inputs == {
-        "corpus": [result.keys["corpus/tatoeba"]],
-        "test_sets": [result.keys["test_set/test"]],
+    result = planned(QUICK, files=False)
+    assert result.steps["overlap/multi30k"].inputs == {
+        "corpus": [result.keys["corpus/multi30k"]],
+        "test_sets": [result.keys["test_set/test2016"]],
     }
     assert "overlap" not in planned(DEMO).plan.kinds()
 

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -223,34 +222,14 @@ def test_a_plan_is_in_order_and_names_each_step_and_node_once(path: Path) -> Non
 # ---------------------------------------------------------------- the demo's text
 
 
-FOLDER = Path(__file__).parents[2] / "studies" / "tatoeba"
+def test_tatoeba_has_as_many_lines_in_both_languages() -> None:
+    texts = [(STUDIES / "tatoeba" / f"train.{language}").read_text("utf-8") for language in ("en", "de")]
+    assert [text.count("\n") for text in texts] == [12104, 12104]
 
 
-def pairs(part: str) -> list[tuple[str, str]]:
-    sides = [(FOLDER / f"{part}.{language}").read_text("utf-8").split("\n") for language in ("en", "de")]
-    assert sides[0].pop() == sides[1].pop() == ""
-    return list(zip(*sides, strict=True))
+def test_after_the_demo_the_study_of_known_faults_trains_nothing() -> None:
+    def trainings(name: str) -> set[str]:
+        planned = plan(load_study(STUDIES / name).study, STUDIES)
+        return {step.key for step in planned.steps if step.kind == "train"}
 
-
-def words(part: str, side: int) -> set[str]:
-    return {" ".join(re.findall(r"\w+", pair[side].casefold())) for pair in pairs(part)}
-
-
-def test_each_sentence_is_in_one_part_only() -> None:
-    assert [len(pairs(part)) for part in ("train", "dev", "test")] == [12104, 300, 300]
-    for side in (0, 1):
-        assert not words("train", side) & (words("dev", side) | words("test", side))
-        assert not words("dev", side) & words("test", side)
-
-
-def test_idioms_are_whole_words_of_their_sentences() -> None:
-    lines = (FOLDER / "test.idioms.jsonl").read_text("utf-8").splitlines()
-    idioms = [
-        (pair, idiom) for pair, line in zip(pairs("test"), lines, strict=True) for idiom in json.loads(line)
-    ]
-    assert len(idioms) == 46
-    for pair, idiom in idioms:
-        for text, side in zip(pair, ("source", "target"), strict=True):
-            start, end = idiom[side]
-            around = f" {text} "[start : end + 2]
-            assert re.fullmatch(r"\W\w.*\w\W", around), idiom
+    assert trainings("blame.yaml") < trainings("demo.yaml")
