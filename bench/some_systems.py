@@ -14,7 +14,8 @@ estimates do not take them for a sample).
 - equal: all systems are equal. False alarm: some interval of a difference lies beside 0 (5 ± 1 % is the
   goal).
 - apart: systems lie 0 to 15 points apart. Covered: all differences in their intervals at once; ranks
-  likewise; and a single system's distance from the mean, whose interval is not simultaneous.
+  likewise (equal systems share several ranks: each one's range must hold them all); and a single system's
+  distance from the mean, whose interval is not simultaneous.
 
 Beside (--beside): as many ratings of fewer documents, each with all systems, and WMT 2026's rule on the
 ratings of both designs. A document's systems then have the scores of several real documents, as one has only
@@ -232,7 +233,7 @@ def designs(options: argparse.Namespace, rng: np.random.Generator, noise: Docume
             all_in.append(not any(bool(each.any()) for each in off))
             ranks.append(
                 all(
-                    bool(((f.rank_low <= len(effects) - worse) & (1 + better <= f.rank_high)).all())
+                    bool(((f.rank_low <= 1 + better) & (len(effects) - worse <= f.rank_high)).all())
                     for f in known
                 )
             )
