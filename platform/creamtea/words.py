@@ -20,6 +20,14 @@ from babel.core import get_global
 
 _SHOW_NOTHING = ("Zs", "Zl", "Zp", "Cc", "Cf")  # categories
 _ALSO_WHITE = str.maketrans("\0\u2581", "  ")
+# letters of Cyrillic and Greek that look like Latin ones; dashes and apostrophes as editors write them
+_LIKE_LATIN = str.maketrans(
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406\u0408"
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf"
+    "\u2010\u2012\u2013\u2014\u2212\u2018\u2019\u00b4`",
+    "ABEKMHOPCTYXSIJaeopcyxsijABEZHIKMNOPTYXo-----''''",
+)
 _CONTROLS = dict.fromkeys(map(ord, "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"), " ")
 # Languages written without blanks between words. The rating page has the same list (board/texts.js).
 UNSPACED_LANGUAGES = ("zh", "yue", "ja", "th", "lo", "km", "my", "bo", "dz")
@@ -67,9 +75,10 @@ def is_blank(text: str) -> bool:
 def look(name: str) -> str:
     """Return a key for a name's appearance; names with the same key are hard to tell apart.
 
-    Examples are "José" in NFC and NFD, and names with different blanks or with zero-width characters.
+    Examples are "José" in NFC and NFD, names with different blanks, dashes or apostrophes or with zero-width
+    characters, and "Anna" with a Cyrillic letter.
     """
-    shown = unicodedata.normalize("NFKC", normalise(name))
+    shown = unicodedata.normalize("NFKC", normalise(name)).translate(_LIKE_LATIN)
     return "".join(character for character in shown if unicodedata.category(character) != "Cf")
 
 

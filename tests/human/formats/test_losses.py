@@ -13,7 +13,7 @@ import pytest
 from whole_campaign import SIZES, START, everything
 
 from creamtea.errors import InputError
-from creamtea.human.formats.base import FOREIGN, ImportFacts, NotKept
+from creamtea.human.formats.base import FOREIGN, MT_METRICS_EVAL, ImportFacts, NotKept
 from creamtea.human.formats.csv_jsonl import read_folder, read_ratings
 from creamtea.human.formats.exchange import export_campaign, find_format
 from creamtea.human.formats.losses import PARTS, not_held
@@ -29,7 +29,8 @@ def test_each_part_that_a_format_cannot_hold_is_counted(kind: str) -> None:
     da_sqm = dataclasses.replace(everything(), protocol="da-sqm", answers=(), systems=("B", "A"))
     items = everything().items
     third = dataclasses.replace(items[0], position=99, kind="third-rating", original=0)
-    disputed = dataclasses.replace(everything(), items=(*items, third))
+    alone = dataclasses.replace(items[0], position=98, segment=98, document="")
+    disputed = dataclasses.replace(everything(), items=(*items, third, alone))
     (answer, *_) = everything().answers
     further = [dataclasses.replace(score, payload={"scales": {"Style": 1}}) for score in answer.scores]
     answer = dataclasses.replace(answer, scores=tuple(further))
@@ -48,6 +49,21 @@ def test_how_many_there_are() -> None:
     assert counted["positions of errors in the source"] == 8, "with those of the repeat"
     assert counted["positions of errors in texts that are not known"] == 2
     assert counted["skipped items"] == counted["times on an item"] == counted["comments"] == 1
+
+
+def test_names_that_a_folder_writes_otherwise(tmp_path: Path) -> None:
+    """Two segments without a document become two of one, so that tests are over fewer groups."""
+    path = tmp_path / "ratings.csv"
+    path.write_text("rater,segment,system,value,document\nr,0,A,1,\nr,1,A,2,\nr,2,A,3,d\n")
+    facts = ImportFacts("x", "da", "my set", "zh-Hant", "en")
+    before, _ = find_format("csv").read(path, facts, START)
+    named = {part.what: part.count for part in not_held(before, MT_METRICS_EVAL)}
+    assert named["segments without a document, which get one"] == 2
+    assert named["white space and slashes in names, hyphens in languages"] == 2
+    find_format(MT_METRICS_EVAL).write(before, tmp_path / "out")
+    after, _ = find_format(MT_METRICS_EVAL).read(tmp_path / "out", ImportFacts("y"), START)
+    assert (after.test_set, after.source_language) == ("my_set", "zh_Hant")
+    assert [item.document for item in after.items] == ["my_set-1", "my_set-1", "d"]
 
 
 @pytest.mark.parametrize(

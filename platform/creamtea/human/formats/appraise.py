@@ -399,7 +399,7 @@ def _span(start_i: int | str, end_i: int | str, severity: str, error_type: Any =
     names = [] if error_type is _NO_TYPE or error_type is None else error_type
     if not isinstance(names, list | str):
         raise TypeError
-    category = [names] if isinstance(names, str) else names
+    category = [name for name in ([names] if isinstance(names, str) else names) if name.strip()]
     return {**place, "severity": severity, "category": category, **prefilled}
 
 

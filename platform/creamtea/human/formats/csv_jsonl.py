@@ -149,7 +149,12 @@ def read_ratings(
     """Make a campaign from a file of ratings. InputError as in `read_records`."""
     rows = read_records(path, kind, COLUMNS, REQUIRED)
     different: dict[str, CheckedLine] = {}
-    again = [row.place.line for row in rows if different.setdefault(repr(row.values), row) is not row]
+    keys = (json.dumps(row.values, sort_keys=True, default=repr) for row in rows)
+    again = [
+        row.place.line
+        for key, row in zip(keys, rows, strict=True)
+        if different.setdefault(key, row) is not row
+    ]
     records = list(different.values())
     if not records:
         raise InputError(f"{path.name}: no ratings in it")

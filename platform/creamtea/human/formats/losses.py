@@ -203,8 +203,12 @@ def _renumbered(content: Content) -> int:
 
 def _renamed(content: Content) -> int:
     documents = {item.document for item in content.items}
-    people = [person.pseudonym for person in content.raters]
-    return sum(sanitised(name) != name for name in (*content.systems, *documents, *people))
+    known = content.settings.get("domains", {})
+    domains = {known.get(document, content.test_set) for document in documents}
+    names = *content.systems, *documents, *domains, *(person.pseudonym for person in content.raters)
+    languages = content.source_language, content.target_language
+    changed = [sanitised(name) != name for name in names]
+    return sum(changed) + sum(language_word(code) != code for code in languages)
 
 
 EVERY = FOREIGN
@@ -283,7 +287,9 @@ PARTS = (
     Part("numbers of segments, where 0, 1, … are not all there", _renumbered, (MT_METRICS_EVAL,)),
     Part("numbers of segments and names of documents (it counts them as they come)", lambda content: 1,
          (PEARMUT,), once=True),
-    Part("white space and slashes in names", _renamed, (MT_METRICS_EVAL,)),
+    Part("white space and slashes in names, hyphens in languages", _renamed, (MT_METRICS_EVAL,)),
+    Part("segments without a document, which get one", lambda content: len(
+             {item.segment for item in rating_items(content) if not item.document}), (MT_METRICS_EVAL,)),
     Part("sources", _items(lambda item: bool(item.source)), (APPRAISE,)),
     Part("outputs", _items(lambda item: any(item.outputs)), (APPRAISE,)),
     Part("costs of errors that are not usual, and scores by them", _own_costs, (APPRAISE, MQM, PEARMUT)),
@@ -327,6 +333,11 @@ _NO_NAME = re.compile(r"[\s/\\\x00-\x1f\x7f]+|^\.+")
 def sanitised(name: str) -> str:
     """Return a name without white space, slashes and leading dots."""
     return _NO_NAME.sub("_", name)
+
+
+def language_word(code: str) -> str:
+    """Return a word for SRC or TGT: the toolkit splits names at . and -, and uses the word in patterns."""
+    return re.sub(r"\W", "_", code) or "und"
 
 
 def category_of(written: str | None) -> list[str]:

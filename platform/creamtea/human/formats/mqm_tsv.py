@@ -121,7 +121,7 @@ def _numbered(lines: Sequence[_Line], noticed: _Noticed) -> Numbering[Key]:
     """Number segments over all documents, unless one number stands for several."""
     keys = list(dict.fromkeys(line.key for line in lines))
     parts = dict.fromkeys((document, number) for document, number, _ in keys)
-    if len({segment for *_, segment in keys}) == len(keys):
+    if len({segment for *_, segment in keys}) == len(keys) or _has_one_source_each(lines):
         numbering = Numbering.of_numbers({key: key[2] for key in keys}, MQM)
     else:
         documents = first_places(document for document, *_ in keys)
@@ -136,6 +136,21 @@ def _numbered(lines: Sequence[_Line], noticed: _Noticed) -> Numbering[Key]:
         for document, number, segment in keys
     )
     return numbering
+
+
+def _has_one_source_each(lines: Sequence[_Line]) -> bool:
+    """Return True if each number stands for one source; InputError if it then stands for two documents."""
+    first: dict[int, _Line] = {}
+    others = [line for line in lines if first.setdefault(line.segment, line).key != line.key]
+    if len(first) == 1 or any(first[line.segment].source.strip() != line.source.strip() for line in others):
+        return False
+    for line in others:
+        if (known := first[line.segment]).document != line.document:
+            raise InputError(
+                f"{line.place}: segment {line.segment} is of document {line.document!r}, and of "
+                f"{known.document!r} in line {known.place.line}; allowed: one document"
+            )
+    return True
 
 
 def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
@@ -158,13 +173,14 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
         if quoted:
             cells = [cell[1:-1].replace('""', '"') if _in_quotes(cell) else cell for cell in cells]
             noticed.notes["lines in CSV quotes, read without them"] += 1
-        # without a comment or a time after them, two equal lines may be two equal errors, such as omissions
-        if any(cells[len(FIELDS) :]) and text in known:
+        if len(cells) <= max(order):
+            allowed = IN_TABS if max(order) < len(FIELDS) else f"{width}, as the header has"
+            raise InputError(f"{place}: found {counted(len(cells), 'field')}; allowed: {allowed}")
+        # without a comment or a time beside them, two equal lines may be two equal errors, such as omissions
+        if any(cell for at, cell in enumerate(cells) if at not in order) and text in known:
             noticed.again.append(number)
             continue
         known.add(text)
-        if len(cells) < len(FIELDS):
-            raise InputError(f"{place}: found {counted(len(cells), 'field')}; allowed: {IN_TABS}")
         values = {name: cells[at] for name, at in zip(FIELDS, order, strict=True)}
         severity, category = values["severity"], values["category"]
         is_known = as_severity(severity) in SEVERITIES or name_key(severity) in ("", PLANTED)
@@ -265,7 +281,7 @@ def _error(
         return None
     error: dict[str, Any] = {
         "severity": values["severity"],
-        "category": values["category"].split("/") if values["category"] else [],
+        "category": values["category"].split("/") if values["category"].strip() else [],
     }
     if in_target is not None:
         error |= dict(zip(("start", "end"), in_target, strict=True))
@@ -319,11 +335,17 @@ def _written(rated: CountedScore, number: int, name: str) -> Iterator[str]:
                 "format has a line for each error"
             )
     for span in spans:
-        source = _with_mark(item.source, span if span.in_source else None)
-        target = _with_mark(rated.output, None if span.in_source else span)
+        source = _cell(_with_mark(item.source, span if span.in_source else None))
+        target = _cell(_with_mark(rated.output, None if span.in_source else span))
         yield "\t".join([*before, source, target, "/".join(span.category), span.severity.capitalize()])
     if not spans:
-        yield "\t".join([*before, item.source, rated.output, NO_ERROR, NO_ERROR])
+        yield "\t".join([*before, _cell(item.source), _cell(rated.output), NO_ERROR, NO_ERROR])
+
+
+def _cell(text: str) -> str:
+    """Put a text that looks like one in CSV quotes into such quotes, so that an import returns it."""
+    doubled = text.replace('"', '""')
+    return text if _unquoted(text, _Noticed()) == text else f'"{doubled}"'
 
 
 def _with_mark(text: str, span: Span | None) -> str:

@@ -57,7 +57,7 @@ from creamtea.human.formats.base import (
     several_pairs,
 )
 from creamtea.human.formats.columns import Place, read_text, text_lines
-from creamtea.human.formats.losses import not_held, sanitised
+from creamtea.human.formats.losses import language_word, not_held, sanitised
 from creamtea.human.formats.rating_rows import GivenRating, check_protocol, made_elsewhere
 from creamtea.human.making.texts import domain_settings, read_documents
 from creamtea.human.protocols import Protocol, find_protocol
@@ -131,7 +131,7 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
     """Return the text of each file, by name."""
     if not whole.lines:
         raise NothingToExport(f"campaign {content.name!r} has no items that tell of systems")
-    pair = f"{_language(content.source_language)}-{_language(content.target_language)}"
+    pair = f"{language_word(content.source_language)}-{language_word(content.target_language)}"
     systems = _different(content.systems, "system")
     reference = next((name for name in REFERENCES if name not in systems.values()), None)
     if reference is None:
@@ -193,11 +193,6 @@ def _line(text: str | None, what: str) -> str:
     if text.rstrip() == NO_TEXT:
         raise cannot_hold(f"{what}: found {text!r}, which means a missing text in this format")
     return text
-
-
-def _language(code: str) -> str:
-    """Return a word for SRC or TGT: the toolkit splits names at . and -, and uses the word in patterns."""
-    return re.sub(r"\W", "_", code) or "und"
 
 
 def _different(names: Sequence[str], what: str) -> dict[str, str]:
@@ -507,7 +502,7 @@ def _span(
         raise TypeError
     place = {} if end - start == 0 else {"start": start, "end": end - 1}
     source = {"in_source": True} if is_source_error else {}
-    names = category.split("/") if category else []
+    names = category.split("/") if category and category.strip() else []
     severe = {"severity": severity or "undecided", "category": names}
     return {**place, **source, **severe, **({} if score is None else {"cost": float(score)})}
 

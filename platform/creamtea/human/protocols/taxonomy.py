@@ -16,6 +16,7 @@ A campaign's own taxonomy comes from a YAML file:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -32,8 +33,11 @@ TENTHS = 10  # per point: weights and scores of MQM are whole numbers of tenths
 
 
 def path_key(category: Sequence[str]) -> tuple[str, ...]:
-    """Return the key for comparing categories: the keys of their names, without blank ones ("Other/-")."""
-    names = (name.strip(" _-") for name in category)
+    """Return the key for comparing categories: the keys of their names, without blank ones ("Other/-").
+
+    Files write the two names of a category as one, too: "Fluency/Punctuation", "Fluency: Punctuation".
+    """
+    names = (name.strip(" _-") for written in category for name in re.split("[/:>]", written))
     return tuple(name_key(name) or name for name in names if name)
 
 

@@ -30,6 +30,7 @@ HOSTILE = (
     "你好，世界",
     "\U0001f469\u200d\U0001f467 ok",
     '"quoted", and; so',
+    '"in ""CSV"" quotes"',
     "<b>&amp;</b>",
     " blank ",
     "\ufeff",
