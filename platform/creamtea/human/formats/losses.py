@@ -7,7 +7,7 @@ docs/exchange.md shows the whole table.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -67,6 +67,16 @@ def look_alikes(content: Content) -> tuple[NotKept, ...]:
         shown = "; ".join(" and ".join(map(ascii, group)) for group in groups[:3])
         found[f"names of {what} {why} ({shown})"] = sum(map(len, groups))
     return counts(found)
+
+
+def sources_apart(content: Content) -> tuple[NotKept, ...]:
+    """Count segments whose items have different sources: a number may be wrong."""
+    sources: dict[int, set[str]] = defaultdict(set)
+    for item in rating_items(content):
+        sources[item.segment] |= {item.source.strip()} - {""}
+    apart = [segment for segment, texts in sorted(sources.items()) if len(texts) > 1]
+    shown = ", ".join(map(content.segment_name, apart[:3])) + (", …" if len(apart) > 3 else "")
+    return counts({f"segments with different sources, which count as one ({shown})": len(apart)}, note=True)
 
 
 Counting = Callable[[Content], int]
@@ -203,7 +213,7 @@ def _renumbered(content: Content) -> int:
 
 def _renamed(content: Content) -> int:
     documents = {item.document for item in content.items}
-    known = content.settings.get("domains", {})
+    known: dict[str, str] = content.settings.get("domains", {})
     domains = {known.get(document, content.test_set) for document in documents}
     names = *content.systems, *documents, *domains, *(person.pseudonym for person in content.raters)
     languages = content.source_language, content.target_language
