@@ -168,16 +168,6 @@ def until(one: Course, units: int) -> Course:
     return replace(one, seen=min(units, one.seen), **looks)
 
 
-def stopping(values: np.ndarray, delta: float) -> tuple[int, State]:
-    """After how many units one comparison is no longer open, and its state then."""
-    whole = plain(values, len(values))
-    for end in looked_at(len(values)).tolist():
-        (found,) = look([until(whole, end)], delta)
-        if found.state is not State.OPEN:
-            return end, found.state
-    raise AssertionError("open at the end")
-
-
 @pytest.mark.parametrize(
     ("value", "state"),
     [
