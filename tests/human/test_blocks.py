@@ -579,14 +579,6 @@ def test_systems_and_pairs_are_drawn_with_the_stored_chances() -> None:
         assert abs(number / draws - chance) < 4.5 * deviation
 
 
-def test_the_stored_chances_add_up() -> None:
-    """Each page shows k systems, so Σ_j P(i, j) = k·P(i)."""
-    block = block_of([2, 5, 9, 11], 13)
-    assert block["systems"] == [2, 5, 9, 11]
-    assert [block["chances"][at][at] for at in range(4)] == [4 / 13] * 4
-    assert block["chances"][0][1] * 12 + 4 / 13 == pytest.approx(4 * 4 / 13)
-
-
 @pytest.mark.parametrize("size", [1, 5, 6])
 def test_other_sizes_are_refused(size: int) -> None:
     with pytest.raises(ValueError, match="a block has from 2 to 4 of 5 systems"):

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -44,9 +45,6 @@ class FakeProvider:
     def signed(self, claims: Claims, key: Any = None, algorithm: str = "RS256") -> str:
         header = {"alg": algorithm, "kid": "one"}
         return jwt.encode(header, claims, key or self.key, algorithms=[algorithm, "none"])
-
-    def signed_by_the_secret(self, claims: Claims) -> str:
-        return self.signed(claims, OctKey.import_key(SECRET), "HS256")
 
     async def discovery(self, request: Request) -> Response:
         return JSONResponse(
@@ -103,69 +101,54 @@ class FakeProvider:
 # ---------------------------------------------------------------- its lies
 
 
-def stranger(provider: FakeProvider) -> None:
-    key = RSAKey.generate_key(2048, {"kid": "one"})
-    provider.sign = lambda claims: provider.signed(claims, key)
+Lie = Callable[[FakeProvider], None]
 
 
-def lying(**wrong: Any) -> Callable[[FakeProvider], None]:
-    def lie(provider: FakeProvider) -> None:
-        provider.lie = lambda claims: {k: v for k, v in (claims | wrong).items() if v is not None}
+def claiming(**wrong: Any) -> Lie:
+    def change(claims: Claims) -> Claims:
+        return {name: value for name, value in (claims | wrong).items() if value is not None}
 
-    return lie
-
-
-def unsigned(provider: FakeProvider) -> None:
-    provider.sign = lambda claims: provider.signed(claims, algorithm="none")
+    return lambda provider: setattr(provider, "lie", change)
 
 
-def signed_by_the_secret(provider: FakeProvider) -> None:
-    provider.sign = provider.signed_by_the_secret
+def signing(**how: Any) -> Lie:
+    return lambda provider: setattr(provider, "sign", partial(provider.signed, **how))
 
 
-def garbage(token: object) -> Callable[[FakeProvider], None]:
-    def lie(provider: FakeProvider) -> None:
-        provider.answer = lambda answer: answer | {"id_token": token}
-
-    return lie
+def answering(**token: Any) -> Lie:
+    usual = {"access_token": "x", "token_type": "Bearer"}
+    return lambda provider: setattr(provider, "answer", lambda _: usual | token)
 
 
-def without_token(provider: FakeProvider) -> None:
-    provider.answer = lambda answer: {"access_token": "x", "token_type": "Bearer"}
-
-
-def without_token_but_claims(provider: FakeProvider) -> None:
-    claims = {"iss": provider.issuer, **provider.user}
-    provider.answer = lambda answer: {"access_token": "x", "token_type": "Bearer", "userinfo": claims}
-
-
-def returning(**returns: str) -> Callable[[FakeProvider], None]:
+def returning(**returns: str) -> Lie:
     return lambda provider: provider.returns.update(returns)
 
 
-LIES: dict[str, Callable[[FakeProvider], None]] = {
-    "another nonce": lying(nonce="another"),
-    "no nonce": lying(nonce=None),
-    "for somebody else": lying(aud="another"),
-    "for several, and no word for whom": lying(aud=[ID, "another"]),
-    "for several, handed to another": lying(aud=[ID, "another"], azp="another"),
-    "for another, handed to us": lying(aud="another", azp=ID),
-    "for nobody": lying(aud=None),
-    "expired": lying(exp=int(time.time()) - 3600),
-    "never expires": lying(exp=None),
-    "from the future": lying(iat=int(time.time()) + 3600),
-    "another issuer": lying(iss="https://evil.example"),
-    "no subject": lying(sub=None),
-    "an empty subject": lying(sub=""),
-    "a subject that is a number": lying(sub=7),
-    "a subject that no database stores": lying(sub="7\0"),
-    "signed by a stranger": stranger,
-    "unsigned": unsigned,
-    "signed by the shared secret": signed_by_the_secret,
-    "no ID token": without_token,
-    "claims in place of an ID token": without_token_but_claims,
-    "no token at all": garbage("x.y.z"),
-    "a number for a token": garbage(7),
+LIES: dict[str, Lie] = {
+    "another nonce": claiming(nonce="another"),
+    "no nonce": claiming(nonce=None),
+    "for somebody else": claiming(aud="another"),
+    "for several, and no word for whom": claiming(aud=[ID, "another"]),
+    "for several, handed to another": claiming(aud=[ID, "another"], azp="another"),
+    "for another, handed to us": claiming(aud="another", azp=ID),
+    "for nobody": claiming(aud=None),
+    "expired": claiming(exp=int(time.time()) - 3600),
+    "never expires": claiming(exp=None),
+    "from the future": claiming(iat=int(time.time()) + 3600),
+    "another issuer": claiming(iss="https://evil.example"),
+    "no subject": claiming(sub=None),
+    "an empty subject": claiming(sub=""),
+    "a subject that is a number": claiming(sub=7),
+    "a subject that no database stores": claiming(sub="7\0"),
+    "signed by a stranger": signing(key=RSAKey.generate_key(2048, {"kid": "one"})),
+    "unsigned": signing(algorithm="none"),
+    "signed by the shared secret": signing(key=OctKey.import_key(SECRET), algorithm="HS256"),
+    "no ID token": answering(),
+    "claims in place of an ID token": lambda provider: answering(
+        userinfo={"iss": provider.issuer, **provider.user}
+    )(provider),
+    "no token at all": answering(id_token="x.y.z"),
+    "a number for a token": answering(id_token=7),
     "another code": returning(code="guessed"),
     "an error": returning(error="access_denied"),
     "another provider's answer": returning(iss="https://evil.example"),
