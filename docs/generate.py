@@ -48,7 +48,7 @@ from creamtea.papers.catalogue import (
 from creamtea.report import text
 from creamtea.report.latency import LATENCY, SPEED
 from creamtea.report.model import Cell, Delta
-from creamtea.report.papers.claims import RULE, Judgement, OurValue, judge, margin_of
+from creamtea.report.papers import RULE, Judgement, OurValue, judge, margin_of
 from creamtea.report.tables import (
     PAIRS,
     RECALL_IDIOM,

@@ -9,7 +9,7 @@ import pytest
 from paper_rows import ENOUGH, OURS, fill
 
 from creamtea.papers.catalogue import papers
-from creamtea.report.papers.ours import Reports
+from creamtea.report.papers import Reports
 from creamtea.store.database import Database, open_database
 
 NewStore = Callable[..., Database]

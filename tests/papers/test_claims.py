@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from generate import DOCS, ClaimTable, Comparison, PaperClaim, judged, read_claims
 
-from creamtea.report.papers.claims import Outcome
+from creamtea.report.papers import Outcome
 
 RESULTS = DOCS / "results"
 

@@ -25,8 +25,15 @@ from creamtea.report import text
 from creamtea.report.export import table_csv, to_latex
 from creamtea.report.html import to_html
 from creamtea.report.model import Document, Facts, Figure, Table
-from creamtea.report.papers.build import build_exhibit, build_list, exhibit_document
-from creamtea.report.papers.ours import Reports, StudyReport, find_cell, our_values
+from creamtea.report.papers import (
+    Reports,
+    StudyReport,
+    build_exhibit,
+    build_list,
+    exhibit_document,
+    find_cell,
+    our_values,
+)
 from creamtea.store.database import Database
 
 Documents = list[tuple[str, Exhibit, Document]]

@@ -9,7 +9,7 @@ import scipy.stats
 
 from creamtea.report.cells import NO_MARK
 from creamtea.report.model import Cell, Delta
-from creamtea.report.papers.claims import OurValue, Outcome, judge, mean_of
+from creamtea.report.papers import OurValue, Outcome, judge, mean_of
 from creamtea.stats.estimate import Spread
 
 

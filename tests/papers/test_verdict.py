@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.report.model import ONE_SEED, Cell, Delta
-from creamtea.report.papers.claims import Judgement, OurValue, Outcome, direction_of, judge
+from creamtea.report.papers import Judgement, OurValue, Outcome, direction_of, judge
 
 
 def ours(value: float | None, half: float | None = None, **more: object) -> OurValue:

@@ -11,16 +11,18 @@ from sqlalchemy import delete, select, update
 from creamtea.contract.step import Column
 from creamtea.papers.catalogue import OfAnalysis, OfSystem, exhibits, find_paper, settings_of
 from creamtea.report.model import Cell, Document, Facts, Row, Table, Warnings
-from creamtea.report.papers.build import build_exhibit, settings_apart
-from creamtea.report.papers.claims import Outcome, judge
-from creamtea.report.papers.ours import (
+from creamtea.report.papers import (
+    Outcome,
     Reports,
     StudyReport,
     _best,
     _measures_compared,
+    build_exhibit,
     find_cell,
+    judge,
     our_values,
     selection_size,
+    settings_apart,
 )
 from creamtea.stats.estimate import spread_of_mean, widened
 from creamtea.store.database import Database

@@ -16,9 +16,8 @@ from teatime_study import SYSTEMS, Build, Spec, fill_study
 
 from creamtea.report import text, vega
 from creamtea.report.build import build_report
-from creamtea.report.figures import learning_curves
+from creamtea.report.figures import learning_curves, sweeps
 from creamtea.report.model import Choice, Document
-from creamtea.report.sweeps import sweeps
 from creamtea.report.vega import GAP, HEIGHT, LETTER, LETTERS, LIFTS, LINE, WIDTH, Point, lines, vega_lite
 from creamtea.store.database import Database
 from creamtea.store.queries import CurvePoint

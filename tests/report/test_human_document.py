@@ -28,8 +28,8 @@ from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.export import table_csv, to_values
 from creamtea.report.human.build import build_human, campaign_report
-from creamtea.report.human.campaign import CampaignReport, HumanColumns, human_columns
-from creamtea.report.model import Document, Entry, Notes, PValue, Row, Table, Texts
+from creamtea.report.human.campaign import CampaignReport, human_columns
+from creamtea.report.model import Cell, Document, Entry, Notes, PValue, Table, Texts
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Assignment, Campaign, StudyRow
@@ -155,11 +155,15 @@ def report_of(database: Database, name: str = "tasting", complete: bool = False)
         return campaign_report(session, find_campaign(session, name), None, complete=complete)
 
 
-def in_csv(columns: HumanColumns) -> dict[str, str]:
+def of_beam(columns: Table) -> dict[str, Cell]:
+    (cells,) = (row.cells for row in columns.rows if row.name == "beam")
+    return cells
+
+
+def in_csv(columns: Table) -> dict[str, str]:
     """The system `beam` in the main table's file."""
-    rows = (Row("beam", dict(columns.cells["beam"])),)
-    (row,) = csv.DictReader(io.StringIO(table_csv(Table("systems", "", "system", columns.columns, rows))))
-    return row
+    rows = csv.DictReader(io.StringIO(table_csv(columns)))
+    return next(row for row in rows if row["name"] == "beam")
 
 
 def test_a_difference_without_spread_stands_beside_its_verdict(database: Database) -> None:
@@ -167,14 +171,14 @@ def test_a_difference_without_spread_stands_beside_its_verdict(database: Databas
     items = [{"steps": {who: [item, item + 5] for who in ("anna", "ben")}} for item in range(20)]
     rated_campaign(database, items, ratings_per_item=2)
     (columns,) = human_columns([report_of(database)], "test")
-    delta = columns.cells["beam"]["human:tasting"].delta
+    delta = of_beam(columns)["human:tasting"].delta
     assert (delta.value, delta.low, delta.p_values["t"]) == (1.0, None, PValue())
     assert delta.p_values["signed_rank"].corrected == pytest.approx(2 * norm.sf(20**0.5))
-    assert text.shown(columns.cells["beam"]["human:tasting"], columns.columns[0]).change == (
+    assert text.shown(of_beam(columns)["human:tasting"], columns.columns[0]).change == (
         "+1.00*",
         "p=–/<0.001",  # t / signed-rank, as the column says
     )
-    assert columns.cells["beam"]["human_verdict:tasting"].words == "better"
+    assert of_beam(columns)["human_verdict:tasting"].words == "better"
     head = in_csv(columns).keys()
     assert "human:tasting_delta_p_signed_rank_corrected" in head
     assert not [name for name in head if "randomization" in name or "delta_p_t_corrected" in name]
@@ -188,7 +192,7 @@ def test_each_p_value_has_its_tests_name_in_json_and_csv(database: Database) -> 
     signed_rank = wilcoxon(differences, zero_method="pratt", correction=False, method="asymptotic").pvalue
     wanted = {"t": ttest_1samp(differences, 0).pvalue, "signed_rank": signed_rank}
     assert abs(wanted["t"] - signed_rank) > 0.01  # else the names could not be told apart
-    found = to_values(columns.cells["beam"]["human:tasting"])["delta"]["p_values"]
+    found = to_values(of_beam(columns)["human:tasting"])["delta"]["p_values"]
     assert {test: p["corrected"] for test, p in found.items()} == pytest.approx(wanted, rel=1e-9)
     row = in_csv(columns)
     for test, p in wanted.items():

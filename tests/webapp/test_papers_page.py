@@ -12,8 +12,7 @@ from creamtea.contract.step import Column
 from creamtea.papers.catalogue import exhibits, papers
 from creamtea.report.html import part
 from creamtea.report.model import Cell, Delta, Row, Table
-from creamtea.report.papers.build import build_exhibit
-from creamtea.report.papers.ours import Reports
+from creamtea.report.papers import Reports, build_exhibit
 from creamtea.store.database import Database
 from creamtea_webapp.pages import papers as papers_page
 

@@ -286,7 +286,7 @@ def _replace(target: Path, page: Callable[[], str]) -> None:
 
 
 def _build_paper(database: Database, paper: str, table: int | None, figure: int | None) -> Document:
-    from creamtea.report.papers.build import build_exhibit, build_list  # slow to import: it has statistics
+    from creamtea.report.papers import build_exhibit, build_list  # slow to import: it has statistics
 
     if table is not None:
         return build_exhibit(database, paper, "table", table)

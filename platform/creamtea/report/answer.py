@@ -50,20 +50,23 @@ def answer_section(
         people = [
             report for report in campaigns if report.judged.ratings.campaign.test_set == systems.test_set
         ]
-        answer = _Answer(spec, systems)
+        keys = [metric.name() for metric in spec.metrics_on(systems.test_set)]
+        metric = next((column for column in systems.table.columns if column.key in keys[:1]), None)
+        competing = [name for name, system in spec.systems.items() if system.reference is None]
+        quality = metric if metric is None else _Quality(systems.table, systems.pairs, metric, competing)
         sentences = (
             *(() if blocks else failed),
-            *answer.sentences(),
+            *_scores(spec, systems, quality),
             *(sentence for report in people for sentence in _people(report, len(people) > 1)),
-            *answer.speed(),
-            *answer.hardest(analyses),
+            *_speed(systems.table, quality),
+            *(() if quality is None else _hardest(quality, systems.test_set, analyses)),
             *_idioms(systems.table),
             *first_look,
         )
         of_test_set: list[Block] = [Notes("sentences", sentences, lead=True)]
-        if answer.metric is not None and len(answer.scored) > 1:
+        if quality is not None and len(quality.scored) > 1:
             references = {name for name, system in spec.systems.items() if system.reference is not None}
-            of_test_set.append(ranking(systems, answer.metric, references))
+            of_test_set.append(ranking(systems, quality.metric, references))
         of_test_set += [] if timed is None else [quality_choice(systems, timed)]
         title = systems.test_set if len(tables) > 1 else ""
         blocks.append(Section(systems.test_set, title, tuple(of_test_set), test_set=systems.test_set))
@@ -81,7 +84,7 @@ def comparison_answer(
     if metric is None:
         return None
     tested = _Quality(table, pairs.get(metric.key, {}), metric, competing)
-    return Notes("sentences", tuple(tested.quality(metric)), lead=True)
+    return Notes("sentences", tuple(tested.sentences()), lead=True)
 
 
 class _Quality:
@@ -91,38 +94,32 @@ class _Quality:
     """
 
     def __init__(
-        self,
-        table: Table,
-        pairs: Mapping[Pair, Delta],
-        metric: Column | None,
-        competing: Collection[str],
+        self, table: Table, pairs: Mapping[Pair, Delta], metric: Column, competing: Collection[str]
     ) -> None:
         self.table, self.pairs, self.metric, self.competing = table, pairs, metric, competing
         self.scored = [
             row
             for row in ranked(table).rows
-            if metric is not None and row.cells[metric.key].value is not None and row.name in competing
+            if row.cells[metric.key].value is not None and row.name in competing
         ]
 
-    def _delta(self, row: Row, other: Row) -> Delta | None:
+    def delta(self, row: Row, other: Row) -> Delta | None:
         """Return the tested difference of two systems: the table's if one is the baseline, else the pair's.
 
         The test of all pairs has more resamples and its own correction: the same difference may have another
         interval there, or no mark.
         """
-        candidates = [self.pairs.get((row.name, other.name))]
-        if self.metric is not None:
-            of_row, of_other = row.cells[self.metric.key].delta, other.cells[self.metric.key].delta
-            reverse = of_other is not None and other.against == row.name
-            candidates = [
-                of_row if row.against == other.name else None,
-                of_other.scaled(-1) if of_other is not None and reverse else None,
-                *candidates,
-            ]
+        of_row, of_other = row.cells[self.metric.key].delta, other.cells[self.metric.key].delta
+        candidates = (
+            of_row if row.against == other.name else None,
+            of_other.scaled(-1) if of_other is not None and other.against == row.name else None,
+            self.pairs.get((row.name, other.name)),
+        )
         return next((delta for delta in candidates if delta is not None and delta.value is not None), None)
 
-    def quality(self, column: Column) -> Iterator[str]:
+    def sentences(self) -> Iterator[str]:
         """Name the best system, and say which others the tests tell apart from it."""
+        column = self.metric
         if not self.scored:
             states = {row.cells[column.key].state for row in self.table.rows if row.name in self.competing}
             yield f"No system has a {column.title} score{' yet' * bool(states & {'pending', 'running'})}."
@@ -138,33 +135,33 @@ class _Quality:
         elif baseline is None:
             yield f"{'The baseline ' * best.baseline}{best.name} {has} {shown}."
         else:
-            delta, against = self._delta(best, baseline), f" against the baseline {baseline.name}"
+            delta, against = self.delta(best, baseline), f" against the baseline {baseline.name}"
             tested = "" if delta is None else f"; {_tested(delta, column)}{against}"
             yield f"{best.name} {has} {shown}{tested}."
             if rest == [baseline] and delta is not None and not delta.note:
                 to_compare = []  # this sentence has compared it with the only other system
-        yield from self._others(best, to_compare, column)
+        yield from self._others(best, to_compare)
         if baseline is not None:
-            better = [row.name for row in rest if self._state(row, baseline, column) == "better"]
-            best_is_better = self._state(best, baseline, column) == "better"
+            better = [row.name for row in rest if self._is_better(row, baseline)]
+            best_is_better = self._is_better(best, baseline)
             if better:
                 words = f"{'Also better' if best_is_better else 'Better'} than the baseline {baseline.name}"
                 yield f"{words}: {_listed(better, len(rest) - 1)}."
             elif not best_is_better:
                 yield f"No system is shown to be better than the baseline, {_score(baseline, column)}."
 
-    def _state(self, row: Row, other: Row, column: Column) -> str:
-        delta = self._delta(row, other)
-        return "" if delta is None else text.change_state(delta, column)
+    def _is_better(self, row: Row, other: Row) -> bool:
+        delta = self.delta(row, other)
+        return delta is not None and text.change_state(delta, self.metric) == "better"
 
-    def _others(self, best: Row, rest: Sequence[Row], column: Column) -> Iterator[str]:
+    def _others(self, best: Row, rest: Sequence[Row]) -> Iterator[str]:
         """Say what the tests found between the best system and each other one, in the order of the scores."""
         by_words: dict[str, list[str]] = {}
         for row in rest:
-            delta = self._delta(best, row)
+            delta = self.delta(best, row)
             if delta is None:
                 words = "No test has compared it with"
-            elif text.change_state(delta, column) == "better":
+            elif text.change_state(delta, self.metric) == "better":
                 words = "It is better than"
             else:
                 reason = delta.note.removeprefix("not marked: ")
@@ -176,117 +173,106 @@ class _Quality:
             else:
                 yield f"{words}: {_listed(names, len(rest))}."
 
-    def _clusters(self, column: Column) -> Iterator[str]:
+    def clusters(self) -> Iterator[str]:
         """List the groups of systems that the tests tell apart as a whole, if there are several."""
         if not self.pairs:
             return
-        rows = [row for row in self.scored if any(row.name in pair for pair in self.pairs)]
+        names = [row.name for row in self.scored if any(row.name in pair for pair in self.pairs)]
         groups: dict[int, list[str]] = {}
-        for row, number in zip(rows, clusters([row.name for row in rows], self.pairs, column), strict=True):
-            groups.setdefault(number, []).append(row.name)
+        for name, number in zip(names, clusters(names, self.pairs, self.metric), strict=True):
+            groups.setdefault(number, []).append(name)
         if len(groups) > 1:
             listed = "; ".join(map(_listed, groups.values()))
             yield f"Groups, each better than the next as a whole: {listed}."
 
 
-class _Answer(_Quality):
-    """The sentences on one test set of a study, by the study's first metric."""
+def _scores(spec: Study, systems: SystemsOn, quality: _Quality | None) -> Iterator[str]:
+    """Compare the systems' quality, and say how far another training could change the order."""
+    if quality is not None:
+        yield from quality.sentences()
+        if quality.scored:
+            yield from quality.clusters()
+            yield from _seeds(spec, quality.scored)
+    elif not spec.test_sets[systems.test_set].has_references:
+        yield "No score: the test set has no references, and no metric of the study works without."
+        yield from _agreement(systems.table)
 
-    def __init__(self, spec: Study, systems: SystemsOn) -> None:
-        self.spec, self.test_set = spec, systems.test_set
-        keys = [metric.name() for metric in spec.metrics_on(systems.test_set)]
-        metric = next((column for column in systems.table.columns if column.key in keys[:1]), None)
-        competing = [name for name, system in spec.systems.items() if system.reference is None]
-        super().__init__(systems.table, systems.pairs, metric, competing)
 
-    def sentences(self) -> Iterator[str]:
-        """Compare the systems' quality, and say how far another training could change the order."""
-        if self.metric is not None:
-            yield from self.quality(self.metric)
-            if self.scored:
-                yield from self._clusters(self.metric)
-                yield from self._seeds()
-        elif not self.spec.test_sets[self.test_set].has_references:
-            yield "No score: the test set has no references, and no metric of the study works without."
-            yield from _agreement(self.table)
+def _seeds(spec: Study, scored: Sequence[Row]) -> Iterator[str]:
+    """Say how far another training could change the order, if several variants were trained."""
+    names = {spec.systems[row.name].variant for row in scored if spec.systems[row.name].runs}
+    counts = {len(spec.variants[name].seeds) for name in names if name in spec.variants}
+    if len(names) > 1 and counts == {1}:
+        yield REVERSIBLE
+    elif counts and min(counts) == max(counts) > 1:
+        yield f"Scores are means over {max(counts)} trainings each."
+    elif counts and max(counts) > 1:
+        yield f"Scores are means over {min(counts)} to {max(counts)} trainings, as many as a variant has."
 
-    def _seeds(self) -> Iterator[str]:
-        """Say how far another training could change the order, if several variants were trained."""
-        spec = self.spec
-        names = {spec.systems[row.name].variant for row in self.scored if spec.systems[row.name].runs}
-        counts = {len(spec.variants[name].seeds) for name in names if name in spec.variants}
-        if len(names) > 1 and counts == {1}:
-            yield REVERSIBLE
-        elif counts and min(counts) == max(counts) > 1:
-            yield f"Scores are means over {max(counts)} trainings each."
-        elif counts and max(counts) > 1:
-            yield f"Scores are means over {min(counts)} to {max(counts)} trainings, as many as a variant has."
 
-    def hardest(self, analyses: Sequence[AnalysisResults]) -> Iterator[str]:
-        """Name the part of the test set on which the best system scores lowest, of several scored parts."""
-        if self.metric is None or not self.scored:
-            return
-        best, title = self.scored[0].name, f"{self.metric.title}, "
+def _hardest(quality: _Quality, test_set: str, analyses: Sequence[AnalysisResults]) -> Iterator[str]:
+    """Name the part of the test set on which the best system scores lowest, of several scored parts."""
+    title = f"{quality.metric.title}, "
+    for best in quality.scored[:1]:
         parts = [
             (value, row, column, f"{table.title[:1].lower()}{table.title[1:]}")
             for analysis in analyses
-            if isinstance(analysis.spec, Buckets) and analysis.spec.test_set == self.test_set
+            if isinstance(analysis.spec, Buckets) and analysis.spec.test_set == test_set
             for table in analysis.tables
             for row in table.rows
             for column in table.columns
-            if row.name == best and column.title.startswith(title)
+            if row.name == best.name and column.title.startswith(title)
             if (value := row.cells[column.key].value) is not None
         ]
         counts = Counter(by for *_, by in parts)
         if parts := [part for part in parts if counts[part[-1]] > 1]:
             _, row, column, by = min(parts, key=lambda part: part[0])
-            shown = _score(row, replace(column, title=self.metric.title))
-            yield f"Hardest for {best}, {by}: {column.title.removeprefix(title)}: {shown}."
+            shown = _score(row, replace(column, title=quality.metric.title))
+            yield f"Hardest for {best.name}, {by}: {column.title.removeprefix(title)}: {shown}."
 
-    # ---------------------------------------------------------------- speed
 
-    def speed(self) -> Iterator[str]:
-        """Name the fastest systems, their share of the baselines' time, and the cost in quality."""
-        column = next((column for column in (P50, SPEED) if column in self.table.columns), None)
-        if column is None:
-            return
-        timed = [row for row in self.table.rows if row.cells[column.key].value is not None]
-        if len(timed) < 2:
-            return
+def _speed(table: Table, quality: _Quality | None) -> Iterator[str]:
+    """Name the fastest systems, their share of the baselines' time, and the cost in quality."""
+    column = next((column for column in (P50, SPEED) if column in table.columns), None)
+    if column is None:
+        return
+    timed = [row for row in table.rows if row.cells[column.key].value is not None]
+    if len(timed) < 2:
+        return
 
-        def shown(row: Row) -> str:
-            unit = f"{column.unit} per sentence" if column is P50 else column.title
-            return f"{text.value(row.cells[column.key], column)} {unit}"
+    def shown(row: Row) -> str:
+        unit = f"{column.unit} per sentence" if column is P50 else column.title
+        return f"{text.value(row.cells[column.key], column)} {unit}"
 
-        sign = 1 if column.better == "lower" else -1
-        fastest = min(timed, key=lambda row: sign * (row.cells[column.key].value or 0.0))
-        shares = fastest.cells[column.key].percents
+    sign = 1 if column.better == "lower" else -1
+    fastest = min(timed, key=lambda row: sign * (row.cells[column.key].value or 0.0))
+    shares = fastest.cells[column.key].percents
 
-        def alike(row: Row) -> bool:
-            """Return whether a system looks as fast, or a share's interval contains 100 %."""
-            both = shares.get(row.name), row.cells[column.key].percents.get(fastest.name)
-            return shown(row) == shown(fastest) or any(
-                share is not None
-                and share.low is not None
-                and share.high is not None
-                and share.low <= ALL <= share.high
-                for share in both
-            )
+    def alike(row: Row) -> bool:
+        """Return whether a system looks as fast, or a share's interval contains 100 %."""
+        both = shares.get(row.name), row.cells[column.key].percents.get(fastest.name)
+        return shown(row) == shown(fastest) or any(
+            share is not None
+            and share.low is not None
+            and share.high is not None
+            and share.low <= ALL <= share.high
+            for share in both
+        )
 
-        others = [row.name for row in timed if row is not fastest and alike(row)]
-        names = [fastest.name, *others]
-        tied = [row for row in timed if row.name in names]
-        parts = [f"{text.percent(share)} of {name}" for name, share in shares.items() if name not in names]
-        sentence = f"Fastest: {fastest.name} ({'; '.join([shown(fastest), *parts])})"
-        sentence += f"; not told apart from it: {_listed(others)}" if others else ""
-        best, *_ = self.scored or [fastest]
-        chosen = next((row for row in self.scored if row in tied), None)  # the best of the fastest systems
-        delta = None if chosen in (None, best) else self._delta(chosen, best)
-        if chosen is not None and delta is not None and self.metric is not None:
+    others = [row.name for row in timed if row is not fastest and alike(row)]
+    names = [fastest.name, *others]
+    parts = [f"{text.percent(share)} of {name}" for name, share in shares.items() if name not in names]
+    sentence = f"Fastest: {fastest.name} ({'; '.join([shown(fastest), *parts])})"
+    sentence += f"; not told apart from it: {_listed(others)}" if others else ""
+    if quality is not None and quality.scored:
+        best = quality.scored[0]
+        chosen = next((row for row in quality.scored if row.name in names), best)  # best of the fastest
+        delta = None if chosen is best else quality.delta(chosen, best)
+        if delta is not None:
             has = f"the quality of {chosen.name} is" if others else "its quality is"
-            sentence += f"; {has} {_tested(delta, self.metric)} against {best.name}"
+            sentence += f"; {has} {_tested(delta, quality.metric)} against {best.name}"
             sentence += f", which takes {shown(best)}" if best in timed else ""
-        yield f"{sentence}."
+    yield f"{sentence}."
 
 
 def _listed(names: Sequence[str], others: int = 0, last: str = ", ") -> str:

@@ -25,7 +25,15 @@ from creamtea.report.cells import (
     step_title,
 )
 from creamtea.report.configuration import configuration_section, imported_models
-from creamtea.report.figures import SystemsOn, learning_choice, recall_choice, recall_curves, speed_of
+from creamtea.report.figures import (
+    SystemsOn,
+    learning_choice,
+    recall_choice,
+    recall_curves,
+    speed_of,
+    sweep_choice,
+    sweeps,
+)
 from creamtea.report.human.build import campaign_reports
 from creamtea.report.human.campaign import human_columns
 from creamtea.report.latency import latency_note, latency_table
@@ -43,7 +51,6 @@ from creamtea.report.model import (
     column_meanings,
 )
 from creamtea.report.outputs import ngrams_section
-from creamtea.report.sweeps import sweep_choice, sweeps
 from creamtea.report.tables import (
     agreement_table,
     corpora_table,

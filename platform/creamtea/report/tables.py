@@ -29,7 +29,6 @@ from creamtea.report.cells import (
     with_spread,
 )
 from creamtea.report.configuration import describe_system
-from creamtea.report.human.campaign import HumanColumns
 from creamtea.report.latency import NO_MODEL, is_timed_on, latency_cells, timed_columns
 from creamtea.report.model import Cell, Delta, Row, Table
 from creamtea.stats.wmt import cluster_numbers
@@ -111,8 +110,8 @@ AND = " and "  # between a column's signatures
 FURTHER = "further"  # the key of a table
 
 
-def systems_table(results: StudyResults, test_set: str, campaigns: Sequence[HumanColumns] = ()) -> Table:
-    """Build the table with one row per system. `campaigns`: columns of the campaigns on the test set."""
+def systems_table(results: StudyResults, test_set: str, campaigns: Sequence[Table] = ()) -> Table:
+    """Build the table with one row per system. `campaigns`: tables of campaigns to add."""
     spec = results.spec
     columns = _columns(results, test_set, campaigns)
     metrics = spec.metrics_on(test_set)
@@ -134,7 +133,9 @@ def systems_table(results: StudyResults, test_set: str, campaigns: Sequence[Huma
             for metric in metrics
         }
         for campaign in campaigns:
-            cells |= campaign.of(system)
+            missing = Cell("absent", f"the system does not take part in campaign {campaign.title}")
+            rated = next((row.cells for row in campaign.rows if row.name == system), None)
+            cells |= rated or dict.fromkeys((column.key for column in campaign.columns), missing)
         cells |= _output_cells(results, system, test_set)
         cells |= {column.key: latency[system, column.key] for column in timed}
         rows.append(
@@ -289,7 +290,7 @@ def further_table(results: StudyResults, test_set: str, systems: Table) -> Table
     return Table(FURTHER, "Further comparisons", "system", columns, tuple(rows)) if rows else None
 
 
-def _columns(results: StudyResults, test_set: str, campaigns: Sequence[HumanColumns]) -> tuple[Column, ...]:
+def _columns(results: StudyResults, test_set: str, campaigns: Sequence[Table]) -> tuple[Column, ...]:
     spec, idioms = results.spec, idioms_of(results, test_set)
     columns = []
     for metric in spec.metrics_on(test_set):

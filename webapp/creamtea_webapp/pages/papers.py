@@ -11,8 +11,7 @@ import streamlit as st
 from creamtea.access import rights
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import Exhibit, Kind, exhibits, find_exhibit, find_paper, members_of, papers
-from creamtea.report.papers.build import DOCUMENTED, exhibit_document, list_exhibits
-from creamtea.report.papers.ours import Reports
+from creamtea.report.papers import DOCUMENTED, Reports, exhibit_document, list_exhibits
 from creamtea.store.rows import row_id
 from creamtea_webapp import session
 from creamtea_webapp.markup import prepare_tables, show, show_missing, show_part

@@ -22,6 +22,7 @@ from creamtea.report.model import (
     Figure,
     Notes,
     PValue,
+    Row,
     Section,
     Spec,
     Table,
@@ -335,23 +336,10 @@ def rank_ranges(ranking: Table, campaign: str, styles: vega.Styles) -> Figure:
 ONE_CAMPAIGN = "human scores"
 
 
-@dataclass(frozen=True)
-class HumanColumns:
-    """Two or three columns of one campaign; `cells` by system and column key."""
+def human_columns(reports: Sequence[CampaignReport], test_set: str) -> list[Table]:
+    """Return a table of two or three columns for each campaign on this test set that has ratings.
 
-    campaign: str
-    columns: tuple[Column, ...]
-    cells: dict[str, dict[str, Cell]]
-
-    def of(self, system: str) -> dict[str, Cell]:
-        missing = Cell("absent", f"the system does not take part in campaign {self.campaign}")
-        return self.cells.get(system) or {column.key: missing for column in self.columns}
-
-
-def human_columns(reports: Sequence[CampaignReport], test_set: str) -> list[HumanColumns]:
-    """Return the columns of the campaigns on this test set that have ratings.
-
-    Titles name the campaign if there are several. A column without a number is omitted.
+    Headings name the campaign if there are several. A column without a number is omitted.
     """
     rated = [
         report for report in reports if report.judged.ratings.campaign.test_set == test_set and report.tables
@@ -359,7 +347,7 @@ def human_columns(reports: Sequence[CampaignReport], test_set: str) -> list[Huma
     return [_columns(report, named=len(rated) > 1) for report in rated]
 
 
-def _columns(report: CampaignReport, named: bool) -> HumanColumns:
+def _columns(report: CampaignReport, named: bool) -> Table:
     judged, campaign, protocol = report.judged, report.judged.ratings.campaign, report.judged.protocol
     baseline = judged.systems[judged.baseline]
     of_campaign = f" ({campaign.name})" if named else ""
@@ -381,20 +369,21 @@ def _columns(report: CampaignReport, named: bool) -> HumanColumns:
     )
     verdict = Column(f"human_verdict:{campaign.name}", f"verdict{of_campaign}", 0, note=f"against {baseline}")
     pairs = {pair.system: pair for pair in report.pairs}
-    cells = {}
+    rows = []
     for mean in report.means:
         pair = pairs.get(mean.system)
         ratio = mean.ratio
-        cells[judged.systems[mean.system]] = {
+        cells = {
             score.key: replace(estimate(mean.mean), delta=_delta(judged, pair) if pair else None, seeds=1),
             percent.key: Cell("absent", protocol.ratio_note) if ratio is None else estimate(ratio.delta),
             verdict.key: verdict_cell(judged, pair.verdict) if pair else Cell("ok", words="baseline"),
         }
-    known = any(cell[percent.key].value is not None for cell in cells.values())
+        rows.append(Row(judged.systems[mean.system], cells))
+    known = any(row.cells[percent.key].value is not None for row in rows)
     shown = (score, percent, verdict) if known else (score, verdict)
     group = f"people: {campaign.name}"
     columns = tuple(replace(column, group=group, one_of=ONE_CAMPAIGN) for column in shown)
-    return HumanColumns(campaign.name, columns, cells)
+    return Table("people", campaign.name, "system", columns, tuple(rows))
 
 
 def _delta(judged: RatedCampaign, pair: Pair) -> Delta:
