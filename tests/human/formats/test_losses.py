@@ -35,7 +35,10 @@ def test_each_part_that_a_format_cannot_hold_is_counted(kind: str) -> None:
     further = [dataclasses.replace(score, payload={"scales": {"Style": 1}}) for score in answer.scores]
     answer = dataclasses.replace(answer, scores=tuple(further))
     scaled = dataclasses.replace(everything(), protocol="da", answers=(answer,))
-    said = {part.what for content in (disputed, da_sqm, scaled) for part in not_held(content, kind)}
+    corrected = [dataclasses.replace(score, payload={"text": "so"}) for score in answer.scores]
+    answer = dataclasses.replace(answer, scores=tuple(corrected))
+    edited = dataclasses.replace(everything(), protocol="post-edit", answers=(answer,))
+    said = {part.what for each in (disputed, da_sqm, scaled, edited) for part in not_held(each, kind)}
     assert said == {part.what for part in PARTS if kind in part.without}
 
 

@@ -224,7 +224,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
         found = counts(sum(left_out.values(), Counter()))
         raise InputError(f"{path.name}: no scores of segments in it; found {'; '.join(map(str, found))}")
     crowd, has_errors = "HIT" in names, "errors" in names
-    placed = within_documents(ratings, items)
+    placed = within_documents(ratings, items, path.name)
     return AppraiseFile(path.name, *placed, tuple(sent_twice), lines, left_out, crowd, has_errors)
 
 
@@ -404,7 +404,7 @@ def _span(start_i: int | str, end_i: int | str, severity: str, error_type: Any =
 
 
 def within_documents(
-    ratings: Sequence[Rated], items: Mapping[str, Collection[str]]
+    ratings: Sequence[Rated], items: Mapping[str, Collection[str]], file: str
 ) -> tuple[tuple[Rated, ...], bool, int]:
     """Return the ratings, whether documents are called DOCUMENT#SYSTEM, and how many ratings are guesses.
 
@@ -419,14 +419,26 @@ def within_documents(
     several raters together are as long as the document is elsewhere, they are its beginning, middle and end
     in the order of the raters' names. (WMT 2023's ESA campaign has 32 such parts of 16 documents; all get
     the published scores that way.) A part without the rest is the beginning. It is the end if lines are
-    missing before it and none after it, and a guess if both are possible.
+    missing before it and none after it, and a guess if both are possible. InputError for a line of another
+    system in a file of such documents.
     """
     # all systems of a document called DOCUMENT#SYSTEM fit its name; of doc#1, say, only sys1 would
-    fits = {_unspoilt(rating.document): True for rating in ratings}
+    others: dict[str, Rated] = {}  # document → a line that does not fit
+    fitting: dict[str, str] = {}  # document → a system that fits
     for rating in ratings:
-        if rating.system != REFERENCE and _system_part(rating) is None:
-            fits[_unspoilt(rating.document)] = False
-    parted = {rating.document for rating in ratings if fits[_unspoilt(rating.document)]}
+        if _system_part(rating) is not None:
+            fitting.setdefault(_unspoilt(rating.document), rating.system)
+        elif rating.system != REFERENCE:
+            others.setdefault(_unspoilt(rating.document), rating)
+    mixed = others.keys() & fitting.keys()
+    if len(mixed) < len(fitting) - len(mixed):
+        for document, rating in others.items():
+            if document in mixed:
+                raise InputError(
+                    f"{file}, line {rating.line}, field system: found {rating.system!r} in document "
+                    f"{rating.document!r}; allowed: {fitting[document]!r}, as other lines have"
+                )
+    parted = {rating.document for rating in ratings if _unspoilt(rating.document) not in others}
     name_of = {
         rating.document: _name(rating) if rating.document in parted else _unspoilt(rating.document)
         for rating in sorted(ratings, key=lambda rating: rating.system != REFERENCE)

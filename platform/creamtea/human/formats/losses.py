@@ -291,6 +291,8 @@ PARTS = (
     Part("wrong answers to attention checks that raters then gave anew",
          _answers(lambda answer: bool(answer.warned)), EVERY),
     Part("values on further scales", _scales, EVERY),
+    Part("corrected texts", lambda content: sum(
+             "text" in (each.score.payload or {}) for each in counted_scores(content)), (MT_METRICS_EVAL,)),
     Part("scores of whole documents", _answers(
              lambda answer: sum(score.document_step is not None for score in answer.scores)), EVERY),
     Part("contexts", _items(lambda item: bool(item.context)), EVERY),
