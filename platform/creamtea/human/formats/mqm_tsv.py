@@ -8,7 +8,7 @@ No-error says that a rater found none. Source: https://github.com/google/wmt-mqm
 Marot, which reads these files (google-research/google-research, marot/README.md), allows more: the fields may
 be docSegId and globalSegId, or doc_seg_id and global_seg_id; the header may be missing; all lines may have
 the same globalSegId, so that segments are counted within documents; lines without a rater have metadata of a
-segment.
+segment, and minor errors of the severity Trivial cost 0.1 (`mqmDefaultWeights` in marot.js).
 The side-by-side files of 2023 contain answers about errors planted to test raters (HOTW-test), and some texts
 with white space at their ends for one rater and without it for another: the first text is kept. Some files
 have texts in CSV quotes ("He said ""yes"".").
@@ -62,6 +62,7 @@ OTHER_FIELDS = {"docsegid": "docid", "globalsegid": "segid"}  # by `name_key`
 IN_TABS = f"{' '.join(FIELDS)}, with tabs between"
 NO_ERROR = "No-error"  # the spelling of the released files
 PLANTED = name_key("HOTW-test")  # "hands on the wheel"
+TRIVIAL = {"severity": "minor", "cost": 0.1}
 BEGIN, END = "<v>", "</v>"
 FILE = "mqm.tsv"
 _UNWRITABLE = re.compile("[\t\n\r]|</?v>")
@@ -183,7 +184,7 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
         known.add(text)
         values = {name: cells[at] for name, at in zip(FIELDS, order, strict=True)}
         severity, category = values["severity"], values["category"]
-        is_known = as_severity(severity) in SEVERITIES or name_key(severity) in ("", PLANTED)
+        is_known = as_severity(severity) in SEVERITIES or name_key(severity) in ("", "trivial", PLANTED)
         is_known |= is_no_error(severity) and (is_no_error(category) or not category.strip())
         if 0 < width < len(cells) and not is_known:
             raise InputError(
@@ -283,6 +284,8 @@ def _error(
         "severity": values["severity"],
         "category": values["category"].split("/") if values["category"].strip() else [],
     }
+    if name_key(values["severity"]) == "trivial":
+        error |= TRIVIAL
     if in_target is not None:
         error |= dict(zip(("start", "end"), in_target, strict=True))
     elif in_source is not None:
