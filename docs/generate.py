@@ -46,16 +46,17 @@ from creamtea.papers.catalogue import (
     status_words,
 )
 from creamtea.report import text
-from creamtea.report.latency import LATENCY, SPEED
 from creamtea.report.model import Cell, Delta
 from creamtea.report.papers import RULE, Judgement, OurValue, judge, margin_of
 from creamtea.report.tables import (
+    LATENCY,
     PAIRS,
     RECALL_IDIOM,
     RECALL_MACRO,
     RECALL_SENTENCE,
     RECALL_WORDS,
     SELECTED,
+    SPEED,
     training_columns,
 )
 from creamtea.settings import CHECKPOINT_PART_MB, Serving

@@ -18,9 +18,8 @@ from creamtea.report.cells import Pair
 from creamtea.report.figures import SystemsOn, quality_choice, ranking, speed_of
 from creamtea.report.human.campaign import CampaignReport, progress
 from creamtea.report.human.verdicts import verdict_cell
-from creamtea.report.latency import P50, SPEED
 from creamtea.report.model import Block, Delta, Notes, Row, Section, Table
-from creamtea.report.tables import AGREEMENT, RECALL_IDIOM, RECALL_WORDS, clusters, ranked
+from creamtea.report.tables import AGREEMENT, P50, RECALL_IDIOM, RECALL_WORDS, SPEED, clusters, ranked
 from creamtea.study.spec import Study
 
 TITLE = "What came out"

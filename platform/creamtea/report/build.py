@@ -36,7 +36,6 @@ from creamtea.report.figures import (
 )
 from creamtea.report.human.build import campaign_reports
 from creamtea.report.human.campaign import human_columns
-from creamtea.report.latency import latency_note, latency_table
 from creamtea.report.model import (
     Block,
     Document,
@@ -56,6 +55,8 @@ from creamtea.report.tables import (
     corpora_table,
     further_table,
     group_tables,
+    latency_note,
+    latency_table,
     pairs_table,
     ranked,
     systems_table,
@@ -96,7 +97,6 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
             further_table(results, name, table),
             styles,
             all_differences(results, name, metrics[0]) if (metrics := spec.metrics_on(name)) else {},
-            agreement_table(results, table, name),
         )
         for name in spec.test_sets
         for table in [systems_table(results, name, human_columns(campaigns, name))]
@@ -166,7 +166,7 @@ def _systems_section(results: StudyResults, systems: SystemsOn) -> Section:
     sorted_table = ranked(systems.table, references)
     more = (
         pairs_table(sorted_table, systems.pairs) if systems.pairs else None,
-        systems.agreement,
+        agreement_table(results, systems.table, systems.test_set),
         systems.further,
         *group_tables(results, systems.test_set),
         None if speed_of(systems.table) is None else latency_table(results),

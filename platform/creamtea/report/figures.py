@@ -17,9 +17,8 @@ from creamtea.report import text, vega
 from creamtea.report.analyses import AnalysisResults, curve_layers, mark
 from creamtea.report.cells import StudyResults, state_of
 from creamtea.report.configuration import describe_imported
-from creamtea.report.latency import P50, SPEED
 from creamtea.report.model import Cell, Choice, Delta, Figure, Spec, Table
-from creamtea.report.tables import RECALL_SENTENCE, SELECTED
+from creamtea.report.tables import P50, RECALL_SENTENCE, SELECTED, SPEED
 from creamtea.store.queries import CurvePoint, Node
 from creamtea.study.spec import Study, System
 from creamtea.words import shared_start
@@ -92,9 +91,9 @@ Runs = dict[str, Mapping[str, Sequence[CurvePoint]]]  # a training's curves, by 
 
 
 class SystemsOn(NamedTuple):
-    """The tables of a test set: systems, comparisons with further baselines, and agreement of outputs.
+    """The tables of a test set: systems, and comparisons with further baselines.
 
-    `pairs`: the differences of every two systems. `agreement` is set only if there are no references.
+    `pairs`: the differences of every two systems.
     """
 
     test_set: str
@@ -102,7 +101,6 @@ class SystemsOn(NamedTuple):
     further: Table | None
     every_style: vega.Styles  # of the study's systems
     pairs: Mapping[tuple[str, str], Delta]
-    agreement: Table | None = None
 
     @property
     def styles(self) -> vega.Styles:

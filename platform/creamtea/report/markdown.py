@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from creamtea.contract.step import Column
 from creamtea.document.mistakes import StudyWarning
 from creamtea.report import text
 from creamtea.report.model import (
     Block,
-    Cell,
     Choice,
     Document,
     Entry,
@@ -33,73 +31,57 @@ _MARKUP = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:\s|$))|(?=-[- ]*$
 
 def to_markdown(report: Document) -> str:
     """Write every block, and the notes of all cells at the end."""
-    return _Printer().document(report)
+    facts = "; ".join(f"{fact.label}: {text.fact(fact)}" for fact in report.facts)
+    head = [f"# {plain(report.name)}", paragraphs(report.about), paragraphs(f"{report.state}; {facts}")]
+    return "\n\n".join([*filter(None, head), sections_to_markdown(report.sections)])
 
 
 def sections_to_markdown(sections: Sequence[Section]) -> str:
     """Write sections for a page that already has a heading, and the notes of their cells at the end."""
-    return _Printer().sections(sections)
+    notes = text.Footnotes()
+    blocks = [part for section in sections for part in _block(section, 2, notes)]
+    blocks.append("\n".join(f"- ({count}) {plain(note)}" for note, count in notes.notes.items()))
+    return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-class _Printer:
-    def __init__(self) -> None:
-        self.notes = text.Footnotes()
+def _block(block: Block, level: int, notes: text.Footnotes) -> list[str]:
+    """Return the paragraphs of a block."""
+    match block:
+        case Section():
+            title = f"{'#' * min(level, 6)} {plain(block.title)}" if block.title else ""
+            facts = f" ({plain(', '.join(block.facts))})" if block.facts else ""
+            inside = (part for inner in block.blocks for part in _block(inner, level + 1, notes))
+            return [f"{title}{facts}", paragraphs(block.about), *inside]
+        case Table():
+            return [_bold(block.title), _table(block, notes), paragraphs(block.about)]
+        case Figure():
+            return [_figure(block)]
+        case Choice():
+            listed = "\n".join(map(_figure, block.figures))
+            return [_bold(block.title), listed or paragraphs(text.sentence(block.absent))]
+        case Texts():
+            return [_bold(block.title), paragraphs(block.about), "\n".join(map(_entry, block.entries))]
+        case Notes() if block.lead:
+            return ["\n".join(f"- {plain(paragraph)}" for paragraph in block.paragraphs)]
+        case Notes():
+            return [paragraphs(paragraph) for paragraph in block.paragraphs]
+        case Warnings():
+            return ["\n".join(map(_warning, block.warnings))]
+        case Facts():
+            return [_bold(block.title), "\n".join(map(_fact, block.facts))]
+        case _:
+            assert_never(block)
 
-    def document(self, report: Document) -> str:
-        facts = "; ".join(f"{fact.label}: {text.fact(fact)}" for fact in report.facts)
-        head = [f"# {plain(report.name)}", paragraphs(report.about), paragraphs(f"{report.state}; {facts}")]
-        return "\n\n".join([*filter(None, head), self.sections(report.sections)])
 
-    def sections(self, sections: Sequence[Section]) -> str:
-        blocks = [part for section in sections for part in self.block(section, 2)]
-        blocks.append("\n".join(f"- ({count}) {plain(note)}" for note, count in self.notes.notes.items()))
-        return "\n\n".join(filter(None, blocks)) + "\n"
-
-    def block(self, block: Block, level: int) -> list[str]:
-        """Return the paragraphs of a block."""
-        match block:
-            case Section():
-                return self._section(block, level)
-            case Table():
-                return [_bold(block.title), self._table(block), paragraphs(block.about)]
-            case Figure():
-                return [_figure(block)]
-            case Choice():
-                listed = "\n".join(_figure(figure) for figure in block.figures)
-                return [_bold(block.title), listed or paragraphs(text.sentence(block.absent))]
-            case Texts():
-                entries = "\n".join(_entry(entry) for entry in block.entries)
-                return [_bold(block.title), paragraphs(block.about), entries]
-            case Notes() if block.lead:
-                return ["\n".join(f"- {plain(paragraph)}" for paragraph in block.paragraphs)]
-            case Notes():
-                return [paragraphs(paragraph) for paragraph in block.paragraphs]
-            case Warnings():
-                return ["\n".join(map(_warning, block.warnings))]
-            case Facts():
-                return [_bold(block.title), "\n".join(_fact(fact) for fact in block.facts)]
-            case _:
-                assert_never(block)
-
-    def _section(self, section: Section, level: int) -> list[str]:
-        title = f"{'#' * min(level, 6)} {plain(section.title)}" if section.title else ""
-        facts = f" ({plain(', '.join(section.facts))})" if section.facts else ""
-        parts = [f"{title}{facts}", paragraphs(section.about)]
-        return parts + [part for block in section.blocks for part in self.block(block, level + 1)]
-
-    def _table(self, table: Table) -> str:
-        lines = [_row([plain(table.heading), *(plain(text.heading(column)) for column in table.columns)])]
-        lines.append(_row([":--", *("--:" for _ in table.columns)]))
-        for row in table.rows:
-            name = f"**{plain(row.name)}**{plain(text.row_name(row).removeprefix(row.name))}"
-            described = f"{name}<br>{plain(row.description)}" if row.description else name
-            lines.append(
-                _row([described, *(self._cell(row.cells[column.key], column) for column in table.columns)])
-            )
-        return "\n".join(lines)
-
-    def _cell(self, cell: Cell, column: Column) -> str:
-        return "<br>".join(map(plain, text.shown(cell, column).lines(self.notes)))
+def _table(table: Table, notes: text.Footnotes) -> str:
+    headings = [table.heading, *map(text.heading, table.columns)]
+    lines = [_row(map(plain, headings)), _row([":--", *("--:" for _ in table.columns)])]
+    for row in table.rows:
+        name = f"**{plain(row.name)}**{plain(text.row_name(row).removeprefix(row.name))}"
+        described = f"{name}<br>{plain(row.description)}" if row.description else name
+        shown = (text.shown(row.cells[column.key], column).lines(notes) for column in table.columns)
+        lines.append(_row([described, *("<br>".join(map(plain, parts)) for parts in shown)]))
+    return "\n".join(lines)
 
 
 def _figure(figure: Figure) -> str:
@@ -131,7 +113,7 @@ def _fact(fact: Fact) -> str:
     return f"- {plain(fact.label)}: {f'`{value}`' if fact.code and '`' not in value else plain(value)}"
 
 
-def _row(cells: list[str]) -> str:
+def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
