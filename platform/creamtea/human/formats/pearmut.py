@@ -430,8 +430,9 @@ def _of_campaign(campaign: Campaign, place: Place) -> Iterator[_GivenDocument]:
 def _of_answers(
     entries: Iterable[tuple[Place, Any]], campaign: Campaign | None, left: Counter[str]
 ) -> list[_GivenDocument]:
-    """Return the submitted documents, except those that a reset took back."""
+    """Return the submitted documents, except repeated lines and those that a reset took back."""
     found: list[tuple[Place, Line]] = []
+    known: dict[str, list[Any]] = defaultdict(list)  # by user
     for place, written in entries:
         if isinstance(written, dict) and isinstance(written.get("annotation"), dict):
             raise InputError(
@@ -440,6 +441,11 @@ def _of_answers(
             )
         line = place.read(Line, written, "the line")
         if isinstance(line.annotation, list):
+            # without the moments of its actions, an equal line may be another submission
+            if line.actions and written in known[line.user_id]:
+                left["submitted documents in lines that say all that an earlier line says: kept once"] += 1
+                continue
+            known[line.user_id].append(written)
             found.append((place, line))
         elif line.annotation == RESET:
             stays = [
@@ -449,6 +455,7 @@ def _of_answers(
             ]
             left["submitted documents before a reset"] += len(found) - len(stays)
             found = stays
+            known.pop(line.user_id, None)
         else:
             raise InputError(f"{place}: annotation: found {line.annotation[:60]!r}; allowed: a list")
     return [
