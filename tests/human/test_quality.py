@@ -123,6 +123,19 @@ def test_speed_in_words_a_minute() -> None:
         assert value in (None, found.value)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "states"),
+    [
+        ((30, 29, 1), ["ok", "ok", "flagged"]),  # one click does not make the times of the readers too short
+        ((1, 2, 30), ["flagged", "flagged", "unknown"]),
+        ((1, 2, 3), ["unknown"] * 3),
+    ],
+)
+def test_times_say_nothing_if_the_others_cannot_have_read(seconds: Sequence[int], states: list[str]) -> None:
+    answers = [answer(who, i, 3, 4, seconds=time) for who, time in enumerate(seconds) for i in range(10)]
+    assert [check(report_of(answers, who), "speed").state for who in range(3)] == states
+
+
 def test_a_shared_word_is_read_once() -> None:
     assert reading_words("a b", ["c d e"], ["x y y", "x y z"]) == 5 + 4
     assert reading_words("你好，世界", [], [""]) == pytest.approx(4 * 0.6 + 1)
