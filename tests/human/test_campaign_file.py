@@ -135,22 +135,22 @@ def test_every_mistake_is_named_with_its_line(folder: Path) -> None:
     assert every.endswith("(did you mean every?)")
 
 
-@pytest.mark.parametrize(
-    ("setting", "needed"),
-    [
-        ("sample.metrics=[bleu]", "sample.kind disagreement"),
-        ("sample.strata=[document]", "sample.kind stratified"),
-        ("sample.random_share=0.5", "sample.kind disagreement"),
-        ("sample.segments_per_page=3", "sample.unit document"),
-        ("attention.failing_code=FAIL", "attention.items"),
-        ("attention.share=0.5", "attention.failing_code"),
-    ],
-)
-def test_each_setting_says_what_it_needs(folder: Path, setting: str, needed: str) -> None:
+ALONE = {  # what does nothing by itself: what it needs
+    "sample.metrics=[bleu]": "sample.kind disagreement",
+    "sample.strata=[document]": "sample.kind stratified",
+    "sample.random_share=0.5": "sample.kind disagreement",
+    "sample.segments_per_page=3": "sample.unit document",
+    "attention.failing_code=FAIL": "attention.items",
+    "attention.share=0.5": "attention.failing_code",
+}
+
+
+def test_each_setting_says_what_it_needs(folder: Path) -> None:
     few = "name: a\nstudy: jam\ntest_set: test\nsystems: [a, b]\n"
-    key = setting.partition("=")[0]
-    said = f"--set {setting}: {key}: does nothing without {needed}: add that, or leave this out"
-    assert mistakes(few, folder, setting) == [said]
+    for setting, needed in ALONE.items():
+        key = setting.partition("=")[0]
+        said = f"--set {setting}: {key}: does nothing without {needed}: add that, or leave this out"
+        assert mistakes(few, folder, setting) == [said]
     (nothing,) = mistakes("name: first\n", folder)
     assert nothing.startswith("1: study: required key is missing: a study, or files under `texts`")
 

@@ -85,26 +85,11 @@ def test_strata_are_sampled_in_proportion_and_weights_make_up_for_the_rest() -> 
     for name, size in Counter(documents).items():
         stands_for = sum(choice.weight for choice in chosen if choice.document == name)
         assert stands_for / 10 == pytest.approx(size / len(documents))
+    with pytest.raises(InputError, match="3 strata by document for 2 segments: ask for more with sample"):
+        choose(population, complete(select="stratified", strata=["document"], items=2), 1)
     by_length = [line(i, "x", "y", "z", source="s" * (i + 1)) for i in range(80)]
     chosen, _ = choose(by_length, complete(select="stratified", items=8), 1)
     assert Counter((len(choice.source) - 1) // 20 for choice in chosen) == {0: 2, 1: 2, 2: 2, 3: 2}
-
-
-ALL_APART = [line(i, "x", "y", "z", document=str(i)) for i in range(5)]
-FEWER = {"select": "stratified", "strata": ["document"], "items": 4}
-
-
-@pytest.mark.parametrize(
-    ("lines", "given", "message"),
-    [
-        ([line(0, "x", "x", "x")], {}, "the same output for every segment: nothing to rate"),
-        (THREE[:1], {"differ_between": ["a", "b"]}, "^a and b give the same output for every segment"),
-        (ALL_APART, FEWER, "5 strata by document for 4 segments: ask for more with sample.items"),
-    ],
-)
-def test_what_cannot_be_drawn_is_said(lines: list[Line], given: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        choose(lines, complete(**given), 1, between=[0, 1] if "differ_between" in given else None)
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=12), st.data())
@@ -252,6 +237,8 @@ def test_what_is_left_open_comes_from_the_protocol() -> None:
 @pytest.mark.parametrize(
     ("protocol", "given", "message"),
     [
+        ("contrastive-da", {}, "the same output for every segment: nothing to rate"),
+        ("contrastive-da", {"differ_between": ["a", "b"]}, "^a and b give the same output for every segment"),
         ("preference", {"select": "all"}, "two equal texts"),
         ("da", {"select": "disagreement", "items": 5}, "sample.metrics: disagreement needs one metric"),
         ("da", {"select": "disagreement", "metrics": ["bleu"]}, "sample.items: say how many"),
@@ -267,8 +254,10 @@ def test_what_is_left_open_comes_from_the_protocol() -> None:
     ],
 )
 def test_settings_that_do_not_fit_are_refused(protocol: str, given: dict, message: str) -> None:
+    """Or fit no segment: all say the same."""
+    same = [line(at, "x", "x", "x") for at in range(5)]
     with pytest.raises(InputError, match=message):
-        complete(protocol, **given)
+        choose(same, complete(protocol, **given), 1, between=[0, 1] if "differ_between" in given else None)
 
 
 # ---------------------------------------------------------------- bad references and repeats

@@ -1,5 +1,6 @@
-"""Protocols: complete, with all that the rest asks of them; scales, post-edits, errors and taxonomies."""
+"""Protocols: complete, with all that the rest asks; scales, post-edits, errors, taxonomies, more scales."""
 
+import dataclasses
 import json
 import re
 import time
@@ -11,17 +12,25 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from small_campaigns import add_rater, make_campaign, results_of, work_for
+from sqlalchemy import select
 
 from creamtea.errors import InputError
 from creamtea.human import rating as assignment
+from creamtea.human.formats.base import FOREIGN, ImportFacts
+from creamtea.human.formats.exchange import export_campaign, import_campaign
+from creamtea.human.formats.losses import not_held
+from creamtea.human.formats.storing import collect
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.protocols import OWN, Protocol, ScoredAnswer, find_protocol
 from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, SELECTIONS
 from creamtea.human.protocols.spans import Esa, Mqm, Span, spans_of
 from creamtea.human.protocols.taxonomy import ESA, GOOGLE, Taxonomy, read_taxonomy
 from creamtea.human.rating import RatingRefused
+from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
+from creamtea.store.tables import Rating
 from creamtea.words import split_words
 from creamtea_webapp.board import HERE, SCRIPTS
 
@@ -174,17 +183,6 @@ def test_the_score_is_what_could_stay(output: str, corrected: str, points: str) 
     assert scored.answer == {"text": corrected}
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [None, 3, "text", {}, {"text": None}, {"text": "a", "more": 1}, {"text": "a" * 10_001}, {"text": " "}],
-)
-def test_other_answers_are_refused(answer: Any) -> None:
-    with pytest.raises(ValueError, match=r"post-edit is an object|characters|is empty"):
-        POST_EDIT.read_answer(answer, "x")
-    if answer == {"text": " "}:
-        POST_EDIT.check_draft(answer, "x")
-
-
 def test_words_of_scripts_without_spaces_are_characters() -> None:
     assert split_words("猫 cat犬") == ["猫", "cat", "犬"]
     assert split_words("ที่นี่ tea ខ្ញុំ") == ["ที่", "นี่", "tea", "ខ្ញុំ"]  # with their marks
@@ -196,6 +194,10 @@ ESA_PROTOCOL, MQM = Esa(), Mqm()
 MINOR = {"start": 0, "end": 3, "severity": "minor"}
 
 
+def marked(**span: Any) -> dict[str, Any]:
+    return {"score": 50, "spans": [span]}
+
+
 def test_an_answer_is_a_score_and_its_errors() -> None:
     answer = {"score": 67, "spans": [{**MINOR, "category": []}]}
     scored = ESA_PROTOCOL.read_answer(answer, "four")
@@ -203,25 +205,6 @@ def test_an_answer_is_a_score_and_its_errors() -> None:
     assert ESA_PROTOCOL.read_answer(scored.answer, "four") == scored, "in one way of writing"
     assert [span.severity for span in spans_of(scored.payload)] == ["minor"]
     assert spans_of(None) == []
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (50, "an object with spans"),
-        ({"score": 50}, "spans"),
-        ({"spans": []}, "a score from 0 to 100"),
-        ({"score": 101, "spans": []}, "at most 100"),
-        ({"score": 50, "spans": [{"severity": "awful"}]}, "one of undecided, neutral, minor, major"),
-        ({"score": 50, "spans": [{**MINOR, "end": 4}]}, "character 4 of an output of 4"),
-        ({"score": 50, "spans": [{**MINOR, "start": 4}]}, "ends before it begins"),
-        ({"score": 50, "spans": [{"start": 1, "severity": "minor"}]}, "start without an end"),
-        ({"score": 50, "spans": [{**MINOR, "colour": "red"}]}, "unknown key"),
-    ],
-)
-def test_what_nobody_can_have_marked(answer: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        ESA_PROTOCOL.read_answer(answer, "four")
 
 
 @pytest.mark.parametrize(
@@ -416,8 +399,6 @@ def test_the_campaigns_taxonomy_decides_what_is_shown_stored_and_scored(database
     assert ([one["name"] for one in shown["categories"]], shown["special_marks"]) == (["Meaning"], ["fault"])
     for wrong, said in (
         ([HOUSE], "Meaning, not nothing"),
-        ([NAMED | {"severity": "major"}], "minor, not major"),
-        ([NAMED] * 3, "at most 2"),
         ([NAMED | {"end": 11}], "ends at character 11 of an output of 11"),
         ([NAMED | {"special_mark": "fault"}], "special mark 'fault', which has no place"),
         ([BEHIND | {"special_mark": "odd"}], "no special mark odd, only fault"),
@@ -429,3 +410,134 @@ def test_the_campaigns_taxonomy_decides_what_is_shown_stored_and_scored(database
     assignment.submit(database, anna, work.assignment_id, [{"spans": [NAMED, BEHIND]}])
     assert results_of(database).value.tolist() == [-4.0], "twice the taxonomy's 2 points"
     assert assignment.reopen(database, anna, work.assignment_id).draft == [{"spans": [NAMED, BEHIND]}]
+
+
+# ---------------------------------------------------------------- further scales beside the score
+
+
+SCALES = ["Fluency", "Style"]
+DA = find_protocol("da", {"scales": SCALES})
+
+
+def test_an_answer_has_a_value_on_every_scale() -> None:
+    answer = {"scales": {"Style": 60, "Fluency": 80}, "score": 75}
+    (scored,) = DA.read([answer], ["text"])
+    assert (scored.step, scored.payload, scored.answer) == (75, answer, answer)
+    assert DA.in_words([scored]) == "75 (Fluency 80, Style 60)"
+    assert DA.page_data()["scales"] == SCALES
+    complete = CampaignSettings(scales=SCALES).complete(find_protocol("da"), ["a", "b"], None)
+    assert complete.minutes_per_item == pytest.approx(find_protocol("da").minutes(2) + 0.2)
+
+
+ON_ALL = {"Fluency": 80, "Style": 60}
+EDIT, OF_SCALES, OF_ERRORS = (
+    "post-edit is an object",
+    "an object with score and scales",
+    "an object with spans",
+)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "answer", "said", "draft"),
+    [
+        *((POST_EDIT, wrong, EDIT, False) for wrong in (None, 3, "text", {}, {"text": None})),
+        (POST_EDIT, {"text": "a", "more": 1}, EDIT, False),
+        (POST_EDIT, {"text": "a" * 10_001}, "10,001 characters; allowed: 10,000", False),
+        (POST_EDIT, {"text": " "}, "is empty", True),
+        (ESA_PROTOCOL, 50, OF_ERRORS, False),
+        (ESA_PROTOCOL, {"score": 50}, "spans", False),
+        (ESA_PROTOCOL, {"spans": []}, "a score from 0 to 100", True),
+        (ESA_PROTOCOL, {"score": 101, "spans": []}, "at most 100", False),
+        (ESA_PROTOCOL, marked(severity="awful"), "one of undecided, neutral, minor, major", False),
+        (ESA_PROTOCOL, marked(**MINOR | {"end": 4}), "character 4 of an output of 4", False),
+        (ESA_PROTOCOL, marked(**MINOR | {"start": 4}), "ends before it begins", False),
+        (ESA_PROTOCOL, marked(start=1, severity="minor"), "start without an end", False),
+        (ESA_PROTOCOL, marked(**MINOR, colour="red"), "unknown key", False),
+        (DA, 75, OF_SCALES, False),
+        (DA, {"score": 75, "scales": ON_ALL, "spans": []}, OF_SCALES, False),
+        (DA, {"score": 75}, "a value is missing: Fluency, Style", True),
+        (DA, {"scales": {"Style": 60}}, "a value is missing: Fluency", True),
+        (DA, {"score": 75, "scales": {"Style": 60}}, "a value is missing: Fluency", True),
+        (DA, {"score": 101, "scales": ON_ALL}, "from 0 to 100, not 101", False),
+        (DA, {"score": 75, "scales": ON_ALL | {"Style": 60.0}}, "from 0 to 100, not 60.0", False),
+        (DA, {"score": 75, "scales": ON_ALL | {"Tone": 1}}, "the scales are Fluency, Style, not", False),
+        (DA, {"score": 75, "scales": [80, 60]}, "the scales are Fluency, Style, not", False),
+    ],
+)
+def test_incomplete_and_foreign_answers_are_refused(
+    protocol: Protocol, answer: Any, said: str, draft: bool
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        protocol.read_answer(answer, "four")
+    if draft:
+        protocol.check_draft(answer, "four")
+    else:
+        with pytest.raises(ValueError):
+            protocol.check_draft(answer, "four")
+
+
+def test_without_further_scales_an_answer_is_a_step() -> None:
+    for protocol in (find_protocol("da"), find_protocol("contrastive-da", {"scales": []})):
+        assert protocol is find_protocol(protocol.name)
+        assert protocol.read_answer(7, "text").payload is None
+        with pytest.raises(ValueError):
+            protocol.read_answer({"score": 7, "scales": {}}, "text")
+
+
+def test_protocols_of_another_kind_take_none() -> None:
+    settings = CampaignSettings(scales=SCALES)
+    for name in ("esa", "cesa", "mqm", "preference", "post-edit"):
+        found = dict(settings.misfits(find_protocol(name)))
+        assert found["protocol.scales"].startswith(f"{name} takes no further scales")
+    with pytest.raises(ValueError, match="has a name twice"):
+        CampaignSettings(scales=["Style", "Style"])
+
+
+STEPS = {
+    name: drawn_steps(12, [60, 50], 2, seed=seed, highest=100) for seed, name in enumerate(["", *SCALES])
+}
+
+
+@pytest.fixture
+def scored_on_all(database: Database) -> Database:
+    """Campaign `tasting`, and for each further scale one in which its values are the scores."""
+    rated_campaign(database, side_by_side(STEPS[""]), protocol="da", settings={"scales": SCALES})
+    with database.transaction() as session:
+        values = {name: STEPS[name].transpose(0, 2, 1).ravel().tolist() for name in SCALES}
+        for at, rating in enumerate(session.scalars(select(Rating).order_by(Rating.id))):
+            further = {name: values[name][at] for name in SCALES}
+            rating.payload = {"score": rating.step, "scales": further}
+    for name in SCALES:
+        rated_campaign(database, side_by_side(STEPS[name]), protocol="da", name=name)
+    return database
+
+
+def test_the_report_treats_them_as_it_does_scores(scored_on_all: Database) -> None:
+    report = build_human(scored_on_all, "tasting")
+    for number, name in enumerate(SCALES, 1):
+        alone = build_human(scored_on_all, name)
+        for own, key in ((f"scale_{number}_means", "means"), (f"scale_{number}", "comparisons")):
+            rows = {row.name: row.cells for row in report.table(own).rows}
+            assert rows == {row.name: row.cells for row in alone.table(key).rows}
+    assert report.table("scale_2").title == "Style, against plain"
+    # the scores are as they would be alone
+    steps = STEPS[""].mean(axis=2)
+    means = {row.name: row.cells["mean"].value for row in report.table("means").rows}
+    assert [means["plain"], means["beam"]] == pytest.approx(steps.mean(axis=0).tolist())
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_an_export_brings_them_back(scored_on_all: Database, tmp_path: Path, kind: str) -> None:
+    export_campaign(scored_on_all, "tasting", kind, tmp_path / "out", "test")
+    import_campaign(scored_on_all, tmp_path / "out", kind, ImportFacts("again"), "test")
+    tables = [build_human(scored_on_all, name).table("scale_1").rows for name in ("tasting", "again")]
+    assert tables[0] == tables[1]
+
+
+def test_other_formats_name_what_they_lose(scored_on_all: Database) -> None:
+    content = collect(scored_on_all, "tasting")
+    for kind in FOREIGN:
+        lost = {part.what: part.count for part in not_held(content, kind)}
+        assert lost["values on further scales"] == 12 * 2 * 2 * 2
+    plain = dataclasses.replace(content, settings={}, answers=())
+    assert "values on further scales" not in {part.what for part in not_held(plain, "pearmut")}
