@@ -13,6 +13,7 @@ from creamtea.human import rating as assignment
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.storing import collect
+from creamtea.human.making import launching
 from creamtea.human.rating import raters
 from creamtea.human.record import Content
 from creamtea.human.results.ratings import Ratings, load_ratings
@@ -87,12 +88,15 @@ def rate(database: Database, rater_id: int, work: assignment.Work, step: int = 3
     return assignment.submit(database, rater_id, work.assignment_id, [step] * len(work.outputs))
 
 
-def rate_all(database: Database, rater_id: int) -> list[str]:
-    """The sources that the rater gets until nothing is left, each rated."""
+def rate_all(
+    database: Database, rater_id: int, answer: Callable[[assignment.Work], list[Any]] | None = None
+) -> list[str]:
+    """The sources that the rater gets until nothing is left, each rated, with what `answer` says of it."""
     sources = []
     while (work := assignment.next_item(database, rater_id)) is not None:
         sources.append(work.source)
-        rate(database, rater_id, work, step=1)
+        given = [1] * len(work.outputs) if answer is None else answer(work)
+        assignment.submit(database, rater_id, work.assignment_id, given)
     return sources
 
 
@@ -103,6 +107,12 @@ def ratings(database: Database) -> list[Rating]:
 def items_of(database: Database, name: str = "c") -> list[Item]:
     of_campaign = select(Item).join(Campaign).where(Campaign.name == name)
     return all_of(database, of_campaign.order_by(Item.position))
+
+
+def changes_of(database: Database, name: str = "c") -> list[str]:
+    """What differs from what the launch registered."""
+    with database.session() as session:
+        return launching.changes(session, find_campaign(session, name))
 
 
 def results_of(database: Database, name: str = "c") -> Ratings:

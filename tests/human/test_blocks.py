@@ -18,7 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rated_study import fill_study
 from ready_campaigns import PLAIN, draft_campaign, launched_campaign
-from small_campaigns import add_rater, exchanged, items_of, rate_in_turns, results_of, system_of, work_for
+from small_campaigns import (
+    add_rater,
+    changes_of,
+    exchanged,
+    items_of,
+    rate_in_turns,
+    results_of,
+    system_of,
+    work_for,
+)
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from table_rows import all_of, one_of
@@ -289,30 +298,25 @@ def test_an_export_brings_the_blocks_back(study: str, request: pytest.FixtureReq
 def test_what_was_drawn_is_registered(twelve: Database) -> None:
     make(twelve)
     launching.launch(twelve, "c")
+    assert changes_of(twelve) == []
     with twelve.transaction() as session:
-        campaign = find_campaign(session, "c")
-        assert launching.changes(session, campaign) == []
-        item = session.scalars(select(Item).filter_by(campaign_id=campaign.id)).all()[0]
+        item = session.scalars(select(Item)).first()
         item.block = {**(item.block or {}), "chances": [[1.0] * 3] * 3}
-        session.flush()
-        assert launching.changes(session, campaign) == ["items"]
+    assert changes_of(twelve) == ["items"]
 
 
 def test_the_registration_stands_while_blocks_are_drawn(six: Database) -> None:
     make(six, bad_references=3)
     rate(six, people=2, stop=12)
+    assert changes_of(six) == []
     with six.transaction() as session:
-        campaign = find_campaign(session, "c")
-        assert launching.changes(session, campaign) == []
-        analysis = (campaign.registered or {})["analysis"]
+        analysis = (find_campaign(session, "c").registered or {})["analysis"]
         assert "looks after 40%, 60%, 80%, 100%" in analysis["early end"]
         assert "weigh 1/√q" in analysis["items"]
         # outputs of a bad reference are drawn later, and so are not registered
-        of_systems = select(Item).filter_by(campaign_id=campaign.id, kind="rated").order_by(Item.position)
-        item = session.scalars(of_systems).all()[0]
+        item = session.scalars(select(Item).filter_by(kind="rated").order_by(Item.position)).first()
         item.outputs = ["other", *item.outputs[1:]]
-        session.flush()
-        assert launching.changes(session, campaign) == ["items"]
+    assert changes_of(six) == ["items"]
 
 
 # ---------------------------------------------------------------- adaptive: turns

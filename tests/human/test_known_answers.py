@@ -229,11 +229,7 @@ def answer(work: assignment.Work, good: int, bad: int) -> list[int]:
 
 def go(database: Database, rater: int, good: int = 25, bad: int = 0) -> list[str]:
     """The sources until nothing is left; checks get these steps."""
-    sources = []
-    while (work := assignment.next_item(database, rater)) is not None:
-        sources.append(work.source)
-        assignment.submit(database, rater, work.assignment_id, answer(work, good, bad))
-    return sources
+    return rate_all(database, rater, lambda work: answer(work, good, bad))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from property_tests import FIXTURES_ARE_SHARED
 from simulated_raters import PROTOCOLS, Trouble, compare, simulate
-from small_campaigns import add_rater, make_campaign, rate
+from small_campaigns import add_rater, make_campaign, rate, rate_all
 from sqlalchemy import delete, select
 from table_rows import NOON, assignment_row
 
@@ -134,8 +134,7 @@ class People:
         """Everybody who may goes on until nothing is left; then no place is free that somebody could take."""
         for _ in range(2):  # the second round takes what the first one's leases held
             for rater in set(self.ids) - self.excluded:
-                while (work := assignment.next_item(self.database, rater)) is not None:
-                    rate(self.database, rater, work)
+                rate_all(self.database, rater)
         with self.database.session() as session:
             rows = session.execute(select(Assignment.item_id, Assignment.rater_id, Assignment.submitted_at))
             had, counts = set(), {}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from found_errors import MINOR, add_scores
 from ready_campaigns import draft_campaign
-from small_campaigns import add_rater, exchanged, items_of, make_campaign, work_for
+from small_campaigns import add_rater, changes_of, exchanged, items_of, make_campaign, work_for
 
 from creamtea.document.document import YamlDocument
 from creamtea.errors import InputError
@@ -74,9 +74,7 @@ def test_items_have_what_was_proposed_for_their_texts(study_database: Database, 
     launched = launching.launch(study_database, "c")
     with study_database.transaction() as session:
         session.get_one(Item, items[0].id).proposals = None
-    with study_database.session() as session:
-        campaign = find_campaign(session, "c")
-        assert launching.changes(session, campaign) == ["items"], launched["items"]
+    assert changes_of(study_database) == ["items"], launched["items"]
 
 
 def test_equal_texts_share_proposals_and_a_spoilt_one_has_none(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from lab_package import RATING_PROTOCOL
 from ready_campaigns import draft_campaign, launched_campaign
-from small_campaigns import add_rater, work_for
+from small_campaigns import add_rater, changes_of, rate_all, work_for
 from sqlalchemy import select
 from table_rows import all_of
 
@@ -37,7 +37,6 @@ from creamtea.human.protocols import (
 from creamtea.human.rating import RatingRefused, raters
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
-from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Rating
 
 NAME = "error-spans"
@@ -53,9 +52,7 @@ def rated(study_database: Database, plug_in: None) -> Database:
     launched_campaign(study_database, "spans", settings=settings, **OPTIONS)
     for pseudonym in ("anna", "ben"):
         rater = add_rater(study_database, pseudonym, "spans")
-        while (work := assignment.next_item(study_database, rater)) is not None:
-            given = [MAJOR if len(output) >= 4 else FLUENT for output in work.outputs]
-            assignment.submit(study_database, rater, work.assignment_id, given)
+        rate_all(study_database, rater, lambda work: [MAJOR if len(o) >= 4 else FLUENT for o in work.outputs])
     return study_database
 
 
@@ -72,9 +69,7 @@ def test_a_protocol_is_there_with_its_plug_in_alone_and_its_origin_is_registered
     assert preview(study_database, "spans").delta == 2.0
     registered = launching.launch(study_database, "spans")
     assert registered["protocol_from"] == {"distribution": "creamtea-error-spans", "version": "1.2"}
-    with study_database.session() as session:
-        campaign = find_campaign(session, "spans")
-        assert launching.changes(session, campaign) == []
+    assert changes_of(study_database, "spans") == []
 
 
 def test_answers_are_stored_with_their_score_and_can_be_revised(rated: Database) -> None:

@@ -15,7 +15,7 @@ from human_rows import POINTS, SYSTEMS, Rated, add_campaign, add_segment_scores,
 from rated_campaigns import rated_campaign, side_by_side
 from scipy import stats
 from scipy.stats import norm, ttest_1samp, wilcoxon
-from small_campaigns import add_rater, make_campaign
+from small_campaigns import add_rater, make_campaign, rate_all
 from sqlalchemy import select, update
 from teatime_study import fill_study
 
@@ -318,17 +318,11 @@ def test_disputes_need_two_raters_and_count_a_text_once(rated: Rated) -> None:
 ITEMS = [{"outputs": ["Er gab es auf."], "systems": [0]}, {"outputs": ["Er gab auf."], "systems": [1]}]
 
 
-def edit(database: Database, rater: int, texts: dict[str, str]) -> None:
-    while (work := assignment.next_item(database, rater)) is not None:
-        answer = {"text": texts[work.outputs[0]]}
-        assignment.submit(database, rater, work.assignment_id, [answer])
-
-
 def test_rates_unchanged_outputs_and_times(database: Database) -> None:
     make_campaign(database, ITEMS, protocol="post-edit", systems=2, k=2, baseline="plain", delta=2.0)
     anna, ben = add_rater(database), add_rater(database, "ben")
-    edit(database, anna, {"Er gab es auf.": "Er gab auf.", "Er gab auf.": "Er gab auf."})
-    edit(database, ben, {"Er gab es auf.": "x", "Er gab auf.": "x"})
+    rate_all(database, anna, lambda work: [{"text": "Er gab auf."}])
+    rate_all(database, ben, lambda work: [{"text": "x"}])
     raters.exclude(database, ben, "test", "writes x")
     with database.transaction() as session:
         session.execute(update(Assignment).values(active_ms=4000))
