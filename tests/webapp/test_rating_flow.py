@@ -225,8 +225,8 @@ def test_a_comment_a_skip_a_revision_and_the_end(rate) -> None:
 
 def test_what_is_saved_after_the_end_is_refused(site, rate) -> None:
     """The campaign is closed, the rater excluded, the link withdrawn."""
-    rater = rate(THREE)
-    page, database = rater.page, rater.database
+    rater, page = rate(THREE)
+    database = rater.database
     ends = [  # and what takes them back
         ("Closed", update(Campaign).where(Campaign.name == rater.campaign), "state", "closed", "launched"),
         ("Your part has ended", update(Rater).where(Rater.id == rater.rater_id), "excluded_at", NOON, None),
