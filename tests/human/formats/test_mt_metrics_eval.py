@@ -294,6 +294,13 @@ def test_segment_scores_are_those_of_one_rater_and_stay_as_they_are(
     assert (after.outputs, after.documents, after.source) == (before.outputs, before.documents, before.source)
 
 
+def test_documents_that_begin_again_are_counted(tmp_path: Path) -> None:
+    path = written(tmp_path, **{"documents/en-de.docs": "news\ta\nnews\tb\nnews\ta\n"})
+    content, not_kept = read(path, facts("da"))
+    assert NotKept(1, "documents that begin again, and count as one", note=True) in not_kept
+    assert {item.segment: item.document for item in content.items} == {0: "a", 1: "b", 2: "a"}
+
+
 def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
     marked = {
         name: f"\ufeff{text}"

@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import groupby, pairwise, product
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -643,6 +643,7 @@ class MtMetricsEval(Format):
         file = f"documents/{folder.pair}.docs"
         documents = read_documents(read_text(path / file), file, with_domains=True)
         folder.check_lines(file, len(documents.names), len(sources))
+        parts = [name for name, _ in groupby(filter(None, documents.names))]
         domains = list(dict.fromkeys(documents.domains.values()))
         outputs = {
             _system(folder, system): folder.texts(f"system-outputs/{folder.pair}/{system}.txt", len(sources))
@@ -651,7 +652,7 @@ class MtMetricsEval(Format):
         scores, order = _scores(folder, name, len(sources), outputs)
         unread: Counter[str] = Counter()
         marked = _marked(folder, name, len(sources), outputs, unread)
-        notes: Counter[str] = Counter()
+        notes = Counter({"documents that begin again, and count as one": len(parts) - len({*parts})})
         for (segment, system), each in marked.items():
             for error in (error for rating in each for error in rating.errors):
                 text = sources[segment] if error.get("in_source") else outputs[system][segment]
