@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_type_hints
 
 from creamtea.errors import InputError, wrong_option
-from creamtea.human.making.settings import WmtRuleName
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.human.record import Content
@@ -286,13 +285,6 @@ class Format:
 # The number of the first segment in each format. The database counts segments from 0, and reports use the
 # file's numbers (`CampaignSettings.first_segment`).
 FIRST_SEGMENT = {"csv": 0, "jsonl": 0, APPRAISE: 1, MQM: 1}
-
-
-def wmt_rule(protocol: Protocol) -> WmtRuleName | None:
-    """Return the rule of WMT mode for imports with marked errors: 2024's, or side by side 2026's."""
-    if not protocol.marks_errors:
-        return None
-    return "2026" if protocol.max_outputs > 1 else "esa"
 
 
 def end_with_text(error: dict[str, Any], length: int, notes: Counter[str]) -> None:

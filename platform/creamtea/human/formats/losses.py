@@ -21,7 +21,6 @@ from creamtea.human.formats.base import (
     PEARMUT,
     NotKept,
     counts,
-    wmt_rule,
 )
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
@@ -104,12 +103,11 @@ def _rule_lost(kind: str) -> Counting:
     """Count 1 if an import of a file of the format `kind` would use another rule of WMT mode."""
 
     def count(content: Content) -> int:
-        read = wmt_rule(find_protocol(content.protocol))
-        if kind == MT_METRICS_EVAL and content.protocol != "mqm":
-            read = None  # other protocols come back as scores of segments
-        if kind == APPRAISE and content.protocol == "da-sqm":
-            read = "da-sqm"
-        return int((content.settings.get("wmt") or "usual") != (read or "usual"))
+        marks = find_protocol(content.protocol).marks_errors
+        if kind == MT_METRICS_EVAL:
+            marks = content.protocol == "mqm"  # other protocols come back as scores of segments
+        read = "esa" if marks else "da-sqm" if kind == APPRAISE and content.protocol == "da-sqm" else "usual"
+        return int((content.settings.get("wmt") or "usual") != read)
 
     return count
 

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from creamtea.error_spans import SEVERITIES, as_severity, is_no_error
 from creamtea.errors import InputError, wrong_option
-from creamtea.human.formats.base import FIRST_SEGMENT, ImportFacts, NotKept, counts, wmt_rule
+from creamtea.human.formats.base import FIRST_SEGMENT, ImportFacts, NotKept, counts
 from creamtea.human.formats.columns import CheckedLine, Place, columns_of
 from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol, usable_protocols
 from creamtea.human.protocols.base import exact
@@ -426,7 +426,7 @@ def made_elsewhere(
         rater = RaterContent(pseudonym=rating.rater, created_at=first, excluded_at=excluded_at)
         raters.setdefault(rating.rater, rater)
     facts = facts.for_systems(systems)
-    rule = wmt_rule(facts.find_protocol(protocol))
+    rule = "esa" if facts.find_protocol(protocol).marks_errors else None  # of stats.wmt.RULES
     taxonomy = None if facts.taxonomy is None else facts.taxonomy.model_dump()
     planned = {"baseline": facts.baseline, "delta": facts.delta, "wmt": rule, "taxonomy": taxonomy}
     if protocol == Mqm.name:
