@@ -251,6 +251,8 @@ def test_wrong_input_is_one_line_and_exit_code_2(creamtea: Any, database: Databa
     assert create(creamtea, "--set", "controls.repeats=0.5").returncode == 0
     for command in ("status", "launch", "revoke --rater anna"):
         assert "'second'" in creamtea.refused("campaign", *command.split(), "second")
+    for arguments in (("status",), ("link", "first", "--rater")):
+        assert_refused(creamtea("campaign", *arguments, "caf\udce9"), r"'caf\udce9' is not UTF-8 text")
 
 
 def assert_refused(done: Done, message: str) -> None:

@@ -276,6 +276,8 @@ def _message_of(error: Exception) -> tuple[str, int]:
     """Return the message and exit code of an error; no message for an unexpected error."""
     if isinstance(error, CreamteaError):
         return str(error), error.exit_code
+    if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+        return f"{error.object[:60]!r} is not UTF-8 text: type it again", 2
     if isinstance(error, FileNotFoundError) and _folder_is_gone():
         return "the folder that you are in has been deleted: `cd` to another one, and try again", 2
     if isinstance(error, OSError) and error.errno in NOT_WRITTEN and error.filename is None:
