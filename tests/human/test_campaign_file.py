@@ -25,7 +25,7 @@ from creamtea.human.making.campaign_file import (
 )
 from creamtea.human.making.programme import campaigns_of, load_programme, new_programme, progress_of
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, declarations, settings_of
-from creamtea.report.human.programme import build_programme, macro_mean
+from creamtea.report.human.build import build_programme, macro_mean
 from creamtea.stats.estimate import Estimate, mean_estimate
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database

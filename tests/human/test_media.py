@@ -26,7 +26,7 @@ from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.making.texts import Documents, Texts
 from creamtea.human.media import ENDINGS, export_name, kind_of, media_type
-from creamtea.report.human.tables import shown_texts
+from creamtea.report.human.agreement import shown_texts
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import CampaignMedia, Item

@@ -381,7 +381,7 @@ def report(
 
     The table also says in how many directions a system is in the first cluster.
     """
-    from creamtea.report.human.programme import build_programme  # its statistics take a second to import
+    from creamtea.report.human.build import build_programme  # its statistics take a second to import
 
     printing = Printing(markdown, as_json, html, export, formats)
     with existing_database() as database:

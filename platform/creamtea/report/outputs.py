@@ -176,9 +176,9 @@ def lines(
         value = values.get(system)
         return "" if value is None or metric is None else number(value, outputs.columns[metric])
 
-    reference = Line("reference", row.reference, target, _idioms(row.reference, _spans(row.idioms, "target")))
+    reference = Line("reference", row.reference, target, _idioms(row.reference, row.idioms, "target"))
     return [
-        Line("source", row.source, source, _idioms(row.source, _spans(row.idioms, "source"))),
+        Line("source", row.source, source, _idioms(row.source, row.idioms, "source")),
         *([reference] if outputs.has_references else []),
         *(
             Line(
@@ -197,24 +197,18 @@ def lines(
     ]
 
 
-def _idioms(text: str, spans: Sequence[tuple[int, int]]) -> list[Piece]:
-    if not text.strip() or not spans:
-        return []
-    cuts = [0, *(position for span in spans for position in span), len(text)]
-    return [
-        Piece(text[start:end], marked=bool(number % 2)) for number, (start, end) in enumerate(pairwise(cuts))
-    ]
-
-
-def _spans(idioms: Sequence[dict[str, Any]], side: str) -> list[tuple[int, int]]:
-    """Return the spans of the idioms on one side, sorted, with overlapping ones joined."""
-    joined: list[tuple[int, int]] = []
+def _idioms(text: str, idioms: Sequence[dict[str, Any]], side: str) -> list[Piece]:
+    """Mark the idioms in the text of a side; overlapping ones are one piece."""
+    cuts = [0]
     for start, end in sorted((int(idiom[side][0]), int(idiom[side][1])) for idiom in idioms if idiom[side]):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        if len(cuts) > 1 and start <= cuts[-1]:
+            cuts[-1] = max(end, cuts[-1])
         else:
-            joined.append((start, end))
-    return joined
+            cuts += [start, end]
+    if len(cuts) == 1 or not text.strip():
+        return []
+    pieces = pairwise([*cuts, len(text)])
+    return [Piece(text[start:end], marked=bool(number % 2)) for number, (start, end) in enumerate(pieces)]
 
 
 NGRAMS = "ngrams"

@@ -308,7 +308,9 @@ def _columns(results: StudyResults, test_set: str, campaigns: Sequence[Table]) -
         columns += [RECALL_IDIOM] if idioms.count != 0 else []
         columns += [RECALL_MACRO] if idioms.repeated else []
         columns += [RECALL_SENTENCE, SELECTED]
-    about = [_length_column(counts)] if scored and (counts := _length_metric(spec)) else []
+    about: list[Column] = []
+    if scored and (counts := _length_metric(spec)):  # the ratio depends on how the metric splits text
+        about.append(replace(LENGTH, note=LENGTH.note.replace("BLEU", counts.describe())))
     about += AGREEMENT if results.of("agreement", test_set=test_set) else ()
     columns += [replace(column, group="outputs") for column in (*about, EMPTY)]
     return (*columns, *timed_columns(results, test_set))
@@ -329,11 +331,6 @@ def signatures_of(
 def _length_metric(spec: Study) -> Metric | None:
     """Return the study's first metric that counts the length ratio, as BLEU does."""
     return next((metric for metric in spec.metrics if metric.counts_length), None)
-
-
-def _length_column(metric: Metric) -> Column:
-    """Return the column of length ratios, which depend on how the metric splits text."""
-    return replace(LENGTH, note=LENGTH.note.replace("BLEU", metric.describe()))
 
 
 def _output_cells(results: StudyResults, system: str, test_set: str) -> dict[str, Cell]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -12,21 +12,13 @@ from sqlalchemy.orm import Session
 
 from creamtea.contract.step import Column
 from creamtea.human.formats.appraise import REFERENCE
+from creamtea.human.media import kind_of
+from creamtea.human.record import files_of
 from creamtea.human.results.disputes import disputes_of, rated_twice
 from creamtea.human.results.ratings import Array, Booleans, Integers, Ratings, ScoresByRater
 from creamtea.report.cells import StudyResults
-from creamtea.report.human.tables import (
-    MAX_TEXTS,
-    RatedCampaign,
-    count,
-    estimate,
-    number,
-    output_entry,
-    shown_texts,
-    table,
-)
-from creamtea.report.human.verdicts import ITEMS
-from creamtea.report.model import Cell, Row, Table, Texts
+from creamtea.report.human.verdicts import ITEMS, RatedCampaign, count, estimate, number, table
+from creamtea.report.model import Cell, Entry, Passage, Row, Table, Texts
 from creamtea.stats.agreement import intraclass, krippendorff_alpha, rater_agreement
 from creamtea.stats.estimate import ROUNDING
 from creamtea.stats.human_metric import (
@@ -38,9 +30,10 @@ from creamtea.stats.human_metric import (
 )
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.stats.wmt import BAD, RATED, REPEAT, WmtRule, wmt_ranking
-from creamtea.store.tables import ItemKind, SegmentScore
+from creamtea.store.tables import Item, ItemKind, SegmentScore
 from creamtea.wording import counted, with_minus
 
+MAX_TEXTS = 8  # outputs in a list
 MAX_DISPUTES = 50  # with their texts
 RATINGS = Column("ratings", "ratings", 0)
 AGREEMENT = (
@@ -118,6 +111,46 @@ def _each_rater(judged: RatedCampaign, matrix: Array, units: Integers) -> Table:
         rows.append(Row(judged.ratings.raters[own.rater], cells))
     about = f"Each rater against the others, on the {judged.protocol.judged} that they share."
     return table("raters", "Raters", about, "rater", columns, rows)
+
+
+# ---------------------------------------------------------------- where raters disagree
+
+
+def shown_texts(
+    session: Session, ratings: Ratings, cells: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], tuple[str, str]]:
+    """Return source and output of (unit, system) cells, from the items that were rated.
+
+    The output is followed by the kinds of its files ("[audio]").
+    """
+    wanted = set(cells)
+    items: dict[int, int] = {}
+    for unit, system in wanted:
+        rows = (ratings.unit == unit) & (ratings.system == system)
+        items[int(ratings.item[rows][0])] = unit
+    texts = {}
+    for item in session.scalars(select(Item).where(Item.id.in_(items))):
+        for system, output in zip(item.systems, item.outputs, strict=True):
+            kinds = "".join(f" [{kind_of(file['type'])}]" for file in files_of(item, system))
+            shown = f"{output}{kinds}".strip() if kinds else str(output)
+            texts[items[item.id], int(system)] = item.source, shown
+    return texts
+
+
+def output_entry(
+    judged: RatedCampaign,
+    unit: int,
+    system: int,
+    texts: Mapping[tuple[int, int], tuple[str, str]],
+    values: Sequence[tuple[Column, Cell]],
+) -> Entry:
+    """Show a rated output below its source (`shown_texts`), with values, as "segment 12, beam"."""
+    campaign = judged.ratings.campaign
+    segment = campaign.settings.segment_name(int(judged.ratings.segment_index[unit]))
+    source, output = texts[unit, system]
+    above = Passage("source", source, campaign.source_language)
+    below = Passage("output", output, campaign.target_language)
+    return Entry(f"{segment}, {judged.systems[system]}", tuple(values), (above, below))
 
 
 def disputes(session: Session, judged: RatedCampaign, outputs: ScoresByRater) -> Texts:

@@ -10,8 +10,7 @@ from creamtea import languages
 from creamtea.contract.step import Column
 from creamtea.human.results.ratings import Ratings
 from creamtea.report import vega
-from creamtea.report.human.tables import RatedCampaign, estimate, p_value
-from creamtea.report.human.verdicts import Pair, SystemMean, verdict_cell
+from creamtea.report.human.verdicts import Pair, RatedCampaign, SystemMean, estimate, p_value, verdict_cell
 from creamtea.report.model import (
     Block,
     Cell,

@@ -34,7 +34,7 @@ from creamtea.blame.labels import (
 from creamtea.contract.step import Column
 from creamtea.human.making.proposals import outcomes
 from creamtea.human.protocols.spans import spans_of
-from creamtea.report.human.tables import RatedCampaign, count, estimate, number, table
+from creamtea.report.human.verdicts import RatedCampaign, count, estimate, number, table
 from creamtea.report.model import Cell, Entry, Passage, Row, Table, Texts
 from creamtea.stats.estimate import clustered_interval
 from creamtea.stats.paired import compare_paired

@@ -1,17 +1,20 @@
-"""Means of systems, their differences from the baseline, and one verdict per pair."""
+"""What was rated, means of systems, their differences from the baseline, and one verdict per pair."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
 from creamtea.contract.step import Column
-from creamtea.human.results.ratings import Standing
-from creamtea.report.human.tables import RatedCampaign, count, estimate, p_value, table
+from creamtea.human.protocols import Protocol
+from creamtea.human.results.ratings import Array, Integers, Ratings, Standing, estimate_over_pages
+from creamtea.report import text
 from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.estimate import (
     Estimate,
@@ -22,7 +25,7 @@ from creamtea.stats.estimate import (
     mean_estimate,
 )
 from creamtea.stats.incomplete import LOOKS as LOOKS_IN_BLOCKS
-from creamtea.stats.incomplete import SystemEstimates
+from creamtea.stats.incomplete import SystemEstimates, last_look
 from creamtea.stats.paired import (
     FEW_RATERS,
     FLIPS,
@@ -36,6 +39,137 @@ from creamtea.stats.power import POWER
 from creamtea.stats.sequential import BURN_IN, LOOKS, State
 from creamtea.stats.verdict import Outcome, Verdict, judge, judge_in_blocks
 from creamtea.wording import counted
+
+
+@dataclass(frozen=True)
+class RatedCampaign:
+    """A campaign's ratings, with the weights, the baseline and the δ of its comparisons."""
+
+    ratings: Ratings
+    matrix: Array  # (units, systems): means over raters
+    weights: Array  # (units,)
+    baseline: int
+    delta: float  # the smallest difference that matters, points of the scale
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        return self.ratings.campaign.systems
+
+    @property
+    def protocol(self) -> Protocol:
+        return self.ratings.campaign.protocol
+
+    @cached_property
+    def documents(self) -> Integers | None:
+        """The document of each unit; None unless intervals and tests are over documents."""
+        return self.ratings.documents
+
+    @cached_property
+    def in_blocks(self) -> bool:
+        """Whether pages show some of the systems, drawn for each segment or document."""
+        return any(self.ratings.blocks)
+
+    @cached_property
+    def is_adaptive(self) -> bool:
+        settings = self.ratings.campaign.settings
+        return self.in_blocks and (settings.design == "adaptive" or settings.aim)
+
+    @cached_property
+    def look(self) -> tuple[int, float] | None:
+        """The last look at an adaptive design (`stats.incomplete.last_look`)."""
+        return last_look(self.ratings.finished, self.ratings.turns)
+
+    @cached_property
+    def estimates(self) -> SystemEstimates | None:
+        """The systems' estimates from all pages, or in an adaptive design from the last look's pages.
+
+        `missing` says why there are none.
+        """
+        if not self.is_adaptive:
+            return estimate_over_pages(self.ratings, self.weights)
+        if self.look is None:
+            return None
+        turns, alpha = self.look
+        return estimate_over_pages(
+            self.ratings, np.where(self.ratings.turn < turns, self.weights, 0.0), alpha
+        )
+
+    @property
+    def missing(self) -> str:
+        """Why there are no estimates."""
+        if self.is_adaptive and self.look is None:
+            turns = self.ratings.turns
+            first = math.ceil(LOOKS_IN_BLOCKS[0] * turns)
+            return f"the first of {len(LOOKS_IN_BLOCKS)} looks comes once {first:,} of {turns:,} are rated"
+        return "no chain of pages connects all systems yet"
+
+    def points(self, key: str, title: str, note: str = "", better: str = "") -> Column:
+        """Return a column of points of the scale, as the protocol shows them."""
+        points = self.protocol.points
+        return Column(key, title, points.decimals, better, points.factor, points.unit, note=note)
+
+    def shown_delta(self) -> str:
+        """Format δ as the columns of points show numbers."""
+        return self.protocol.points.text(self.delta)
+
+
+def with_baseline(ratings: Ratings, study_baseline: str | None) -> RatedCampaign:
+    """Join a campaign's ratings with its baseline and its δ.
+
+    The baseline is the campaign's, or else the study's, or else the first system. δ is the campaign's, or
+    else the protocol's convention.
+    """
+    campaign = ratings.campaign
+    named = campaign.settings.baseline or study_baseline
+    baseline = campaign.systems.index(named) if named in campaign.systems else 0
+    delta = campaign.settings.delta or campaign.protocol.usual_delta
+    return RatedCampaign(ratings, ratings.matrix(), ratings.weight, baseline, float(delta))
+
+
+def only_random(judged: RatedCampaign) -> RatedCampaign:
+    """Keep the part that was drawn at random; every unit weighs the same."""
+    chosen = judged.ratings.random
+    matrix = np.where(chosen[:, None], judged.matrix, np.nan)
+    return RatedCampaign(judged.ratings, matrix, chosen.astype(np.float64), judged.baseline, judged.delta)
+
+
+# ---------------------------------------------------------------- cells
+
+
+def table(
+    key: str, title: str, about: str, heading: str, columns: Sequence[Column], rows: Sequence[Row]
+) -> Table:
+    """Build a table; omit a column if no row has a cell in it."""
+    used = tuple(column for column in columns if any(column.key in row.cells for row in rows))
+    filled = (
+        replace(row, cells={c.key: row.cells.get(c.key, Cell("absent", "not measured")) for c in used})
+        for row in rows
+    )
+    return Table(key, title, heading, used, tuple(filled), about=about)
+
+
+def count(number: int) -> Cell:
+    return Cell("ok", value=float(number))
+
+
+def number(value: float | None, reason: str | None = None) -> Cell:
+    """Return the cell of a value that has no interval; `reason` says why it is missing."""
+    return estimate(Estimate(value, reason=reason if value is None else None))
+
+
+def estimate(found: Estimate) -> Cell:
+    if found.value is None:
+        return Cell("absent", found.reason or "nothing to measure")
+    return Cell("ok", found.reason or "", value=found.value, low=found.low, high=found.high)
+
+
+def p_value(p: float | None, reason: str | None = None) -> Cell:
+    if p is None:
+        return Cell("absent", reason or "no p-value")
+    return Cell("ok", value=p, words=text.p_value(p))
+
+
+# ---------------------------------------------------------------- means
 
 ITEMS = Column("items", "items", 0)
 OVER_PAGES = "by least squares over pages; 95 % interval of the distance from the mean of all systems"
