@@ -323,6 +323,14 @@ def test_a_bucket_of_right_outputs_has_no_interval(build: Build) -> None:
     assert (cell.value, cell.low, cell.note) == (100.0, None, NO_SPREAD)
 
 
+@pytest.mark.parametrize("score", [0.0, 100.0])
+def test_of_parts_with_one_score_none_is_the_hardest(score: float, build: Build) -> None:
+    parts = [part | {"value": score} for part in analysis_rows.of_buckets("bleu", 1.0, 0.0)]
+    notes, *_ = build({"buckets/": {"metrics": parts}}).section("answer/test").blocks
+    assert isinstance(notes, Notes)
+    assert not any(line.startswith("Hardest") for line in notes.paragraphs)
+
+
 def test_columns_are_named_after_the_studys_own_metrics(build: Build, spec: Spec) -> None:
     spec["metrics"] = [{"kind": "bleu", "lowercase": True}, {"kind": "chrf", "word_order": 2}]
     report = build()

@@ -57,7 +57,7 @@ def answer_section(
             *(() if blocks else failed),
             *_scores(spec, systems, quality),
             *(sentence for report in people for sentence in _people(report, len(people) > 1)),
-            *_speed(systems.table, quality),
+            *_speed(systems, quality),
             *(() if quality is None else _hardest(quality, systems.test_set, analyses)),
             *_idioms(systems.table),
             *first_look,
@@ -224,14 +224,16 @@ def _hardest(quality: _Quality, test_set: str, analyses: Sequence[AnalysisResult
             if (value := row.cells[column.key].value) is not None
         ]
         counts = Counter(by for *_, by in parts)
-        if parts := [part for part in parts if counts[part[-1]] > 1]:
+        parts = [part for part in parts if counts[part[-1]] > 1]
+        if len({text.number(value, quality.metric) for value, *_ in parts}) > 1:
             _, row, column, by = min(parts, key=lambda part: part[0])
             shown = _score(row, replace(column, title=quality.metric.title))
             yield f"Hardest for {best.name}, {by}: {column.title.removeprefix(title)}: {shown}."
 
 
-def _speed(table: Table, quality: _Quality | None) -> Iterator[str]:
+def _speed(systems: SystemsOn, quality: _Quality | None) -> Iterator[str]:
     """Name the fastest systems, their share of the baselines' time, and the cost in quality."""
+    table = systems.table
     column = next((column for column in (P50, SPEED) if column in table.columns), None)
     if column is None:
         return
@@ -249,7 +251,7 @@ def _speed(table: Table, quality: _Quality | None) -> Iterator[str]:
 
     def alike(row: Row) -> bool:
         """Return whether a system looks as fast, or a share's interval contains 100 %."""
-        both = shares.get(row.name), row.cells[column.key].percents.get(fastest.name)
+        both = systems.times.get((fastest.name, row.name)), systems.times.get((row.name, fastest.name))
         return shown(row) == shown(fastest) or any(
             share is not None
             and share.low is not None

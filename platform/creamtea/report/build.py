@@ -60,6 +60,7 @@ from creamtea.report.tables import (
     pairs_table,
     ranked,
     systems_table,
+    time_shares,
     trainings_table,
 )
 from creamtea.report.text import one_line
@@ -97,6 +98,7 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
             further_table(results, name, table),
             styles,
             all_differences(results, name, metrics[0]) if (metrics := spec.metrics_on(name)) else {},
+            {} if (clock := speed_of(table)) is None else time_shares(results, clock.key),
         )
         for name in spec.test_sets
         for table in [systems_table(results, name, human_columns(campaigns, name))]

@@ -17,7 +17,7 @@ from creamtea.report import text, vega
 from creamtea.report.analyses import AnalysisResults, curve_layers, mark
 from creamtea.report.cells import StudyResults, state_of
 from creamtea.report.configuration import describe_imported
-from creamtea.report.model import Cell, Choice, Delta, Figure, Spec, Table
+from creamtea.report.model import Cell, Choice, Delta, Figure, Percent, Spec, Table
 from creamtea.report.tables import P50, RECALL_SENTENCE, SELECTED, SPEED
 from creamtea.store.queries import CurvePoint, Node
 from creamtea.study.spec import Study, System
@@ -93,7 +93,8 @@ Runs = dict[str, Mapping[str, Sequence[CurvePoint]]]  # a training's curves, by 
 class SystemsOn(NamedTuple):
     """The tables of a test set: systems, and comparisons with further baselines.
 
-    `pairs`: the differences of every two systems.
+    `pairs`: the differences of every two systems. `times`: each timed system's time as a percentage of each
+    one's, as `speed_of` measures it.
     """
 
     test_set: str
@@ -101,6 +102,7 @@ class SystemsOn(NamedTuple):
     further: Table | None
     every_style: vega.Styles  # of the study's systems
     pairs: Mapping[tuple[str, str], Delta]
+    times: Mapping[tuple[str, str], Percent] = {}
 
     @property
     def styles(self) -> vega.Styles:

@@ -565,20 +565,32 @@ def latency_cells(results: StudyResults, columns: Sequence[Column]) -> dict[tupl
 
         return read_cell(runs, read, "the plan has no latency step")
 
-    baselines = [name for name in latency_baselines(spec) if name in timed]
+    cells = {}
+    for key in (column.key for column in columns):
+        shares = time_shares(results, key)
+        for system in spec.systems:
+            of_baselines = {name: shares.get((system, name)) for name in latency_baselines(spec)}
+            percents = {name: share for name, share in of_baselines.items() if share is not None}
+            cells[system, key] = replace(cell(system, key), percents=percents)
+    return cells
 
-    def percents(system: str, key: str) -> dict[str, Percent]:
-        times = {name: run.find(key, str(timed.index(name))) for run in runs for name in {system, *baselines}}
-        return {
-            name: _percent(time, baseline_time, timed.index(name))
-            for name in baselines
-            if (time := times[system]) and (baseline_time := times[name])
-        }
 
-    cells = {(system, column.key): cell(system, column.key) for system in spec.systems for column in columns}
+def time_shares(results: StudyResults, key: str) -> dict[tuple[str, str], Percent]:
+    """Return each timed system's time as a percentage of each one's: (system, other) -> percentage.
+
+    `key`: the column, such as `P50`'s.
+    """
+    timed = results.spec.timed()
+    times = {
+        name: time
+        for run in results.of("latency")
+        for place, name in enumerate(timed)
+        if (time := run.find(key, str(place))) is not None and time.value is not None
+    }
     return {
-        (system, key): replace(time, percents=percents(system, key)) if time.value is not None else time
-        for (system, key), time in cells.items()
+        (own, other): _percent(times[own], times[other], timed.index(other))
+        for own in times
+        for other in times
     }
 
 
