@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -45,6 +45,7 @@ class Scorer(Strict):
     files: list[Word] = Field(default=[])  # paths that the program reads, pinned by their content
     environment: dict[str, str] = Field(default={}, repr=False)  # variables of the program
     reference_free: bool = False  # it scores without references; if there are none, it gets empty ones
+    better: Literal["higher", "lower"] = "higher"  # which scores are good, for `creamtea compare`
 
     @property
     def takes_model(self) -> bool:

@@ -88,6 +88,16 @@ def test_a_scorer_that_needs_no_references_decides(
     assert "a has the highest score: 14.333 long" in done.stdout
 
 
+def test_the_file_of_scorers_says_that_lower_scores_are_better(
+    creamtea, files: list[str], scorer: dict[str, str]
+) -> None:
+    listed = Path(scorer["CREAMTEA_SCORERS"])
+    listed.write_text(listed.read_text().replace('"version"', '"better": "lower", "version"'))
+    done = creamtea("compare", *files, "--metrics", "long", **scorer)
+    assert done.returncode == 0, done.stderr
+    assert "c has the lowest score: 3.667 long" in done.stdout
+
+
 @pytest.mark.parametrize("metric", ["bleu", "other"])
 def test_a_metric_that_needs_references_is_refused(
     creamtea, files: list[str], scorer: dict[str, str], metric: str

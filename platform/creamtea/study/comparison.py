@@ -296,5 +296,6 @@ def _metric(name: str) -> dict[str, Any]:
         raise InputError("--metrics: a name is missing between the commas")
     if name not in scorers:
         raise InputError(f"--metrics {name}: unknown metric; give {one_of([*METRICS, *scorers], name)}")
-    free = {"reference_free": True} if scorers[name].reference_free else {}
-    return {"kind": "command", "scorer": name, **free}
+    scorer = scorers[name]
+    metric: dict[str, Any] = {"kind": "command", "scorer": name, "display": {"better": scorer.better}}
+    return metric | ({"reference_free": True} if scorer.reference_free else {})
