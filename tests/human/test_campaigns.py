@@ -419,7 +419,8 @@ def test_items_and_hours(study_database: Database) -> None:
     assert replace(found, power=0.8).doubt == ""
     media = Amount(2, 3 * 10**6)
     assert dict(replace(found, media=media).facts())["files"] == "2 of sources and outputs, 3.0 MB"
-    by_rule = replace(found, media=media, by_rule_of_thumb=True)
+    draft_campaign(study_database, "usual", **GOOD)
+    by_rule = replace(preview(study_database, "usual"), media=media)
     assert dict(by_rule.facts())["files"].endswith("MB; minutes per item do not count them")
     beyond = dict(replace(found, detectable=1e4).facts())["detectable"]
     assert "power): none on a scale of" in beyond

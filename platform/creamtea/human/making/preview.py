@@ -183,7 +183,8 @@ def preview(database: Database, name: str) -> Preview:
         items = round(items * share)
         pages = None if pages is None else round(pages * share)
     ratings = items * campaign.ratings_per_item
-    minutes = settings.minutes_per_item or protocol.minutes(shown or systems)
+    usual = protocol.minutes(shown or systems)  # a draft stores this number if its file has none
+    minutes = settings.minutes_per_item or usual
     # if each rater rates all items, with as many attention checks as in `raters.workload`
     checks = min(kinds.get(ItemKind.ATTENTION, 0), items // settings.attention_every)
     beside = (kinds.get(ItemKind.TUTORIAL, 0) + checks) * campaign.ratings_per_item
@@ -213,7 +214,7 @@ def preview(database: Database, name: str) -> Preview:
         ratings_per_item=campaign.ratings_per_item,
         ratings=ratings,
         minutes_per_item=minutes,
-        by_rule_of_thumb=settings.minutes_per_item is None,
+        by_rule_of_thumb=minutes == usual,
         rater_hours=hours,
         raters=campaign.ratings_per_item,
         hours_per_rater=hours / campaign.ratings_per_item,
