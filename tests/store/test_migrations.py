@@ -216,6 +216,8 @@ def test_a_newer_database_is_left_alone(head_url: str, action: Any) -> None:
 def test_an_unknown_revision_is_refused(head_url: str) -> None:
     with pytest.raises(InputError, match=r"cannot move .* to revision 'abc': .*abc.*; `creamtea db current`"):
         schema.downgrade(head_url, "abc")
+    with pytest.raises(InputError, match=r"to revision '': no such revision; "):
+        schema.upgrade(head_url, "")
 
 
 @pytest.mark.slow

@@ -147,9 +147,9 @@ def _migrate(connection: sa.Connection, revision: str, *, up: bool) -> None:
     config.attributes["connection"] = connection
     try:
         (command.upgrade if up else command.downgrade)(config, revision)
-    except CommandError as error:
-        place = describe(connection.engine.url)
+    except (CommandError, AssertionError) as error:  # Alembic asserts that a revision is not ""
+        place, why = describe(connection.engine.url), str(error) or "no such revision"
         raise InputError(
-            f"cannot move {place} to revision {revision!r}: {error}; `creamtea db current` shows its "
+            f"cannot move {place} to revision {revision!r}: {why}; `creamtea db current` shows its "
             "revision, and the one that this creamtea needs"
         ) from None
