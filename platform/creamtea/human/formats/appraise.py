@@ -167,11 +167,11 @@ class Rated:
 @dataclass(frozen=True)
 class AppraiseFile:
     name: str
-    ratings: tuple[Rated, ...]  # with segments within documents
-    per_document: bool  # whether the campaign calls documents DOCUMENT#SYSTEM
-    guessed: int  # ratings of parts that may be a document's beginning or its end
-    sent_twice: tuple[int, ...]  # lines left out, which differ from an earlier one at most in their end
-    lines: Counter[tuple[str, str]]  # by language pair, without lines that were sent twice
+    ratings: tuple[Rated, ...]
+    items: Mapping[str, Collection[str]]  # rater → the numbers of all their items
+    # by language pair: lines left out, which differ from an earlier one at most in their end
+    sent_twice: Mapping[tuple[str, str], list[int]]
+    lines: Counter[tuple[str, str]]  # by language pair
     left_out: Mapping[tuple[str, str], Counter[str]]  # other losses, by language pair
     crowd: bool  # whether it is Mechanical Turk's
     has_errors: bool  # whether the lines have a field for marked errors
@@ -186,12 +186,11 @@ def milliseconds(start: datetime, end: datetime) -> int | None:
 def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) -> AppraiseFile:
     """Read the scores in the file.
 
-    If documents are called DOCUMENT#SYSTEM (ESA and MQM campaigns), segments are counted within them from 1.
     `statistics`: the raters' means and deviations, if the file's scores are standardised (z). InputError with
     file, line, field, what was found and what is allowed.
     """
     ratings: list[Rated] = []
-    sent_twice: list[int] = []
+    sent_twice: dict[tuple[str, str], list[int]] = defaultdict(list)
     lines: Counter[tuple[str, str]] = Counter()
     left_out: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     names: tuple[str, ...] = ()
@@ -199,13 +198,13 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
     items: dict[str, set[str]] = defaultdict(set)  # rater → the numbers of all their items
     layouts: dict[tuple[str, str], tuple[int, bool]] = {}  # of a pair's first line: has it a document?
     for line, names, cells in _lines(path):
-        sent = tuple(cell for name, cell in zip(names, cells, strict=True) if name != "end")
-        if sent in known:
-            sent_twice.append(line)
-            continue
-        known.add(sent)
         reading = _Reading(f"{path.name}, line {line}", _fields(names, cells))
         lines[reading.pair] += 1
+        sent = tuple(cell for name, cell in zip(names, cells, strict=True) if name != "end")
+        if sent in known:
+            sent_twice[reading.pair].append(line)
+            continue
+        known.add(sent)
         first, documented = layouts.setdefault(reading.pair, (line, "document" in names))
         if documented != ("document" in names):
             raise InputError(
@@ -224,8 +223,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
         found = counts(sum(left_out.values(), Counter()))
         raise InputError(f"{path.name}: no scores of segments in it; found {'; '.join(map(str, found))}")
     crowd, has_errors = "HIT" in names, "errors" in names
-    placed = within_documents(ratings, items, path.name)
-    return AppraiseFile(path.name, *placed, tuple(sent_twice), lines, left_out, crowd, has_errors)
+    return AppraiseFile(path.name, tuple(ratings), items, sent_twice, lines, left_out, crowd, has_errors)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
@@ -645,12 +643,17 @@ class _Texts:
     """Sources and outputs of the test set by line, and the lines of the file's segments."""
 
     def __init__(
-        self, facts: ImportFacts, systems: Sequence[str], file: AppraiseFile, ratings: Sequence[Rated]
+        self,
+        facts: ImportFacts,
+        systems: Sequence[str],
+        file: str,
+        ratings: Sequence[Rated],
+        per_document: bool,  # whether the campaign calls documents DOCUMENT#SYSTEM
     ) -> None:
         if unknown := sorted(set(facts.output_of) - set(systems)):
             it_has = f"the file has no such system; it has {', '.join(systems)}"
             raise wrong_option("output-of", it_has, unknown[0])
-        self._facts, self._file = facts, file
+        self._facts, self._file, self._ratings, self._per_document = facts, file, ratings, per_document
         self._segments = sorted({(rating.document, rating.segment) for rating in ratings})
         self.domains: Mapping[str, str] = {}
         self.published = 0  # scores of --segment-scores
@@ -726,8 +729,8 @@ class _Texts:
         by_number = Numbering.of_numbers({key: key[1] for key in self._segments}, APPRAISE, told)
         if self._lines is None:
             unique = len({segment for _, segment in self._segments}) == len(self._segments)
-            return by_number if unique and not self._file.per_document else self._anew()
-        if self._file.per_document:
+            return by_number if unique and not self._per_document else self._anew()
+        if self._per_document:
             return self._by_document(1)
         # try both first numbers: the right one puts each segment into the lines of its document
         other = Numbering.of_numbers({key: key[1] for key in self._segments}, APPRAISE, 1 - by_number.first)
@@ -742,12 +745,12 @@ class _Texts:
 
         Used if a file counts segments within documents and there is no file of documents.
         """
-        documents = first_places(rating.document for rating in self._file.ratings)
+        documents = first_places(rating.document for rating in self._ratings)
         ordered = sorted(self._segments, key=lambda key: (documents[key[0]], key[1]))
         many = len({name for name, _ in ordered}) > 1
         if self._size is not None and (many or self._size[1] != len(ordered)):
             raise InputError(
-                f"{self._size[0]}: {self._file.name} counts segments within documents: give "
+                f"{self._size[0]}: {self._file} counts segments within documents: give "
                 f"{option('documents')}, which says what lines each document has",
                 about="documents",
             )
@@ -773,7 +776,7 @@ class _Texts:
             raise wrong_option(
                 "documents",
                 f"{counted(len(wrong), 'document')} with another number of lines than of segments in "
-                f"{self._file.name}: {', '.join(wrong[:3])}{', …' if len(wrong) > 3 else ''}. The n-th "
+                f"{self._file}: {', '.join(wrong[:3])}{', …' if len(wrong) > 3 else ''}. The n-th "
                 "segment of a document is its n-th line: write - in the lines that the campaign does not "
                 f"have, or give {option('segment-scores')} (published ones tell these lines)",
             )
@@ -884,14 +887,15 @@ class Appraise(Format):
             raise wrong_option("protocol", f"Appraise's scores are of {known}", protocol)
         statistics = None if facts.rater_statistics is None else read_statistics(facts.rater_statistics)
         file = read_appraise(path, statistics)
-        ratings = _of_pair(file, facts.pair)
+        of_pair = _of_pair(file, facts.pair)
+        ratings, per_document, guessed = within_documents(of_pair, file.items, file.name)
         scores = sum(rating.score > 0 for rating in ratings)
         errors = [error for rating in ratings for error in rating.errors]
         categories = sum(bool(error["category"]) for error in errors)
         check_protocol(found, file.name, scores, len(errors), categories, file.has_errors)
         _check_one_campaign(file.name, ratings)
         systems = tuple(sorted({rating.system for rating in ratings}))
-        texts = _Texts(facts.for_systems(systems), systems, file, ratings)
+        texts = _Texts(facts.for_systems(systems), systems, file.name, ratings, per_document)
         keyed = list(_keyed(ratings))
         # the original of a control is an item even if the file has no rating of it
         positions = first_places(
@@ -946,9 +950,10 @@ class Appraise(Format):
                 ),
             }
         )
-        guessed = {"ratings of incomplete documents, read as the documents' beginnings": file.guessed}
-        notices = (*texts.numbering.notes, *counts({**guessed, **reading.notes}, note=True))
-        return content, (*repeats(file.sent_twice, SENT_TWICE), *not_kept, *notices)
+        incomplete = {"ratings of incomplete documents, read as the documents' beginnings": guessed}
+        notices = (*texts.numbering.notes, *counts({**incomplete, **reading.notes}, note=True))
+        sent_twice = repeats(file.sent_twice.get(ratings[0].pair, ()), SENT_TWICE)
+        return content, (*sent_twice, *not_kept, *notices)
 
     def write(self, content: Content, path: Path) -> Written:
         """Write a line per rating: TGT for systems, BAD for bad references, CHK for repeats.
