@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from creamtea.document.document import read_document
 from creamtea.document.mistakes import StudyErrors
-from creamtea.document.values import Above0, Name, Positive, Seed, Strict
+from creamtea.document.values import Above0, Name, Positive, Strict
 from creamtea.errors import InputError
 from creamtea.wording import counted
 
@@ -131,14 +131,12 @@ class OfAnalysis(Strict):
     measure: str
 
 
-class OfTraining(Strict):
-    variant: str
-    seed: Seed = 1
-    measure: str
+class OfProvenance(Strict):
+    """A cell of the table of trainings or of corpora."""
 
-
-class OfCorpus(Strict):
-    corpus: str
+    provenance: Literal["trainings", "corpora"]
+    row: str
+    setting: str = ""
     measure: str
 
 
@@ -156,8 +154,7 @@ class OfIdiom(Strict):
     missed_by: str  # system
 
 
-Place = OfSystem | OfAnalysis | OfTraining | OfCorpus | OfSelection | OfIdiom
-
+Place = OfSystem | OfAnalysis | OfProvenance | OfSelection | OfIdiom
 
 EVERY = "*"
 

@@ -135,10 +135,7 @@ class Idioms:
 def idioms_of(results: StudyResults, test_set: str) -> Idioms:
     """Count a test set's idioms as its steps report them; steps of recall count distinct idioms."""
     count = known_count(results.of("test_set", test_set=test_set), "idioms")
-    measured = [
-        *results.of("recall", test_set=test_set),
-        *results.of("recall_at_size", test_set=test_set),
-    ]
+    measured = [*results.of("recall", test_set=test_set), *results.of("recall_at_size", test_set=test_set)]
     distinct = [
         metric.detail["idioms"] for step in measured for metric in step.metrics if "idioms" in metric.detail
     ]

@@ -362,11 +362,7 @@ def learning_figures(
 
 
 def learning_curves(
-    runs: Runs,
-    series: str,
-    styles: vega.Styles,
-    objective: str = "",
-    ended: Mapping[str, str] | None = None,
+    runs: Runs, series: str, styles: vega.Styles, objective: str = "", ended: Mapping[str, str] | None = None
 ) -> Figure:
     """Draw one line per training over its updates; `series` as in `LEARNING_TITLES`.
 
@@ -392,10 +388,7 @@ def learning_curves(
     tooltip = vega.tooltip(("run", "run", ""), ("update", "update", ",.0f"), ("value", title, ".4~g"))
     line = {**encoding, **vega.by_style("run", run_styles, "color", "strokeDash")}
     points = {**encoding, **vega.by_style("run", run_styles), "tooltip": tooltip}
-    layer = [
-        {"mark": {"type": "line", "strokeWidth": 2}, "encoding": line},
-        vega.points(points, size=35),
-    ]
+    layer = [{"mark": {"type": "line", "strokeWidth": 2}, "encoding": line}, vega.points(points, size=35)]
     # perplexity has the same points as the loss, unless it is infinite
     infinite = [run for run in waiting if series == "dev_perplexity" and "dev_loss" in runs[run]]
     why = dict.fromkeys(infinite, "infinite: a reference has probability 0") | dict(ended or {})
@@ -600,12 +593,7 @@ def analysis_over_parameter(
 
 
 def _over(
-    sweep: Sweep,
-    curves: Sequence[tuple[str, list[Member]]],
-    y: Column,
-    about: str,
-    key: str,
-    choice: str,
+    sweep: Sweep, curves: Sequence[tuple[str, list[Member]]], y: Column, about: str, key: str, choice: str
 ) -> Figure | None:
     rows = [
         mark(curve, value, cell, y, name)

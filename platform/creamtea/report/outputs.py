@@ -129,11 +129,7 @@ def _drawn(session: Session, name: str, outputs: Translations, chosen: Sequence[
     metric = next((key for key in outputs.columns if key in outputs.scores), None)
     scores = outputs.scores.get(metric or "", {})
     query = PageQuery(
-        outputs.test_set,
-        decodes,
-        list(scores.values()),
-        SegmentFilter(indices=indices),
-        limit=len(indices),
+        outputs.test_set, decodes, list(scores.values()), SegmentFilter(indices=indices), limit=len(indices)
     )
     systems = list(outputs.decodes)
     compared = set(outputs.against.values())  # human references are compared with nothing

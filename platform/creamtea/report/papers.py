@@ -35,11 +35,10 @@ from creamtea.papers.catalogue import (
     Exhibit,
     Kind,
     OfAnalysis,
-    OfCorpus,
     OfIdiom,
+    OfProvenance,
     OfSelection,
     OfSystem,
-    OfTraining,
     Paper,
     Place,
     Size,
@@ -505,12 +504,9 @@ def find_cell(document: Document, place: Place) -> tuple[str, Row, Column] | Non
                 if isinstance(inner, Table)
             ]
             name, setting, measure = place.row, place.setting, place.measure
-        case OfTraining():
-            tables = _at(document, "provenance/trainings")
-            name, setting, measure = place.variant, f"seed {place.seed}", place.measure
-        case OfCorpus():
-            tables = _at(document, "provenance/corpora")
-            name, measure = place.corpus, place.measure
+        case OfProvenance():
+            tables = _at(document, f"provenance/{place.provenance}")
+            name, setting, measure = place.row, place.setting, place.measure
         case OfIdiom():
             tables = _at(document, f"systems/{place.test_set}/{text.key_of(MISSED.title)}")
             name, measure = place.idiom, place.missed_by
@@ -732,11 +728,7 @@ def list_exhibits(database: Database, paper: str) -> list[ListedExhibit]:
 def build_list(database: Database, paper: str) -> Document:
     """Build a table of a paper's tables and figures: status, and how many of its studies are here."""
     known_paper = find_paper(paper)
-    columns = (
-        Column("page", "page", 0),
-        Column("here", "studies here", 0),
-        Column("status", DOCUMENTED, 0),
-    )
+    columns = (Column("page", "page", 0), Column("here", "studies here", 0), Column("status", DOCUMENTED, 0))
     rows = tuple(
         Row(
             listed.exhibit.label,

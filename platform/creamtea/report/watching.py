@@ -174,12 +174,7 @@ def _roots(session: Session, nodes: dict[str, Node]) -> dict[str, set[str]]:
 
 
 def _why_ready(
-    study_id: int,
-    step: StepRow,
-    controller: Controller | None,
-    reason: str,
-    busy: int,
-    now: datetime,
+    study_id: int, step: StepRow, controller: Controller | None, reason: str, busy: int, now: datetime
 ) -> str:
     if controller is None:
         return NO_CONTROLLER

@@ -46,10 +46,7 @@ AGREEMENT = (
         note="interval distances; 1: full agreement, 0: chance; 95 % jackknife interval over items",
     ),
     Column(
-        "icc_absolute",
-        "ICC(2,1)",
-        2,
-        note="reliability of one rating; a rater's severity counts as error",
+        "icc_absolute", "ICC(2,1)", 2, note="reliability of one rating; a rater's severity counts as error"
     ),
     Column("icc_consistency", "ICC(3,1)", 2, note="reliability of one rating; severity does not count"),
     Column("icc_mean", "ICC(2,k)", 2, note="reliability of the mean over an output's ratings"),

@@ -63,10 +63,7 @@ def build_human(database: Database, campaign: str, wmt: str | None = None) -> Do
             about="",
             facts=(Fact("study", study.name if study else "none: files, or ratings made elsewhere"),),
             test_sets=(row.test_set,),
-            sections=(
-                campaign_answer(report),
-                Section("human", "Human evaluation", (report.section(),)),
-            ),
+            sections=(campaign_answer(report), Section("human", "Human evaluation", (report.section(),))),
         )
 
 
@@ -97,11 +94,7 @@ def campaign_reports(
 
 
 def campaign_report(
-    session: Session,
-    campaign: Campaign,
-    results: StudyResults | None,
-    complete: bool,
-    wmt: str | None = None,
+    session: Session, campaign: Campaign, results: StudyResults | None, complete: bool, wmt: str | None = None
 ) -> CampaignReport:
     """Build one campaign's report; without its study's `results`, it has no metrics."""
     ratings = load_ratings(session, campaign)

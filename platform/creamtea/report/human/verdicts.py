@@ -298,10 +298,7 @@ class Pair:
 
 
 def compared(
-    judged: RatedCampaign,
-    positions: Sequence[tuple[int, int]],
-    flips: bool,
-    known: Sequence[Pair] = (),
+    judged: RatedCampaign, positions: Sequence[tuple[int, int]], flips: bool, known: Sequence[Pair] = ()
 ) -> list[Pair]:
     """Compare pairs of systems, (baseline, system) each, with p-values corrected over all of them.
 
