@@ -151,6 +151,7 @@ class Rated:
     start: datetime | None
     end: datetime | None
     batch: bool = False  # whether it has numbers of batch and item
+    can_mark: bool = False  # whether it has a field for marked errors
 
     @property
     def active_ms(self) -> int | None:
@@ -174,7 +175,6 @@ class AppraiseFile:
     lines: Counter[tuple[str, str]]  # by language pair
     left_out: Mapping[tuple[str, str], Counter[str]]  # other losses, by language pair
     crowd: bool  # whether it is Mechanical Turk's
-    has_errors: bool  # whether the lines have a field for marked errors
 
 
 def milliseconds(start: datetime, end: datetime) -> int | None:
@@ -222,8 +222,7 @@ def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None) 
     if not ratings:
         found = counts(sum(left_out.values(), Counter()))
         raise InputError(f"{path.name}: no scores of segments in it; found {'; '.join(map(str, found))}")
-    crowd, has_errors = "HIT" in names, "errors" in names
-    return AppraiseFile(path.name, tuple(ratings), items, sent_twice, lines, left_out, crowd, has_errors)
+    return AppraiseFile(path.name, tuple(ratings), items, sent_twice, lines, left_out, "HIT" in names)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
@@ -360,6 +359,7 @@ class _Reading:
             start=None if mturk else self.field("start", moment_of, moment),
             end=None if mturk else self.field("end", moment_of, moment),
             batch="batch" in self.cells,
+            can_mark="errors" in self.cells,
         )
 
     def _errors(self, left: Counter[str]) -> list[dict[str, Any]]:
@@ -892,7 +892,12 @@ class Appraise(Format):
         scores = sum(rating.score > 0 for rating in ratings)
         errors = [error for rating in ratings for error in rating.errors]
         categories = sum(bool(error["category"]) for error in errors)
-        check_protocol(found, file.name, scores, len(errors), categories, file.has_errors)
+        without_field = [rating.line for rating in ratings if not rating.can_mark]
+        can_mark = len(without_field) < len(ratings)
+        check_protocol(found, file.name, scores, len(errors), categories, can_mark)
+        if found.marks_errors and without_field:
+            without = "no field for marked errors, which other lines have; allowed: one campaign"
+            raise InputError(f"{file.name}, line {without_field[0]}: found {without}")
         _check_one_campaign(file.name, ratings)
         systems = tuple(sorted({rating.system for rating in ratings}))
         texts = _Texts(facts.for_systems(systems), systems, file.name, ratings, per_document)
