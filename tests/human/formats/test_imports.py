@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from small_campaigns import results_of
-from whole_campaign import answer, everything
+from whole_campaign import MEDIA, answer, everything
 
 from creamtea.errors import InputError
 from creamtea.human.formats.base import APPRAISE, FOREIGN, MQM, MT_METRICS_EVAL, PEARMUT, ImportFacts, NotKept
@@ -94,10 +94,11 @@ def test_a_page_that_loses_its_first_item_goes_by_the_next() -> None:
     assert [(item.position, item.page, item.systems) for item in left.items] == [(1, 1, ("B",))]
 
 
-def test_proposals_follow_their_systems_and_practice_goes() -> None:
+def test_proposals_and_files_follow_their_systems_and_practice_goes() -> None:
     assert everything().items[0].proposals is not None
     left, not_kept = without_systems(everything(), ["A"])
     assert left.items[0].proposals == {}
+    assert left.items[0].media == (MEDIA,)  # what stands beside the source, and no file of A
     assert {item.kind for item in left.items} == {"rated", "random", "repeat"}
     content = dataclasses.replace(everything(), answers=(answer(3, "ann", 1, ("A", "B")),))
     left, not_kept = without_systems(content, ["A"])
