@@ -47,8 +47,8 @@ class Sweep:
     misses.
     """
 
-    def __init__(self, page: Any) -> None:
-        self.page = page
+    def __init__(self, page: Any, url: str) -> None:
+        self.page, self.url = page, url
         self.found: list[str] = []
 
     def look(
@@ -91,10 +91,10 @@ class Sweep:
             if troubles:
                 self.found.append(f"{name}, by Tab: {troubles}")
 
-    def visit(self, name: str, address: str, shown: str, controls: Sequence[str] = (), **how: bool) -> None:
-        self.page.goto(address)
+    def visit(self, query: str, shown: str, *controls: str, **how: bool) -> None:
+        self.page.goto(f"{self.url}/?{query}")
         expect(self.page.get_by_text(shown).first).to_be_visible()
-        self.look(name, controls, **how)
+        self.look(query, controls, **how)
 
     def rate(self, site: Any, outputs: list[str], **fields: Any) -> Any:
         """Show a rater of a new campaign an item with these outputs (`begin_rating`)."""
@@ -138,8 +138,8 @@ def analysed(site: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def sweep(quiet_page: Any) -> Sweep:
-    return Sweep(quiet_page)
+def sweep(quiet_page: Any, site: Any) -> Sweep:
+    return Sweep(quiet_page, site.url)
 
 
 @pytest.fixture(autouse=True)
@@ -180,28 +180,19 @@ def test_the_pages_of_studies_and_papers(site: Any, analysed: str, sweep: Sweep)
     expect(sweep.page.get_by_role("heading", name="Studies")).to_be_visible()
     sweep.look("studies", ["quagga", "Compare studies", "Sign out"])
     rated_campaign(site, "serow", WHAT | {"study": analysed, "systems": SYSTEMS_OF_ANALYSED})
-    controls = ["Systems", "Containing", "Retry", "Share this report", "CSV"]
-    report = "report with analyses and ratings"
-    sweep.visit(report, f"{site.url}/?study={analysed}", "Versions, seeds, hardware", controls)
-    sweep.visit(
-        "other analyses",
-        f"{site.url}/?study={analysed}-2",
-        "Versions, seeds, hardware",
-        once=True,
-        drawn=True,
-    )
-    sweep.visit("no such study", f"{site.url}/?study=99", "No such study", once=True)
-    sweep.visit("steps", f"{site.url}/?study=quagga&step=", "Steps of quagga")
+    controls = ("Systems", "Containing", "Retry", "Share this report", "CSV")
+    sweep.visit(f"study={analysed}", "Versions, seeds, hardware", *controls)
+    sweep.visit(f"study={analysed}-2", "Versions, seeds, hardware", once=True, drawn=True)
+    sweep.visit("study=99", "No such study", once=True)
+    sweep.visit("study=quagga&step=", "Steps of quagga")
     with site.database.session() as reading:
         node = study_nodes(reading, site.study)[0].name
-    sweep.visit("step", f"{site.url}/?study=quagga&step={quote(node)}", node, once=True)
-    controls = ["Compared with", "Test the differences"]
-    sweep.visit("studies compared", f"{site.url}/?compare=1,2", "Outputs side by side", controls)
-    controls = ["Upload", "Study (YAML)"]
-    sweep.visit("submit a study", f"{site.url}/?submit=new", "Study (YAML)", controls)
-    sweep.visit("papers", f"{site.url}/?papers=all", "Papers")
-    sweep.visit("paper", f"{site.url}/?paper=scones&table=3", "SCONES, Table 3")
-    sweep.visit("figure of a paper", f"{site.url}/?paper=scones&figure=2", "SCONES, Figure 2", once=True)
+    sweep.visit(f"study=quagga&step={quote(node)}", node, once=True)
+    sweep.visit("compare=1,2", "Outputs side by side", "Compared with", "Test the differences")
+    sweep.visit("submit=new", "Study (YAML)", "Upload", "Study (YAML)")
+    sweep.visit("papers=all", "Papers")
+    sweep.visit("paper=scones&table=3", "SCONES, Table 3")
+    sweep.visit("paper=scones&figure=2", "SCONES, Figure 2", once=True)
     assert sweep.found == []
 
 
@@ -223,24 +214,19 @@ def test_the_pages_of_organisers(site: Any, sweep: Sweep) -> None:
     draft_campaign(site.database, "ibis-2", campaigns.CampaignRequest(**WHAT))
     sweep.page.goto(site.new_link("organiser"))
     expect(sweep.page.get_by_role("heading", name="Studies")).to_be_visible()
-    campaign = f"{site.url}/?campaign={made.id}"
-    controls = ["ibis", "New campaign", "Import ratings"]
-    sweep.visit("campaigns", f"{site.url}/?campaigns=all", "Campaigns", controls)
-    controls = ["Name", "Systems", "Questions", "Create a draft"]
-    sweep.visit("new campaign", f"{site.url}/?campaigns=new", "Nobody can rate a draft", controls)
-    controls = ["Upload", "Protocol", "Only for", "Import"]
-    sweep.visit("import", f"{site.url}/?campaigns=import", "languages are needed", controls)
-    sweep.visit("draft", f"{site.url}/?campaign={made.id + 1}", "rater hours", ["Launch"])
-    sweep.visit("what raters will see", f"{campaign}&view=ahead", "Taking part")
-    sweep.visit("an item that raters will see", f"{campaign}&view=ahead&item=1", "Item 1 of", once=True)
-    controls = ["Close the campaign", "Prepare the files"]
-    sweep.visit("campaign", campaign, "re-analysis needs", controls)
-    controls = ["Pseudonym", "Add and make a link", "Many raters"]
-    sweep.visit("raters", f"{campaign}&view=raters", "rater-01", controls)
-    controls = ["New link", "Exclude", "Forget who"]
-    sweep.visit("rater", f"{campaign}&view=raters&rater={rater}", "Decisions", controls)
-    sweep.visit("log", f"{campaign}&view=log", "launch", once=True)
-    sweep.visit("no such campaign", f"{site.url}/?campaign=99", "No such campaign", once=True)
+    sweep.visit("campaigns=all", "Campaigns", "ibis", "New campaign", "Import ratings")
+    controls = ("Name", "Systems", "Questions", "Create a draft")
+    sweep.visit("campaigns=new", "Nobody can rate a draft", *controls)
+    sweep.visit("campaigns=import", "languages are needed", "Upload", "Protocol", "Only for", "Import")
+    sweep.visit(f"campaign={made.id + 1}", "rater hours", "Launch")
+    campaign = f"campaign={made.id}"
+    sweep.visit(campaign, "re-analysis needs", "Close the campaign", "Prepare the files")
+    sweep.visit(f"{campaign}&view=ahead", "Taking part")
+    sweep.visit(f"{campaign}&view=ahead&item=1", "Item 1 of", once=True)
+    sweep.visit(f"{campaign}&view=raters", "rater-01", "Pseudonym", "Add and make a link", "Many raters")
+    sweep.visit(f"{campaign}&view=raters&rater={rater}", "Decisions", "New link", "Exclude", "Forget who")
+    sweep.visit(f"{campaign}&view=log", "launch", once=True)
+    sweep.visit("campaign=99", "No such campaign", once=True)
     assert sweep.found == []
 
 
