@@ -74,6 +74,7 @@ def test_equal_outputs_agree_equally(creamtea, files: list[str], tmp_path: Path)
         (tmp_path / name).write_text(OUTPUTS["a.de"])
     done = creamtea("compare", *files, "--json")
     assert "agrees most" not in done.stdout
+    assert "a, b and c gave the same outputs in every segment" in done.stdout
     (systems,) = [part for part in json.loads(done.stdout)["sections"] if part["key"] == "systems"]
     for row in systems["blocks"][0]["blocks"][0]["rows"]:
         cell = row["cells"]["agreement"]

@@ -294,7 +294,7 @@ def _same_outputs(session: Session, results: StudyResults, test_set: str) -> Ite
         name: [run.node.key for run in results.outputs(name, test_set)]
         for name in results.spec.systems_on(test_set)
     }
-    # only systems with the same outputs share all scores: cheaper to compare than texts
+    # only systems with the same outputs share all scores (or lengths): cheaper to compare than texts
     scores = {
         name: [
             (run.node.labels.get("metric"), metric.name, metric.value)
@@ -304,6 +304,11 @@ def _same_outputs(session: Session, results: StudyResults, test_set: str) -> Ite
         ]
         for name in decodes
     }
+    for step in results.of("agreement", test_set=test_set):
+        for place, name in enumerate(step.node.labels["systems"]):
+            length = step.find("length_source", str(place))
+            if length is not None and length.value is not None:
+                scores[name] = scores[name] or [(None, length.name, length.value)]
     for name, keys in decodes.items():
         if not scores[name]:
             continue
