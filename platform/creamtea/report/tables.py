@@ -501,9 +501,6 @@ def latency_note(results: StudyResults) -> str:
         f"of {spec.latency.test_set} × {timed.repetitions} repetitions, systems interleaved, the first seed "
         f"of each; % of {' / '.join(latency_baselines(spec))}, paired over repetitions"
     )
-    if (batches := timed.sentences // timed.batch_size) < 100:
-        times = counted(batches, *(("sentence",) if timed.batch_size == 1 else ("batch", "batches")))
-        note += f"; p99 of {times} is nearly the maximum"
     if timed.capture_seconds:
         note += f"; capturing CUDA graphs took {timed.capture_seconds:.1f} s, which are not counted"
     for timing in results.of("latency"):
@@ -559,9 +556,10 @@ def latency_cells(results: StudyResults, columns: Sequence[Column]) -> dict[tupl
 
         def read(run: Measured) -> MetricValue | None:
             metric = run.find(key, str(timed.index(system)))
-            if metric is None or key in _MEANS:
-                return metric and _positive(metric)
-            return _without_few(metric)
+            if metric is None:
+                return None
+            metric = _positive(metric) if key in _MEANS else _without_few(metric)
+            return _noting_few(metric) if key.endswith("_p99") else metric
 
         return read_cell(runs, read, "the plan has no latency step")
 
@@ -617,6 +615,15 @@ def _without_few(median: MetricValue) -> MetricValue:
     if median.detail.get("repetitions", MIN_VALUES) >= MIN_VALUES:
         return median
     return replace(median, low=None, high=None, note=f"{FEW_VALUES} repetitions")
+
+
+def _noting_few(p99: MetricValue) -> MetricValue:
+    size = p99.detail.get("batch_size", 1)
+    times = p99.detail.get("sentences", 100 * size) // size
+    if times >= 100:
+        return p99
+    of = counted(times, "sentence") if size == 1 else counted(times, "batch", "batches")
+    return replace(p99, note="; ".join(filter(None, (p99.note, f"p99 of {of} is nearly the maximum"))))
 
 
 def _positive(mean: _Mean) -> _Mean:
