@@ -164,11 +164,8 @@ def few_segments(place: str, segments: int | None) -> tuple[Warnings, ...]:
 
 def known_count(measured: Sequence[Measured], name: str) -> int | None:
     """Return a count from the first step that has it."""
-    for step in measured:
-        metric = step.find(name)
-        if metric is not None and metric.value is not None:
-            return int(metric.value)
-    return None
+    found = (step.find(name) for step in measured)
+    return next((int(metric.value) for metric in found if metric and metric.value is not None), None)
 
 
 Read = Callable[[Measured], MetricValue | None]

@@ -151,7 +151,10 @@ class _Printer:
         if not choice.figures:
             self._dim(f"figure: {choice.title}: {choice.absent}")
             return
-        listed = "; ".join(f"{name}: {', '.join(words)}" for name, words in text.options(choice).items())
+        listed = "; ".join(
+            f"{name}: {', '.join(dict.fromkeys(figure.choice[place] for figure in choice.figures))}"
+            for place, name in enumerate(choice.names)
+        )
         self._dim(f"figures: {choice.title} ({listed})")
 
     def _entry(self, entry: Entry) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
 
 from creamtea.contract.step import Column
-from creamtea.report.model import Cell, Choice, Delta, Entry, Fact, Figure, Percent, Row, Table
+from creamtea.report.model import Cell, Delta, Entry, Fact, Figure, Percent, Row, Table
 from creamtea.wording import counted, with_minus
 
 STATE_WORDS = {  # the states of cells without a value
@@ -214,14 +214,6 @@ def figure(figure: Figure) -> str:
     count = sum(all(row.get(field) is not None for field in fields) for row in figure.rows)
     points = counted(count, "point") if count else "nothing to draw"
     return f"{figure.title} ({'; '.join(filter(None, [points, missing(figure), figure.about]))})"
-
-
-def options(choice: Choice) -> dict[str, list[str]]:
-    """Return the options of a choice by its names: {"Metric": ["BLEU", "chrF"]}."""
-    return {
-        name: list(dict.fromkeys(figure.choice[place] for figure in choice.figures))
-        for place, name in enumerate(choice.names)
-    }
 
 
 def code_parts(words: str) -> list[tuple[str, bool]]:

@@ -130,7 +130,7 @@ def only_random(judged: RatedCampaign) -> RatedCampaign:
     """Keep the part that was drawn at random; every unit weighs the same."""
     chosen = judged.ratings.random
     matrix = np.where(chosen[:, None], judged.matrix, np.nan)
-    return RatedCampaign(judged.ratings, matrix, chosen.astype(np.float64), judged.baseline, judged.delta)
+    return replace(judged, matrix=matrix, weights=chosen.astype(np.float64))
 
 
 # ---------------------------------------------------------------- cells
