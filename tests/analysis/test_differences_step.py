@@ -216,6 +216,16 @@ def test_resamples_without_the_measure_do_not_count(tmp_path: Path) -> None:
     assert {row.note for row in compare([keep("four", few)], [base]).values()} == {TOO_FEW}
 
 
+def test_a_single_sentence_has_a_difference_and_no_deviation(tmp_path: Path) -> None:
+    folders = [
+        saved(tmp_path / name, lambda kept, v=value: kept.mean("gap", [v], deviation=True))
+        for name, value in (("own", 3.0), ("base", 1.0))
+    ]
+    rows = compare(folders[:1], folders[1:])
+    assert (rows["gap"].value, rows["gap"].low) == (2.0, None)
+    assert (rows["gap_deviation"].value, rows["gap_deviation"].note) == (None, TOO_FEW)
+
+
 def test_a_mean_of_few_of_many_has_no_interval() -> None:
     values = [-9.0, -8.0, -13.0, -2.0]
     few, all_ = mean_row("log_prob_empty", values, 200), mean_row("log_prob_empty", values, 4)
