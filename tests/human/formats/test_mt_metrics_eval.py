@@ -294,6 +294,18 @@ def test_segment_scores_are_those_of_one_rater_and_stay_as_they_are(
     assert (after.outputs, after.documents, after.source) == (before.outputs, before.documents, before.source)
 
 
+def test_errors_without_a_length_are_omissions_and_counted_within_the_text(tmp_path: Path) -> None:
+    errors = [
+        {"start": at, "end": at, "category": "Other", "severity": "minor"} for at in (1, 4)
+    ]  # of "Eins"
+    marked = f"A\t{json.dumps({'errors': errors})}\n" + "A\tNone\n" * 2
+    path = written(tmp_path, **{"human-scores/en-de.mqm.seg.rating": marked})
+    content, not_kept = read(path, facts("mqm"))
+    (score,) = content.answers[0].scores
+    assert (score.payload or {})["spans"] == [{"severity": "minor", "category": ["Other"]}] * 2
+    assert NotKept(1, "errors without a length, within the text: read as omissions", note=True) in not_kept
+
+
 def test_documents_that_begin_again_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path, **{"documents/en-de.docs": "news\ta\nnews\tb\nnews\ta\n"})
     content, not_kept = read(path, facts("da"))

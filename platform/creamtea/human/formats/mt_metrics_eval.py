@@ -489,7 +489,7 @@ def _span(
     score: float | None = None,
     is_source_error: bool = False,
 ) -> dict[str, Any]:
-    """Return an error as a payload stores it: `end` is its last character; an empty place is an omission.
+    """Return an error as a payload stores it: `end` is its last character, before `start` for an omission.
 
     `score`: the error's cost. InputError for an invalid cost.
     """
@@ -498,9 +498,9 @@ def _span(
         raise InputError(
             f"{at}: score of an error: found {score!r:.60}; allowed: its cost, a number, 0 to {MAX_COST:,}"
         )
-    if not isinstance(is_source_error, bool):
+    if not isinstance(is_source_error, bool) or not type(start) is type(end) is int:
         raise TypeError
-    place = {} if end - start == 0 else {"start": start, "end": end - 1}
+    place = {"start": start, "end": end - 1}
     source = {"in_source": True} if is_source_error else {}
     names = category.split("/") if category and category.strip() else []
     severe = {"severity": severity or "undecided", "category": names}
@@ -656,7 +656,11 @@ class MtMetricsEval(Format):
         for (segment, system), each in marked.items():
             for error in (error for rating in each for error in rating.errors):
                 text = sources[segment] if error.get("in_source") else outputs[system][segment]
-                if text:
+                if error["end"] == error["start"] - 1:
+                    within = bool(text) and error["start"] < len(text or "")
+                    notes["errors without a length, within the text: read as omissions"] += within
+                    del error["start"], error["end"]
+                elif text:
                     end_with_text(error, len(text), notes)
         protocol = facts.protocol or (
             Mqm.name if marked and name.lower().startswith(Mqm.name) else SegmentScores.name
