@@ -652,7 +652,14 @@ class _Import:
                 f"{place}: the segment {segment[:60]!r} has another text than in {first}; "
                 "allowed: one source and one output of a system"
             )
+        lost = (segment, kind, "references of segments that have another one in an earlier document")
+        if content.references != self._references(item) and lost not in self._named:
+            self._named.add(lost)
+            self.left[lost[-1]] += 1
         return content
+
+    def _references(self, item: PearmutItem) -> tuple[str, ...]:
+        return () if item.ref is None else (item.ref,)
 
     def _new_item(
         self,
@@ -679,7 +686,7 @@ class _Import:
             document="" if kind.is_written else str(document),
             source=source,
             media=(*media, *of_outputs),
-            references=() if item.ref is None else (item.ref,),
+            references=self._references(item),
             systems=tuple(outputs),
             outputs=tuple(outputs.values()),
             weight=0.0 if kind.is_written else 1.0,
