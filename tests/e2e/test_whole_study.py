@@ -109,7 +109,9 @@ def descendants(run: subprocess.Popen[str], wanted: Callable[[psutil.Process], b
 
 
 def training_workers(run: subprocess.Popen[str]) -> list[psutil.Process]:
-    return descendants(run, lambda process: any("ray::RayTrainWorker" in part for part in process.cmdline()))
+    """Of a group, or alone where the machine has room for one."""
+    titles = ("ray::RayTrainWorker", "ray::train:")
+    return descendants(run, lambda process: "".join(process.cmdline()).startswith(titles))
 
 
 def suspended_after(

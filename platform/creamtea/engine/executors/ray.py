@@ -3,9 +3,9 @@
 Ray is only an executor here. Its own retries are off, because SQL counts attempts where people see them; its
 dashboard, logs and usage reports are off as well.
 
-A step on several workers is a group of Ray Train under one Ray actor. Ray Train places the workers and
-connects their processes (torch.distributed, gloo or NCCL). Each attempt has as many workers as there is room
-for when it starts.
+Each attempt has as many workers as there is room for when it starts. An attempt on several workers is a group
+of Ray Train under one Ray actor. Ray Train places the workers and connects their processes
+(torch.distributed, gloo or NCCL).
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ class RayExecutor:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         resources = task.resources
-        several = resources.workers[1] > 1
+        several = len(nodes) > 1
         options: dict[str, Any] = {
             "num_cpus": 0 if several else resources.cpus,
             "num_gpus": 0 if several else resources.gpus,
