@@ -17,11 +17,11 @@ from table_rows import step_row
 
 from creamtea.contract.step import MetricRow, PointRow, StepResult
 from creamtea.errors import StepError
+from creamtea.store import MAX_INDEXED
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database, open_database
 from creamtea.store.ingest import BATCH, ingest, read_texts, stored_lines
 from creamtea.store.tables import (
-    MAX_INDEXED,
     Base,
     Hypothesis,
     Metric,

@@ -88,11 +88,21 @@ def test_each_kind_of_step_has_its_function_and_each_file_of_steps_a_kind() -> N
 WITHOUT_TORCH = ("buckets", "scores", "texts")
 MODULES = ["creamtea.report.build", *(f"creamtea_workers.steps.{step}" for step in WITHOUT_TORCH)]
 SLOW = {"alembic", "ray", "sacremoses", "scipy.special", "scipy.stats", "streamlit", "torch"}
+OF_WORKERS = [
+    "creamtea.engine.executors.ray",
+    "creamtea_workers.steps.train",
+    "creamtea_workers.steps.decode",
+]
+NO_WORKERS = {"alembic", "scipy.optimize", "scipy.sparse", "scipy.special", "scipy.stats", "sqlalchemy"}
 
 
 @pytest.mark.slow
-def test_reports_and_steps_that_compute_nothing_start_without_torch() -> None:
-    code = f"import sys, {', '.join(MODULES)}; print(*sorted({SLOW!r} & sys.modules.keys()))"
+@pytest.mark.parametrize(
+    "modules, slow",
+    [pytest.param(MODULES, SLOW, id="reports, no torch"), pytest.param(OF_WORKERS, NO_WORKERS, id="workers")],
+)
+def test_reports_and_workers_import_nothing_slow_in_vain(modules: list[str], slow: set[str]) -> None:
+    code = f"import sys, {', '.join(modules)}; print(*sorted({slow!r} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=ANSWER)
     assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
 

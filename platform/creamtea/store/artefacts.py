@@ -36,7 +36,7 @@ from creamtea.errors import (
 )
 from creamtea.files import replacing, scratch_folder
 from creamtea.settings import make_private
-from creamtea.store.tables import MAX_INDEXED
+from creamtea.store import MAX_INDEXED
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 STALE_SECONDS = 24 * 3600  # a file in tmp/ that is older was left by a killed process

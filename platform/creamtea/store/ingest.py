@@ -19,9 +19,9 @@ from sqlalchemy.orm import Session
 
 from creamtea.contract.step import StepResult
 from creamtea.errors import StepError
+from creamtea.store import MAX_INDEXED
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.tables import (
-    MAX_INDEXED,
     Base,
     Hypothesis,
     Metric,

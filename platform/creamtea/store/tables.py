@@ -26,10 +26,6 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
-# characters of an indexed text: PostgreSQL's index entries hold at most 2,704 bytes, and ours may have a
-# step's key and two texts, with up to four bytes per character
-MAX_INDEXED = 300
-
 
 class UtcDateTime(TypeDecorator[datetime]):
     """An aware UTC datetime on every database (SQLite has no time zones)."""

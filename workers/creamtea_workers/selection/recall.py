@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # scipy.sparse is slow to import, and so is imported where it is first used
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from creamtea.contract.step import MetricRow, StepContext
 from creamtea.stats.estimate import cluster_mean, clustered_interval, logit_interval, outweighing_share
@@ -245,8 +244,10 @@ def clusters_of(names: Sequence[Sequence[str]]) -> list[int]:
     column = {name: n for n, name in enumerate(dict.fromkeys(name for own in names for name in own))}
     pairs = np.array([(row, column[name]) for row, own in enumerate(names) for name in own])
     nodes = len(names) + len(column)
-    edges = coo_array((np.ones(len(pairs)), (pairs[:, 0], len(names) + pairs[:, 1])), shape=(nodes, nodes))
-    return connected_components(edges, directed=False)[1][: len(names)].tolist()
+    edges = scipy.sparse.coo_array(
+        (np.ones(len(pairs)), (pairs[:, 0], len(names) + pairs[:, 1])), shape=(nodes, nodes)
+    )
+    return scipy.sparse.csgraph.connected_components(edges, directed=False)[1][: len(names)].tolist()
 
 
 def _macro(references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]) -> Counted:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import scipy  # scipy.optimize is slow to import, and so is imported where it is first used
 import torch
 from sacrebleu.metrics import BLEU
-from scipy.optimize import minimize
 
 from creamtea.contract.step import RUNNING_LOSS, LiveExample, LiveView, PointRow
 from creamtea.methods.architectures import Nvs
@@ -118,7 +118,7 @@ def best_logits(
 
         # first steps: halve the logits; shift them towards log 1/V
         steps = [(1.0, 0.0), (0.5, 0.0), (1.0, -math.log(model.vocabulary_size))]
-        found = minimize(
+        found = scipy.optimize.minimize(
             loss, steps[0], method="Nelder-Mead", options={"initial_simplex": steps, "xatol": 0.01}
         )
         factor, shift = found.x.tolist()

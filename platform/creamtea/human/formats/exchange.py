@@ -46,9 +46,10 @@ from creamtea.human.record import (
 )
 from creamtea.plugins import Registry
 from creamtea.printable import csv_of, text_to_cell
+from creamtea.store import MAX_INDEXED
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
-from creamtea.store.tables import MAX_INDEXED, WRITTEN_KINDS, Block, Rater
+from creamtea.store.tables import WRITTEN_KINDS, Block, Rater
 from creamtea.wording import file_name, option
 
 # ---------------------------------------------------------------- formats by their names

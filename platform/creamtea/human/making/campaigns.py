@@ -38,12 +38,12 @@ from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.rating.page import is_first_of_page
 from creamtea.human.rating.places import THIRD_PLACES
 from creamtea.human.record import ItemContent, fields_without, of_systems, output_numbers
+from creamtea.store import MAX_INDEXED
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign, find_study
 from creamtea.store.rows import from_row
 from creamtea.store.tables import (
     CONTROL_KINDS,
-    MAX_INDEXED,
     PLANNED_KINDS,
     WRITTEN_KINDS,
     Assignment,
