@@ -266,7 +266,7 @@ class RecallParams(InPrecision):
 
 RECALL = StepKind(
     "recall",
-    7,
+    8,
     "recall of the selected vocabulary",
     RecallParams,
     worker="creamtea_workers.steps.selections:measure_recall",
