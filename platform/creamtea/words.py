@@ -30,7 +30,8 @@ _LIKE_LATIN = str.maketrans(
 )
 _CONTROLS = dict.fromkeys(map(ord, "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"), " ")
 # Languages written without blanks between words. The rating page has the same list (board/texts.js).
-UNSPACED_LANGUAGES = ("zh", "yue", "ja", "th", "lo", "km", "my", "bo", "dz")
+CHINESE = ("zh", "yue", "wuu", "lzh", "gan")  # not nan and hak, which are often written in Latin letters
+UNSPACED_LANGUAGES = (*CHINESE, "ja", "th", "lo", "km", "my", "bo", "dz")
 _KANA_AND_HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _THAI_TO_KHMER = "\u0e00-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese and Khmer
 KANA_OR_HAN = re.compile(f"[{_KANA_AND_HAN}]")

@@ -13,7 +13,7 @@ from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, shown
 from creamtea.document.values import BelowOne, Count, Name, Positive, Seed, Strict, unstated
 from creamtea.methods.family import Family, Method
 from creamtea.scorers import ScorerPins, UnknownScorer, find_scorer
-from creamtea.words import is_unspaced, main_language
+from creamtea.words import CHINESE, is_unspaced, main_language
 
 
 class Metric(Method):
@@ -87,7 +87,7 @@ def bleu_tokenizer(language: str) -> Tokenizer:
     Chinese, Japanese and Korean get sacreBLEU's choice. Other languages without blanks get characters, since
     each of their sentences would be one word. All others get 13a.
     """
-    chosen: dict[str, Tokenizer] = {"zh": "zh", "yue": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+    chosen: dict[str, Tokenizer] = {"ja": "ja-mecab", "ko": "ko-mecab", **dict.fromkeys(CHINESE, "zh")}
     return chosen.get(main_language(language), "char" if is_unspaced(language) else "13a")
 
 

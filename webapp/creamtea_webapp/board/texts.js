@@ -1,6 +1,6 @@
 // Texts of users and models. They become text nodes; nothing in this folder sets markup.
 
-const BY_CHARACTER = new Set(["zh", "yue", "ja", "th", "lo", "km", "my", "bo", "dz"]); // without blanks: words.py
+const BY_CHARACTER = new Set(["zh", "yue", "wuu", "lzh", "gan", "ja", "th", "lo", "km", "my", "bo", "dz"]); // without blanks: words.py
 const MAX_CELLS = 4_000_000; // cells of the table that compares two texts
 
 // A language as browsers know it; "und" if they do not.
