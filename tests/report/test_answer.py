@@ -39,6 +39,17 @@ def test_the_answer_says_what_the_tables_show(tasted_report: Document) -> None:
     )
 
 
+def test_a_mean_without_all_trainings_names_its_systems(build: Build) -> None:
+    report = build({"score/scones-greedy/2/test/bleu": {"state": "failed", "metrics": []}}, state="failed")
+    told = "Scores are means over 1 to 2 trainings; not all trainings of scones-greedy have a score."
+    assert told in sentences(report)
+
+
+def test_an_ensembles_score_is_not_called_a_mean(build: Build, spec: Spec) -> None:
+    spec["systems"]["scones-greedy"]["ensemble"] = True
+    assert not [told for told in sentences(build()) if "trainings" in told]
+
+
 @pytest.fixture(scope="module")
 def one_seed(shared_report: Build) -> Document:
     spec = deepcopy(SPEC)

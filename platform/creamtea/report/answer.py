@@ -191,22 +191,36 @@ def _scores(spec: Study, systems: SystemsOn, quality: _Quality | None) -> Iterat
         yield from quality.sentences()
         if quality.scored:
             yield from quality.clusters()
-            yield from _seeds(spec, quality.scored)
+            yield from _seeds(spec, quality)
     elif not spec.test_sets[systems.test_set].has_references:
         yield "No score: the test set has no references, and no metric of the study works without."
         yield from _agreement(systems.table)
 
 
-def _seeds(spec: Study, scored: Sequence[Row]) -> Iterator[str]:
-    """Say how far another training could change the order, if several variants were trained."""
-    names = {spec.systems[row.name].variant for row in scored if spec.systems[row.name].runs}
-    counts = {len(spec.variants[name].seeds) for name in names if name in spec.variants}
+def _seeds(spec: Study, quality: _Quality) -> Iterator[str]:
+    """Say how far another training could change the order, if several variants were trained.
+
+    An ensemble's score is not a mean over its trainings.
+    """
+    systems = {row.name: spec.systems[row.name] for row in quality.scored}
+    names = {system.variant for system in systems.values() if system.runs and not system.ensemble}
+    cells = {
+        row.name: row.cells[quality.metric.key]
+        for row in quality.scored
+        if systems[row.name].variant in spec.variants and not systems[row.name].ensemble
+    }
+    counts = {cell.seeds for cell in cells.values()}
+    missing = [name for name, cell in cells.items() if cell.state == "partial"]
     if len(names) > 1 and counts == {1}:
         yield REVERSIBLE
-    elif counts and min(counts) == max(counts) > 1:
-        yield f"Scores are means over {max(counts)} trainings each."
     elif counts and max(counts) > 1:
-        yield f"Scores are means over {min(counts)} to {max(counts)} trainings, as many as a variant has."
+        each = min(counts) == max(counts)
+        number = f"{max(counts)}" if each else f"{min(counts)} to {max(counts)}"
+        means = f"Scores are means over {number} trainings"
+        if missing:
+            yield f"{means}; not all trainings of {_listed(missing, len(cells), ' and ')} have a score."
+        else:
+            yield f"{means} each." if each else f"{means}, as many as a variant has."
 
 
 def _hardest(quality: _Quality, test_set: str, analyses: Sequence[AnalysisResults]) -> Iterator[str]:
