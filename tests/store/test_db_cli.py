@@ -1,6 +1,9 @@
 """`creamtea db`, as a user calls it."""
 
 import json
+import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -76,6 +79,24 @@ def test_check_says_what_to_do(place: str, tmp_path: Path) -> None:
         session.execute(text("UPDATE alembic_version SET version_num = 'next'"))
     with pytest.raises(InputError, match="which is newer than this creamtea"):
         call("check")
+
+
+@pytest.mark.parametrize("index", [False, True], ids=["page", "index"])
+def test_check_finds_a_damaged_sqlite_file(place: str, tmp_path: Path, index: bool) -> None:
+    call("upgrade")
+    file = tmp_path / "a.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("INSERT INTO study VALUES (1, 'a', 'b', '{}', 'failed', 0, 'c', '2026', NULL)")
+        connection.commit()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        named = "ix_study_name" if index else "metric"
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", [named]).fetchone()
+    content = bytearray(file.read_bytes())
+    content[page * size - 2 if index else (page - 1) * size] ^= 1  # the indexed name; the kind of page
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=rf"^{re.escape(place)} is damaged \(.+\); restore it from a backup"):
+        call("check", "--no-files")
 
 
 def test_a_file_that_is_not_there_is_not_made(place: str, tmp_path: Path) -> None:

@@ -253,6 +253,7 @@ def check(
     parsed = parse_url(url)
     option = "" if database is None else f" --database {quote(parsed.render_as_string())}"  # without password
     schema.check_revision(parsed, revision, f"creamtea db upgrade{option}")
+    schema.check_pages(parsed)
     facts: dict[str, Any] = {"database": place, "revision": revision, "usable": True}
     if not as_json:
         say(f"{place}: {_in_words(revision)}, as this creamtea requires")

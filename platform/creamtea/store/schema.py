@@ -18,7 +18,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
 from creamtea.errors import CreamteaError, InputError
-from creamtea.store.engines import check_reachable, describe, make_engine, missing_file, parse_url, writers
+from creamtea.store.engines import (
+    RESTORE,
+    check_reachable,
+    describe,
+    make_engine,
+    missing_file,
+    parse_url,
+    writers,
+)
 from creamtea.store.tables import Base
 
 # Any fixed number: it keeps two processes from migrating one PostgreSQL database at once.
@@ -99,6 +107,19 @@ def check_revision(url: URL, revision: str | None, remedy: str = "creamtea db up
     raise InputError(
         f"{place} has schema revision {revision}, but this creamtea needs {head()}; run: {remedy}"
     )
+
+
+def check_pages(url: URL) -> None:
+    """Raise InputError if the pages or indexes of an SQLite file are damaged; PostgreSQL checks its own.
+
+    SQLite has no checksums: a number or a letter that changed within a row is not found.
+    """
+    if url.get_backend_name() != "sqlite":
+        return
+    with make_engine(url).connect() as connection:
+        fault = connection.execute(sa.text("PRAGMA integrity_check(1)")).scalar_one()
+    if fault != "ok":
+        raise InputError(f"{describe(url)} is damaged ({' '.join(fault.split())}); {RESTORE}")
 
 
 def upgrade(url: str, revision: str = "head") -> None:
