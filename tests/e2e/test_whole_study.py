@@ -109,7 +109,7 @@ def descendants(run: subprocess.Popen[str], wanted: Callable[[psutil.Process], b
 
 
 def training_workers(run: subprocess.Popen[str]) -> list[psutil.Process]:
-    """Of a group, or alone where the machine has room for one."""
+    """Return the processes that train: those of a group, or a single one if the machine has room for one."""
     titles = ("ray::RayTrainWorker", "ray::train:")
     return descendants(run, lambda process: "".join(process.cmdline()).startswith(titles))
 

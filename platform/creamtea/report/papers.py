@@ -213,8 +213,8 @@ def _difference(own: OurValue, other: OurValue) -> tuple[float, float | None, fl
 def mean_of(values: Sequence[OurValue], study: str) -> OurValue:
     """Return the mean over studies (a macro-average) as a value of the whole `study`.
 
-    Every study has a test set of its own, so errors are independent. Each side of the 95 % interval is that
-    of a mean of independent normal errors:
+    Every study has a test set of its own, so errors are independent. Each side of the 95 % interval follows
+    from a mean of independent normal errors:
 
         1/n √Σ d_i²,   d_i: the distance of a study's bound from its value
 

@@ -459,7 +459,7 @@ NO_MODEL = "its outputs are given: no model of this study translates"
 
 @dataclass(frozen=True)
 class Timed:
-    """What the latency step timed, or until then what the study asks for (a test set may be smaller)."""
+    """How latencies were measured; before that, how the study asks for it (the test set may be smaller)."""
 
     batch_size: int  # [sentences]
     sentences: int

@@ -173,7 +173,7 @@ def sign_flip(
     If the two systems were equal, each item's difference could as well have come with the other sign. The
     p-value is the share of sign patterns whose |sum| (`one_sided`: sum) is at least the observed one: among
     all patterns if at most 16 items differ, else (count + 1)/(flips + 1) of seeded random patterns (Phipson
-    and Smyth 2010). `statistic` is the observed sum.
+    and Smyth 2010; `one_sided` counts each pattern's mirror image, too). `statistic` is the observed sum.
     """
     differing = differences[differences != 0]
     n = len(differing)

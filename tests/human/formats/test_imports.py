@@ -1,4 +1,4 @@
-"""What an import stores, with systems left out; names that cannot be; what errors cost."""
+"""Imports: what they store, how they leave systems out, which names they refuse, and what errors cost."""
 
 import dataclasses
 import json
@@ -162,7 +162,7 @@ LOSS = NotKept(4, "costs of errors that are not usual, and scores by them")
 
 @pytest.fixture
 def own(database: Database, tmp_path: Path) -> Database:
-    """With the campaign `own`."""
+    """Return a database that holds the campaign `own`."""
     path = tmp_path / "made.jsonl"
     errors = {("A", 0): ERRORS, ("A", 1): ERRORS[:1], ("B", 0): [], ("B", 1): ERRORS[1:]}
     rows = [

@@ -1,4 +1,4 @@
-"""What was rated, means of systems, their differences from the baseline, and one verdict per pair."""
+"""A rated campaign: its systems' means, their differences from the baseline, and one verdict per pair."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class RatedCampaign:
 
     @cached_property
     def in_blocks(self) -> bool:
-        """Whether pages show some of the systems, drawn for each segment or document."""
+        """Return True if a page shows only some systems, drawn for its segment or document."""
         return any(self.ratings.blocks)
 
     @cached_property
