@@ -30,7 +30,8 @@ _LIKE_LATIN = str.maketrans(
 )
 _CONTROLS = dict.fromkeys(map(ord, "\t\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"), " ")
 # Languages written without blanks between words. The rating page has the same list (board/texts.js).
-CHINESE = ("zh", "yue", "wuu", "lzh", "gan")  # not nan and hak, which are often written in Latin letters
+# not nan and hak, which are often written in Latin letters: nan-Hant names the script
+CHINESE = ("zh", "yue", "wuu", "lzh", "gan")
 UNSPACED_LANGUAGES = (*CHINESE, "ja", "th", "lo", "km", "my", "bo", "dz")
 _KANA_AND_HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _THAI_TO_KHMER = "\u0e00-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese and Khmer
@@ -119,8 +120,13 @@ def main_language(code: str) -> str:
 
 
 def is_unspaced(language: str) -> bool:
-    """Return True if a language (`th`, `zh-TW`, `zh_CN`, `jpn`) is written without blanks."""
-    return main_language(language) in UNSPACED_LANGUAGES
+    """Return True if a language (`th`, `zh-TW`, `zh_CN`, `jpn`, `nan-Hant`) is written without blanks."""
+    return main_language(language) in UNSPACED_LANGUAGES or in_han(language)
+
+
+def in_han(language: str) -> bool:
+    """Return True if a code names Chinese characters as its script (`nan_Hant`, `hak-Hani-TW`)."""
+    return not {"hans", "hant", "hani"}.isdisjoint(re.split(r"[-_]", language.lower())[1:])
 
 
 def looks_unspaced(texts: Iterable[str], scripts: re.Pattern[str] = UNSPACED) -> bool:

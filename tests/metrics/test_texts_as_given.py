@@ -143,7 +143,8 @@ def test_plain_white_space_changes_no_score(scorer: Any, outputs: list[str], ref
         *((code, "ja-mecab", "char") for code in ("ja", "ja-JP", "jpn")),
         *((code, "ko-mecab", "13a") for code in ("ko", "ko_KR", "kor_Hang")),
         *((code, "char", "char") for code in ("th", "lo", "km-KH", "mya", "bo", "dzo")),
-        *((code, "13a", "13a") for code in ("de", "pt-BR", "sr_Latn", "und")),
+        *((code, "zh", "zh") for code in ("nan-Hant", "hak_Hani_TW", "nan_hans")),
+        *((code, "13a", "13a") for code in ("de", "pt-BR", "sr_Latn", "und", "nan", "nan-Latn-TW")),
     ],
 )
 def test_the_tokenizer_of_a_language(language: str, tokenizer: str, of_development: str) -> None:

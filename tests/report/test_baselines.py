@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from math import exp
 from typing import Any
 
@@ -11,7 +12,7 @@ from blocks import figure, notes, rows_of
 from teatime_study import SPEC, Build, Spec, latency_rows
 
 from creamtea.report import text
-from creamtea.report.cells import correct
+from creamtea.report.cells import NO_SPREAD, correct
 from creamtea.report.model import Delta, Document, Percent, PValue
 
 PERCENTILES = ("latency_p50", "latency_p90", "latency_p99")
@@ -220,6 +221,30 @@ def test_significant_is_what_is_so_by_both_tests_after_holm() -> None:
     assert corrected(deltas, "bootstrap") == pytest.approx([0.02, 0.02, 0.003])
     assert corrected(deltas, "randomization") == pytest.approx([0.04, 0.003, 0.2])
     assert [d.significant for d in deltas] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "seeds", "bounds"),
+    [
+        (1.0, 1.0 + 1e-13, (), (None, None)),
+        (1.0, 1.0, (1.0, 1.0), (None, None)),
+        (1.0, 1.0, (-0.5, 2.5), (-0.5, 2.5)),
+        (0.5, 1.5, (0.5, 1.5), (0.5, 1.5)),
+    ],
+)
+def test_an_interval_without_width_is_none(
+    low: float, high: float, seeds: Sequence[float], bounds: tuple[float | None, float | None]
+) -> None:
+    """Twenty copies of one sentence differ by the same in each resample: that says nothing of others."""
+    seeds_low, seeds_high = seeds or (None, None)
+    given = replace(
+        delta_with(bootstrap=0.001), low=low, high=high, seeds_low=seeds_low, seeds_high=seeds_high
+    )
+    (delta,) = correct([given])
+    assert delta.bounds == bounds
+    assert delta.excludes_zero == (bounds[0] == 0.5)
+    assert (delta.note == NO_SPREAD) == (low != 0.5)
+    assert delta.significant
 
 
 def test_comparisons_of_an_earlier_version_are_marked_by_the_bootstrap() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from noisy_texts import Array, as_statistics, bleu, mean_score, noisy, sentences
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest, Result
 
 from creamtea.stats import resampling
@@ -174,6 +174,14 @@ def test_a_group_of_two_segments_is_enough_for_an_interval() -> None:
     assert shown == (pytest.approx(140 / 3), pytest.approx(160 / 3), "")
 
 
+@pytest.mark.parametrize("segments", [2, 3])
+def test_the_interval_of_two_or_three_segments_is_their_range(segments: int) -> None:
+    """It holds a median in 1 − 2 · 0.5ⁿ of cases: a half, and three quarters."""
+    values = np.random.default_rng(segments).normal(50, 10, segments)
+    interval = bootstrap_interval(as_statistics(values), mean_score)
+    assert (interval.low, interval.high) == pytest.approx((values.min(), values.max()))
+
+
 # ---------------------------------------------------------------- approximate randomisation
 
 
@@ -191,6 +199,24 @@ def test_the_p_value_is_sacrebleus_to_the_last_digit(
         for lines in (baseline, system)
     ]
     assert paired_randomization([stats[0]], [stats[1]], score, trials=1000) == theirs.p_value
+
+
+def test_edits_that_tie_count_and_do_not_in_sacrebleu(references: list[str]) -> None:
+    lines, scorer, trials = references[:40], TER(), 1000
+    systems = [noisy(lines, 0.36, 1), noisy(lines, 0.34, 2)]
+    test = PairedTest(
+        [("base", systems[0]), ("system", systems[1])], {"ter": scorer}, [lines], "ar", n_samples=trials
+    )
+    theirs = next(values for key, values in test()[1].items() if key != "System")[1]
+    stats = [np.array(scorer._extract_corpus_statistics(text, [lines]), dtype=float) for text in systems]
+    edits = (stats[1] - stats[0])[:, 0].astype(int)  # whole numbers: no rounding decides a tie
+    drawn = np.random.default_rng(12345).integers(2, size=(trials, len(lines)), dtype=bool)
+    trial, observed = np.abs(np.where(drawn, edits, -edits).sum(axis=1)), abs(edits.sum())
+    above, tied = int((trial > observed).sum()), int((trial == observed).sum())
+    assert tied > 0
+    assert theirs.p_value == (above + 1) / (trials + 1)
+    ours = paired_randomization([stats[0]], [stats[1]], mean_score, trials=trials)
+    assert ours == (above + tied + 1) / (trials + 1)
 
 
 def test_swaps_are_numpys_draws_whatever_the_chunk_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -258,8 +258,8 @@ def test_the_page_has_the_same_languages() -> None:
 
 
 def test_codes_of_languages() -> None:
-    assert all(map(is_unspaced, ["th", "zh-TW", "zh_CN", "JPN", "mya"]))
-    assert not any(map(is_unspaced, ["de", ""]))
+    assert all(map(is_unspaced, ["th", "zh-TW", "zh_CN", "JPN", "mya", "nan_Hant", "hak-Hani-TW"]))
+    assert not any(map(is_unspaced, ["de", "", "nan", "nan-Latn-TW", "hak"]))
     for same in (
         *("sh sr-Cyrl sr", "zh-Hant-HK zho cmn_Hans zh", "yue-Hant yue", "nor no", "nob nb", "nno nn"),
         *("iw he", "in ind id", "tl fil", "deu de", "jpn ja", "prs fa"),

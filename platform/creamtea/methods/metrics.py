@@ -13,7 +13,7 @@ from creamtea.document.mistakes import Block, KeyPath, Mistake, RawStudy, shown
 from creamtea.document.values import BelowOne, Count, Name, Positive, Seed, Strict, unstated
 from creamtea.methods.family import Family, Method
 from creamtea.scorers import ScorerPins, UnknownScorer, find_scorer
-from creamtea.words import CHINESE, is_unspaced, main_language
+from creamtea.words import CHINESE, in_han, is_unspaced, main_language
 
 
 class Metric(Method):
@@ -84,11 +84,13 @@ BY_BLANKS = ("13a", "intl", "none")  # they split at blanks and marks only
 def bleu_tokenizer(language: str) -> Tokenizer:
     """Choose the tokenizer for a target language.
 
-    Chinese, Japanese and Korean get sacreBLEU's choice. Other languages without blanks get characters, since
-    each of their sentences would be one word. All others get 13a.
+    Chinese, Japanese and Korean get sacreBLEU's choice, and codes that name Chinese characters that of
+    Chinese. Other languages without blanks get characters, since each of their sentences would be one word.
+    All others get 13a.
     """
     chosen: dict[str, Tokenizer] = {"ja": "ja-mecab", "ko": "ko-mecab", **dict.fromkeys(CHINESE, "zh")}
-    return chosen.get(main_language(language), "char" if is_unspaced(language) else "13a")
+    other: Tokenizer = "zh" if in_han(language) else "char" if is_unspaced(language) else "13a"
+    return chosen.get(main_language(language), other)
 
 
 def development_tokenizer(language: str) -> Tokenizer:

@@ -6,6 +6,7 @@ also cover the choice of seeds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from creamtea.methods.metrics import Bleu, Chrf, Metric
 from creamtea.report.model import ONE_SEED, SEEDS_MISSING, UNMARKED, Cell, Delta, PValue, Warnings
 from creamtea.stats.estimate import one_against_several, spread_of_difference
 from creamtea.stats.paired import SIGNIFICANT, holm
-from creamtea.stats.resampling import MIN_SEGMENTS
+from creamtea.stats.resampling import MIN_SEGMENTS, MIN_VALUES
 from creamtea.store.queries import (
     OUTPUTS,
     CurvePoint,
@@ -154,9 +155,10 @@ def few_segments(place: str, segments: int | None) -> tuple[Warnings, ...]:
     """
     if segments is None or not 1 < segments < MIN_SEGMENTS:
         return ()
+    fewer, cases = (MIN_VALUES, "48 to 82 %") if segments < MIN_VALUES else (MIN_SEGMENTS, "80 to 93 %")
     problem = (
         f"{segments} segments: 95 % intervals of corpus scores and of their differences over fewer than "
-        f"{MIN_SEGMENTS} segments hold the true value in 80 to 93 % of cases"
+        f"{fewer} segments hold the true value in {cases} of cases"
     )
     remedy = "Read these intervals as too narrow, or measure on more segments."
     return (Warnings("few-segments", (StudyWarning("few-segments", place, problem, remedy),)),)
@@ -304,8 +306,22 @@ def correct(deltas: Sequence[Delta], low: Sequence[bool] | None = None) -> list[
         delta = replace(delta, p_values=tested, p_seeds_corrected=seeds, significant=significant)
         if significant and low is not None and low[place]:
             delta = replace(delta, significant=False, note=NO_MARK)
-        marked.append(delta)
+        marked.append(_with_spread(delta))
     return marked
+
+
+def _with_spread(delta: Delta) -> Delta:
+    """Remove intervals without width, as `with_spread` does; the tests and the mark stay."""
+    if not _has_no_width(delta.low, delta.high):
+        return delta
+    if _has_no_width(delta.seeds_low, delta.seeds_high):
+        delta = replace(delta, seeds_low=None, seeds_high=None)
+    return replace(delta, note=delta.note or NO_SPREAD, low=None, high=None)
+
+
+def _has_no_width(low: float | None, high: float | None) -> bool:
+    """Return True if the limits of an interval are equal but for rounding."""
+    return low is not None and high is not None and math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12)
 
 
 Scores = Mapping[str, float]
@@ -382,7 +398,7 @@ NO_SPREAD = "the same in every resample of the segments: no spread to judge by"
 
 def with_spread(cell: Cell) -> Cell:
     """Remove an interval without width: 100 % of 50 words does not say that all words are right."""
-    if cell.low is None or cell.low != cell.high:
+    if not _has_no_width(cell.low, cell.high):
         return cell
     return replace(cell, note="; ".join(filter(None, [cell.note, NO_SPREAD])), low=None, high=None)
 

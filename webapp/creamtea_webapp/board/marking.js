@@ -24,8 +24,6 @@ function placed(place, text, behind) {
   return { start: before(place.from), end: before(place.to) - 1 };
 }
 
-const byCharacter = (language) => BY_CHARACTER.has(locale(language).split("-")[0]);
-
 // Words and punctuation, or characters as people see them ("grapheme"), without the white space between them.
 function units(text, language, granularity) {
   return [...new Intl.Segmenter(locale(language), { granularity }).segment(text)]

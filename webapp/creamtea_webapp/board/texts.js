@@ -28,11 +28,16 @@ function newButton(text, onclick) {
 
 const isSpace = (piece) => piece.trim() === "";
 
+// Whether the language, or the script in its code (nan-Hant), writes no spaces.
+function byCharacter(language) {
+  const [main, ...parts] = locale(language).split("-");
+  return BY_CHARACTER.has(main) || parts.some((part) => ["Hans", "Hant", "Hani"].includes(part));
+}
+
 // Words and the text between them; characters if the language writes no spaces.
 function pieces(text, language) {
-  const tag = locale(language);
-  const granularity = BY_CHARACTER.has(tag.split("-")[0]) ? "grapheme" : "word";
-  return [...new Intl.Segmenter(tag, { granularity }).segment(text)].map((part) => part.segment);
+  const granularity = byCharacter(language) ? "grapheme" : "word";
+  return [...new Intl.Segmenter(locale(language), { granularity }).segment(text)].map((part) => part.segment);
 }
 
 // Which words of `a` and of `b` are in their longest common subsequence.

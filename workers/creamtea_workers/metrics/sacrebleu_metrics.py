@@ -106,7 +106,10 @@ class BleuMetric(SacreBleuMetric):
             fitting = bleu_tokenizer(self._language)
             remedy = f"use {fitting}"
             if fitting in BY_BLANKS:  # the language is unknown or wrong
-                remedy = f"name their language (not {self._language!r}), or use zh, ja-mecab or char"
+                remedy = (
+                    f"name their language, with its script if it has several (zh, nan-Hant; not "
+                    f"{self._language!r}), or use zh, ja-mecab or char"
+                )
             self.note = (
                 f"tokenizer {self._tokenizer} does not split these texts, which have no blanks; {remedy}"
             )
