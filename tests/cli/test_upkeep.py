@@ -67,6 +67,8 @@ def test_a_removed_study_frees_its_bytes(creamtea, study: Path, monkeypatch: pyt
     said = " ".join(creamtea("gc").stdout.split())
     assert "nothing to delete in" in said
     assert "1 unneeded file (5 B) changed in the last 24 h" in said
+    none, new = (creamtea.json("gc")[key] for key in ("areas", "too_new"))
+    assert (none, new["objects"]) == ({}, {"files": 1, "bytes": 5})
     assert creamtea.json("run", study, *INLINE)["reused"] > 0
     creamtea.refused("study", "rm", "unknown", "--yes")
     creamtea.refused("du", "unknown")

@@ -169,7 +169,7 @@ def test_a_line_of_very_many_characters(name: str, characters: int, told: bool, 
     path = write_texts(
         trained(GOOD), (GREEDY, f"{GREEDY}\n{GIVEN.format('given').replace('test.de', 'given.de')}")
     )
-    write_lines("given.de", "eins", "zwei", "drei")
+    write_lines("given.de", "Eins", "zwei", "drei")
     Path(name).write_text(f"first\n{'x' * characters}\nlast\n", encoding="utf-8")
     found = [(warning.kind, warning.found.partition(":")[0]) for warning in warned(path)]
     assert found == [("long-line", f"line 2 of {name} has 20,001 characters")] * told
@@ -211,6 +211,16 @@ def test_the_same_text_on_both_sides(name: str, place: str, write_texts: Write) 
     warning = the_one(warned(path))
     assert (warning.kind, warning.place.partition(": ")[2]) == ("same-sides", place)
     assert name == "train" or warning.found.startswith(f"{len(source)} of {len(source)} pairs")
+
+
+@pytest.mark.parametrize(("changed", "told"), [(False, True), (True, False)])
+def test_given_outputs_that_are_the_reference(changed: bool, told: bool, write_texts: Write) -> None:
+    system = "greedy: {variant: softmax}"
+    path = write_texts(trained(GOOD), (system, f"{system}\n  given: {{outputs: {{test: given.de}}}}"))
+    lines = lines_of("test.de")
+    write_lines("given.de", *(f" {line}" for line in lines[:-1]), lines[-1] + " !" * changed)
+    found = [(warning.kind, warning.place.partition(": ")[2]) for warning in warned(path)]
+    assert found == [("reference-as-output", "systems.given.outputs.test")] * told
 
 
 @pytest.mark.parametrize("corpus", ["text", "little"])
@@ -269,7 +279,7 @@ GREEDY, GIVEN = "  greedy: {variant: softmax}", "  {}: {{outputs: {{test: test.d
     ("systems", "pair"),
     [
         ([GREEDY, "  same: {variant: softmax}"], "greedy and same"),
-        ([GREEDY, GIVEN.format("a"), GIVEN.format("same")], "a and same"),
+        ([GREEDY, *(GIVEN.format(name).replace(".de", ".en") for name in ("a", "same"))], "a and same"),
     ],
 )
 def test_two_systems_that_translate_alike(systems: list[str], pair: str, write_texts: Write) -> None:

@@ -52,13 +52,14 @@ def gc(
     with workplace.existing_database() as database:
         store = artefact_store(writable=delete)
         garbage = unneeded(database, store, age)
-        young = [] if garbage or as_json else unneeded(database, store, timedelta(0))
+        new = unneeded(database, store, timedelta(0)) if as_json or not garbage else []
+        young = [entry for entry in new if entry not in garbage]
     if delete:
         garbage = collect(store, garbage, age)
         clear_abandoned()
     areas = _sums(garbage)
     if as_json:
-        say(json.dumps({"deleted": delete, "areas": areas}))
+        say(json.dumps({"deleted": delete, "areas": areas, "too_new": _sums(young)}))
         return
     if not garbage:
         say(f"nothing to delete in {store.root}{_too_new(young, older_than)}")

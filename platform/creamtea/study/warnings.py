@@ -9,7 +9,7 @@ import math
 import unicodedata
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ def warnings_of(
         *byte_order_marks(study, planned, place_of),
         *_nothing_left(texts, place_of),
         *_same_sides(study, texts, place_of),
+        *_references_as_outputs(study, texts, place_of),
         *_large_vocabularies(study, texts, place_of),
         *_few_updates(study, texts, place_of),
         *_seen_in_training(texts, place_of),
@@ -351,6 +352,24 @@ def same_sides_warning(place: str, text: Survey) -> StudyWarning | None:
         "copy from these",
         "Check that the target file is the translation.",
     )
+
+
+def _references_as_outputs(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    for name, system in study.systems.items():
+        for test_set, outputs in system.outputs.items():
+            files = texts.test_sets.get(test_set)
+            references = [files.target, *files.more_references] if files is not None and files.target else []
+            for number, reference in enumerate(references, start=1):
+                assert files is not None
+                sides = (texts.lines(path, files.limit) for path in (outputs, reference))
+                if all(output == line for output, line in zip_longest(*sides)):
+                    yield StudyWarning(
+                        "reference-as-output",
+                        place_of(("systems", name, "outputs", test_set)),
+                        f"{outputs} is the text of reference {number} of {test_set}: metrics score it against "
+                        "itself",
+                        f"Write `reference: {number}` instead of `outputs` if it is a human reference.",
+                    )
 
 
 def _large_vocabularies(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
