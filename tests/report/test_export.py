@@ -27,7 +27,7 @@ from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.export import Format, export, figure_csv, file_stem, files_of, table_csv, to_latex
 from creamtea.report.markdown import paragraphs, plain, to_markdown
-from creamtea.report.model import Cell, Delta, Document, Figure, PValue, Row, Table
+from creamtea.report.model import ONE_SEED, Cell, Delta, Document, Figure, PValue, Row, Table
 from creamtea.report.tables import RECALL_IDIOM, RECALL_WORDS
 from creamtea.report.terminal import WIDTH, make_console
 from creamtea.report.text import number
@@ -87,6 +87,12 @@ def test_csv_has_every_number_at_full_precision(complete: Document) -> None:
     header = list(rows[0])
     own = [place for place, name in enumerate(header) if re.match("bleu(_|$)", name)]
     assert own == list(range(own[0], own[0] + len(own)))
+
+
+def test_csv_says_why_a_difference_with_a_small_p_is_not_marked() -> None:
+    delta = Delta("ok", ONE_SEED, value=2.0, p_values={"bootstrap": PValue(0.001, corrected=0.001)})
+    (row,) = read(table_csv(table(delta=delta)))
+    assert (row["bleu_delta_p_bootstrap_corrected"], row["bleu_delta_note"]) == ("0.001", ONE_SEED)
 
 
 def test_a_column_called_as_a_field_of_another_keeps_its_values() -> None:

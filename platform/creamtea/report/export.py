@@ -160,7 +160,8 @@ def _cell_values(cell: Cell) -> dict[str, Any]:
             for name in ("value", "low", "high", "seeds_low", "seeds_high")
         }
         values |= {f"_delta_p_{test}_corrected": p.corrected for test, p in delta.p_values.items()}
-        values |= {f"_delta_{name}": getattr(delta, name) for name in ("p_seeds_corrected", "significant")}
+        last = ("p_seeds_corrected", "significant", "note")
+        values |= {f"_delta_{name}": getattr(delta, name) for name in last}
     return values | {"_state": cell.state if cell.state != "ok" else "", "_note": cell.note}
 
 
