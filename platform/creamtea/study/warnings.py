@@ -366,8 +366,8 @@ def _references_as_outputs(study: Study, texts: _Texts, place_of: PlaceOf) -> It
                     yield StudyWarning(
                         "reference-as-output",
                         place_of(("systems", name, "outputs", test_set)),
-                        f"{outputs} is the text of reference {number} of {test_set}: metrics score it against "
-                        "itself",
+                        f"{outputs} is the text of reference {number} of {test_set}: metrics score it "
+                        "against itself",
                         f"Write `reference: {number}` instead of `outputs` if it is a human reference.",
                     )
 
