@@ -22,7 +22,7 @@ from pathlib import Path
 from sqlalchemy import Select, delete, exists, func, select, union
 from sqlalchemy.orm import Session
 
-from creamtea.contract.step import halves
+from creamtea.contract.step import orphaned_parts
 from creamtea.errors import InfrastructureError, InputError
 from creamtea.orders.rows import LIVE, lock_steps
 from creamtea.steps.catalogue import is_of_this_version
@@ -111,11 +111,11 @@ def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> 
         for entry in group
     ]
     checkpoints = [entry for entry in stored if entry.area == "checkpoints" and needed.includes(entry)]
-    parts = (entry for group in _by_owner(checkpoints) for entry in _halves(store, group))
+    parts = (entry for group in _by_owner(checkpoints) for entry in _unused_parts(store, group))
     return [*garbage, *(entry for entry in parts if entry.modified < before)]
 
 
-def _halves(store: ArtefactStore, group: list[Entry]) -> list[Entry]:
+def _unused_parts(store: ArtefactStore, group: list[Entry]) -> list[Entry]:
     """List the parts of one step's large checkpoints that an interrupted save left behind."""
     names = {entry.path.partition(f"/{entry.owner}/")[2]: entry for entry in group}
     saved = store.checkpoints(group[0].owner)
@@ -126,7 +126,7 @@ def _halves(store: ArtefactStore, group: list[Entry]) -> list[Entry]:
             raise InfrastructureError(f"{names[name].path} has just been removed: run the command again")
         return content
 
-    return [names[name] for name in halves(names, read)]
+    return [names[name] for name in orphaned_parts(names, read)]
 
 
 def collect(store: ArtefactStore, garbage: Iterable[Entry], age: timedelta = AGE) -> list[Entry]:

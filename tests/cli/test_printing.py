@@ -11,7 +11,7 @@ from rich.text import Text
 
 from creamtea.bundle.archive import Difference
 from creamtea.bundle.verifying import NotRecomputed, Verification
-from creamtea.cli.bundle import lines
+from creamtea.cli.bundle import summary_lines
 from creamtea.cli.following import PlainLines, StepCounts
 from creamtea.cli.plugins import _show
 from creamtea.cli.printing import hand_over, say, say_instead, show
@@ -46,7 +46,7 @@ def test_a_bundle_forges_no_line_of_verify() -> None:
         not_recomputed=(NotRecomputed(forged, forged, (forged,)),),
         differences=(Difference(forged, forged, forged),),
     )
-    printed = lines(checked)
+    printed = summary_lines(checked)
     assert all(line.isprintable() for line in printed)
     assert printed[-2:][0] == "differences: 1"
     assert not any(line.startswith("no differences") for line in printed)

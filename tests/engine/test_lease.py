@@ -25,7 +25,8 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Controller
 
 ON_LINUX = pytest.mark.skipif(
-    controllers.ticks(os.getpid()) is None, reason="elsewhere only the clock tells when a process started"
+    controllers.start_ticks(os.getpid()) is None,
+    reason="elsewhere only the clock tells when a process started",
 )
 
 
@@ -72,7 +73,7 @@ def test_a_dead_process_of_this_host_loses_its_lease_at_once(database: Database)
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     created = int(psutil.Process(process.pid).create_time())
     owners = [f"{socket.gethostname()}:{process.pid}:{created}"]  # as without /proc
-    if (ticks := controllers.ticks(process.pid)) is not None:
+    if (ticks := controllers.start_ticks(process.pid)) is not None:
         owners.append(f"{place.rpartition('/')[0]}/{ticks}:{process.pid}:{start}")
     for owner in owners:
         pretend_owner(database, owner)

@@ -16,7 +16,7 @@ from limits import COMMAND
 from step_context import FolderCheckpoints
 from torch import distributed
 
-from creamtea.contract.step import GROUP_PATIENCE, halves
+from creamtea.contract.step import GROUP_PATIENCE, orphaned_parts
 from creamtea.errors import InfrastructureError
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.training import group
@@ -154,7 +154,7 @@ def test_workers_write_large_checkpoints_together(groups: Path, size: int) -> No
     parts = [name for name in names if name.endswith(".safetensors")]
     assert bool(parts) == (size > 2)
     assert position_names(names)
-    assert not halves(names, lambda name: (groups / f"checkpoints-{size}" / name).read_bytes())
+    assert not orphaned_parts(names, lambda name: (groups / f"checkpoints-{size}" / name).read_bytes())
 
 
 @pytest.mark.slow

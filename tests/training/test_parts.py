@@ -14,7 +14,7 @@ from small_trainings import Killed, interrupted, parameters, reversals, trainer
 from step_context import FolderCheckpoints
 from torch import Tensor
 
-from creamtea.contract.step import halves, index_name
+from creamtea.contract.step import index_name, orphaned_parts
 from creamtea.errors import DamagedCheckpoint, InfrastructureError, InputError
 from creamtea.files import host_id
 from creamtea.settings import checkpoint_part
@@ -157,7 +157,7 @@ def test_a_crash_at_any_moment_leaves_a_whole_checkpoint(
         resumed = Saver(FolderCheckpoints(folder))
         resumed.clear()
         assert same(resumed.load("training.pt"), found)
-        assert not halves(resumed._checkpoints.names(), resumed._read)
+        assert not orphaned_parts(resumed._checkpoints.names(), resumed._read)
         save(resumed, last)
         save(resumed, last)
         assert same(resumed.load("training.pt"), last)
@@ -286,7 +286,7 @@ def test_a_training_with_large_checkpoints_resumes_with_the_same_bits(
     pieces = interrupted(params, pairs, tmp_path / "pieces", [3, 6, updates - 1])
     assert same(pieces.model.state_dict(), whole.model.state_dict())
     names = FolderCheckpoints(tmp_path / "pieces").names()
-    assert not halves(names, Saver(FolderCheckpoints(tmp_path / "pieces"))._read)
+    assert not orphaned_parts(names, Saver(FolderCheckpoints(tmp_path / "pieces"))._read)
     assert {name.partition(".")[0].partition("-0")[0] for name in names} >= {"training", "best"}
     assert sum(name.endswith(".safetensors") for name in names) > 8
 

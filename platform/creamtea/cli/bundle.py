@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BUNDLE_EXAMPLES = "Examples: `creamtea bundle demo` · `creamtea bundle 1 --out study.zip`"
 VERIFY_EXAMPLES = "Examples: `creamtea verify demo.bundle.zip` · `creamtea verify demo.bundle.zip --json`"
-SHOWN = 50  # differences printed
+MAX_PRINTED = 50  # differences
 
 
 def bundle(
@@ -42,8 +42,8 @@ def bundle(
     """Pack a study into one file, from which anybody can compute its numbers again.
 
     The file has the study's spec, outputs, references, metric values, ratings, registered plans and report.
-    It has no models and no secrets, and of raters only pseudonyms and ratings. The same study gives the same
-    bytes. `creamtea verify` recomputes the numbers anywhere, without a database.
+    It has no models and no secrets; raters appear by pseudonym. The same study gives the same bytes.
+    `creamtea verify` recomputes the numbers anywhere, without a database.
 
     The file also has the answers of practice items and attention checks, and says which items are repeats and
     bad references. So a study with an open campaign that has such items is not packed without --with-checks.
@@ -79,29 +79,28 @@ def verify(
 
     Exit code 0: every recomputed number is as stored; 1: some differ; 2: the file is not a whole bundle.
     """
-    from creamtea.bundle.verifying import verify as verified
+    from creamtea.bundle import verifying
 
-    shows = not quiet and not as_json and sys.stderr.isatty()
-
-    checked = verified(file, say_instead) if shows else verified(file)
-    if shows:
+    shows_progress = not quiet and not as_json and sys.stderr.isatty()
+    checked = verifying.verify(file, say_instead) if shows_progress else verifying.verify(file)
+    if shows_progress:
         say_instead("")
     if as_json:
         say(json.dumps(asdict(checked), ensure_ascii=False, indent=1))
     else:
-        for line in lines(checked):
+        for line in summary_lines(checked):
             say(line)
     raise typer.Exit(1 if checked.differences else 0)
 
 
-def lines(checked: Verification) -> list[str]:
+def summary_lines(checked: Verification) -> list[str]:
     """Say what was recomputed, what was not and why, and what differs.
 
     A bundle may hold any text, so control characters are escaped: no text can forge a line.
     """
     out = [f"{checked.study} (number {checked.number}), packed by creamtea {checked.packed_by}"]
-    other = [f"{name} {then} (here {now})" for name, (then, now) in checked.versions.items() if then != now]
-    out += [f"packed with {', '.join(other)}: differences may come from that"] if other else []
+    changed = [f"{name} {then} (here {now})" for name, (then, now) in checked.versions.items() if then != now]
+    out += [f"packed with {', '.join(changed)}: differences may come from that"] if changed else []
     total = sum(checked.recomputed.values())
     parts = ", ".join(f"{quantity} {count:,}" for quantity, count in checked.recomputed.items())
     out.append(f"recomputed: {counted(total, 'number')} ({parts})")
@@ -109,14 +108,14 @@ def lines(checked: Verification) -> list[str]:
         out.append(f"not recomputed: {skipped.what} ({len(skipped.places):,}): {skipped.reason}")
     count = len(checked.differences)
     out.append(f"differences: {count:,}" if count else "no differences: every recomputed number is as stored")
-    for difference in checked.differences[:SHOWN]:
-        stored, recomputed = _shown(difference.stored), _shown(difference.recomputed)
+    for difference in checked.differences[:MAX_PRINTED]:
+        stored, recomputed = _shortened(difference.stored), _shortened(difference.recomputed)
         out.append(f"  {difference.place}: stored {stored}, recomputed {recomputed}")
-    if count > SHOWN:
-        out.append(f"  … and {count - SHOWN:,} more (--json has all)")
+    if count > MAX_PRINTED:
+        out.append(f"  … and {count - MAX_PRINTED:,} more (--json has all)")
     return [printable(line) for line in out]
 
 
-def _shown(value: Any) -> str:
+def _shortened(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 200 else f"{text[:200]} …"

@@ -60,7 +60,7 @@ class StepResult:
 
 @dataclass(frozen=True)
 class LiveExample:
-    """A sentence and the model's outputs so far: (x, text) each, x as in the curves."""
+    """A sentence and the model's outputs so far, each with its place on the x axis of the curves."""
 
     source: str
     reference: str
@@ -241,21 +241,21 @@ class StepKind(Generic[P]):
     def undeclared(self, params: P, result: StepResult, files: list[str]) -> list[str]:
         """Return outputs that neither the step's kind nor the methods among its parameters declare."""
         declaring = [self, *methods_in(params)]
-        known = {
-            "file": {name for declared in declaring for name in declared.files},
-            "metric": {name for declared in declaring for name in declared.metrics},
+        declared = {
+            "file": {name for owner in declaring for name in owner.files},
+            "metric": {name for owner in declaring for name in owner.metrics},
             "series": set(self.points),
         }
-        left = {
+        returned = {
             "file": files,
             "metric": [row.name for row in result.metrics],
             "series": [point.series for point in result.points],
         }
         return [
             f"{what} {name}"
-            for what, names in left.items()
+            for what, names in returned.items()
             for name in dict.fromkeys(names)
-            if name not in known[what]
+            if name not in declared[what]
         ]
 
 
@@ -299,12 +299,12 @@ def _ascending(values: list[int]) -> list[int]:
     return values
 
 
-# seconds that workers of one step wait for each other, during a validation or another worker's share of the
-# sentences. Ray itself notices a lost process or node
+# seconds that the workers of a step wait for each other: one may validate, or still translate its share. This
+# limit is not for lost processes or nodes, which Ray notices itself
 GROUP_PATIENCE = 6 * 3600
 
 LeastAndMost = Annotated[list[Count], Field(min_length=2, max_length=2)]
-# [least, most], also written as one number
+# a study may write one number for [n, n]
 Workers = Annotated[
     LeastAndMost,
     BeforeValidator(
@@ -315,21 +315,21 @@ Workers = Annotated[
 ]
 
 
-Named = Annotated[str, Field(min_length=1, max_length=253)]
+NodeName = Annotated[str, Field(min_length=1, max_length=253)]  # of a node or a group of nodes
 
 
 class StepResources(Strict):
     # [processes] of a training or a decoding, each with these cpus and gpus: one number, or a minimum and a
-    # maximum, depending on the free room
+    # maximum, between which the free room decides
     workers: Workers = Field(default=[1, 1])
     cpus: Count = 1  # [cores] per worker
     gpus: Annotated[float, Field(ge=0.0, le=4096.0)] = 0.0  # [GPUs] per worker
     memory_gb: Above0 | None = None  # [GB] per worker
     # on a cluster: only on nodes of this group (KubeRay's groupName, or `ray start --labels
     # ray.io/node-group=NAME`); none: anywhere
-    worker_group: Named | None = unstated(None)
+    worker_group: NodeName | None = unstated(None)
     # only on the node with this host name, address or `ray start --node-name`; none: anywhere
-    node: Named | None = unstated(None)
+    node: NodeName | None = unstated(None)
     # [minutes] after which an attempt is stopped; none: the limit of its kind
     timeout_minutes: Above0 | None = None
     # [minutes] without a sign of life, after which an attempt is stopped and tried again; none: the limit
@@ -380,8 +380,8 @@ def part_name(name: str, save: str, file: str) -> str:
     return f"{name}.parts/{save}/{file}"
 
 
-def halves(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
-    """List a step's checkpoint files that are parts but in no index.
+def orphaned_parts(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
+    """List the parts among a step's checkpoint files that no index names.
 
     `read` returns the content of a checkpoint file.
     """
@@ -400,6 +400,9 @@ def halves(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
     return orphans
 
 
+# How a number is shown, in tables of steps and of reports.
+
+
 @dataclass(frozen=True)
 class Column:
     key: str
@@ -411,8 +414,8 @@ class Column:
     signature: str = ""  # a metric's signature
     note: str = ""  # what the column measures
     group: str = ""  # name of the columns that a wide table shows together: "recall"
-    less: tuple[str, str] | None = None  # it is the paired difference of these columns of the same row
-    one_of: str = ""  # common name of groups that are shown one at a time: "human scores"
+    less: tuple[str, str] | None = None  # keys of two columns whose paired difference this column shows
+    one_of: str = ""  # of several groups, a page shows one at a time; their common name: "human scores"
 
 
 # The result of an export: facts for a model card, and proofs that the written model translates alike.

@@ -36,7 +36,9 @@ class Mistake:
     found: str
     allowed: str
     place: Place | None = None  # if it differs from the place of `path`
-    settled: bool = False  # other mistakes about this value would only repeat it
+    settled: bool = (
+        False  # it explains all that is wrong with this value: others at or below it are not shown
+    )
 
     def line(self, place: Place | None = None) -> str:
         """Return the message, with the mistake's place, or `place` if it has none."""
@@ -179,8 +181,10 @@ def mistakes_of_pydantic(
             least = context["min_length"]
             allowed = "at least 1 entry" if least == 1 else f"at least {least} entries"
         elif kind == "value_error":
-            reason = str(context["error"])
-            found, allowed = "", reason if isinstance(value, dict | list) else f"found {found}, {reason}"
+            allowed = str(context["error"])
+            if not isinstance(value, dict | list):
+                allowed = f"found {found}, {allowed}"
+            found = ""
         yield Mistake(path, found, allowed or "a value of another type")
 
 
@@ -193,6 +197,7 @@ def _path(loc: KeyPath, data: Any) -> tuple[KeyPath, KeyPath]:
     """Split pydantic's location into the path in the data and the rest.
 
     The location also has the kinds of unions. These are not keys of the data, and are omitted from the path.
+    The last part is never a kind: it may be a missing key.
     """
     path: KeyPath = ()
     for position, part in enumerate(loc):
@@ -255,7 +260,7 @@ def _members(union: Any) -> Mapping[str, type[BaseModel]]:
     return members
 
 
-PlaceOf = Callable[[KeyPath], str]  # the place of a study's value, for messages
+PlaceOf = Callable[[KeyPath], str]  # returns the place of a study's value, for messages
 
 
 @dataclass(frozen=True)
@@ -322,9 +327,10 @@ class RawStudy:
         return next((members for members in grids if name in members), [name])
 
     def chain(self, section: str, name: str, key: str, otherwise: Any = None) -> list[str]:
-        """Follow `key` (by default `otherwise`) from block to block; return the names, `name` first.
+        """Follow `key` from block to block; return the names, `name` first.
 
-        The chain ends at a block without the key, or with the first name that occurs a second time.
+        In a block without the key, `otherwise` stands for its value. The chain ends where there is neither,
+        or with the first name that occurs a second time.
         """
         names, seen = [name], set[str]()
         while names[-1] not in seen:
@@ -395,7 +401,7 @@ def target_language(study: RawStudy) -> str:
 def repeated(values: Any, path: KeyPath) -> Iterator[Mistake]:
     """Yield a mistake for each value of a list that repeats an earlier one.
 
-    Skips blocks and lists, which are malformed in the lists that this function checks.
+    Blocks and lists are skipped: such values are malformed here, which the validation reports.
     """
     seen = set()
     for index, value in enumerate(values if isinstance(values, list) else []):

@@ -1,4 +1,4 @@
-"""Find out if a controller is running: without one a request waits."""
+"""Find out if a controller is running; until one is, requests wait."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROC = Path("/proc")  # only Linux has it
 OWNER = re.compile(
     r"(?P<host>[^/]*)(/(?P<boot>[^/]*)/(?P<namespace>[^/]*)/(?P<ticks>\d+))?:(?P<pid>\d+):(?P<start>-?\d+)"
 )
-STARTED = 19  # the index of the start time among the fields of /proc/PID/stat that follow the name
+START_FIELD = 19  # index of the start time in /proc/PID/stat, counted from the field after the name
 
 
 def live_controller(database: Database) -> Controller | None:
@@ -36,11 +36,12 @@ def is_alive(row: Controller, now: datetime) -> bool:
         return True
     pid = int(owner["pid"])
     if owner["ticks"] is not None:
-        # another boot may be another machine of this name; otherwise the lease soon expires
-        if (owner["boot"], owner["namespace"]) != (boot(), namespace()):
+        # the owner may run elsewhere: in another container, or on another machine with this host name. If
+        # this machine was only restarted, the lease soon expires
+        if (owner["boot"], owner["namespace"]) != (boot_id(), pid_namespace()):
             return True
-        since = ticks(pid)
-        return is_running(pid) if since is None else since == owner["ticks"]
+        started_now = start_ticks(pid)  # another value: a later process has this pid
+        return is_running(pid) if started_now is None else started_now == owner["ticks"]
     started = started_at(pid)
     # correcting the clock can move the reported start time by a second
     return started is not None and abs(started - int(owner["start"])) <= 2
@@ -58,8 +59,8 @@ def own_name() -> str:
     """
     pid = os.getpid()
     place = socket.gethostname()
-    if (since := ticks(pid)) is not None:
-        place = f"{place}/{boot()}/{namespace()}/{since}"
+    if (since := start_ticks(pid)) is not None:
+        place = f"{place}/{boot_id()}/{pid_namespace()}/{since}"
     return f"{place}:{pid}:{started_at(pid)}"
 
 
@@ -74,7 +75,7 @@ def started_at(pid: int) -> int | None:
         return None
 
 
-def ticks(pid: int) -> str | None:
+def start_ticks(pid: int) -> str | None:
     """Return when the process started, in ticks since the boot.
 
     "" for a zombie. None if the process is gone, if /proc hides it (another user's process, with hidepid), or
@@ -82,12 +83,12 @@ def ticks(pid: int) -> str | None:
     """
     try:
         fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-        return "" if fields[0] in (b"Z", b"X") else fields[STARTED].decode()
+        return "" if fields[0] in (b"Z", b"X") else fields[START_FIELD].decode()
     except (OSError, IndexError):
         return None
 
 
-def boot() -> str:
+def boot_id() -> str:
     """Return an identifier of the machine's present boot; "" if it has none."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -95,7 +96,7 @@ def boot() -> str:
         return ""
 
 
-def namespace() -> str:
+def pid_namespace() -> str:
     """Return the number of this process's pid namespace; "" if it has none."""
     try:
         return "".join(filter(str.isdigit, str((PROC / "self/ns/pid").readlink())))

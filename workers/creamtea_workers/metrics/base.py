@@ -52,8 +52,8 @@ def mean_statistics(values: Sequence[float]) -> Array:
 
 def ratio(sums: Array) -> Array:
     """Divide the first column by the second: (..., 2) -> (...). NaN for a divisor of 0."""
-    none = np.full(sums.shape[:-1], np.nan)
-    return np.asarray(np.divide(sums[..., 0], sums[..., 1], out=none, where=sums[..., 1] > 0))
+    ratios = np.full(sums.shape[:-1], np.nan)
+    return np.asarray(np.divide(sums[..., 0], sums[..., 1], out=ratios, where=sums[..., 1] > 0))
 
 
 # ---------------------------------------------------------------- texts to compare
@@ -100,24 +100,24 @@ def read_texts(test_set: Path, decode: Path, without_reference: int | None = Non
 
 def obstacles(texts: Texts) -> dict[str, int]:
     """Return reasons why texts that look equal differ as strings, each with its number of segments."""
-    found: dict[str, int] = {}
+    segments_by_reason: dict[str, int] = {}
     total = len(texts.hypotheses)
     marked = sum(BLANK in text for text in texts.hypotheses)
     if marked and not any(BLANK in text for text in texts.references):
-        words = (
+        reason = (
             f"{marked:,} of {total:,} outputs have ▁ (U+2581), and no reference has: their subwords were not "
             "joined"
         )
-        found[words] = marked
+        segments_by_reason[reason] = marked
     rows = zip(texts.hypotheses, *texts.all_references, strict=True)
     mixed = sum(len({is_normalized("NFC", text) for text in row}) > 1 for row in rows)
     if mixed:
-        words = (
+        reason = (
             f"in {mixed:,} of {total:,} segments some texts are in Unicode's form NFC and others are not: an "
             "accented letter of one character does not match the same letter of two"
         )
-        found[words] = mixed
-    return found
+        segments_by_reason[reason] = mixed
+    return segments_by_reason
 
 
 def references_of(segments: Sequence[Mapping[str, Any]]) -> list[list[str]]:

@@ -26,7 +26,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from creamtea.contract.step import Checkpoints, PartIndex, halves, index_name, part_name
+from creamtea.contract.step import Checkpoints, PartIndex, index_name, orphaned_parts, part_name
 from creamtea.errors import DamagedCheckpoint, InfrastructureError
 from creamtea.files import scratch_folder
 from creamtea.methods.training import Keep
@@ -117,7 +117,7 @@ class Saver:
     def clear(self) -> None:
         """Remove the parts of a save that did not finish."""
         if self._group.rank == 0:
-            for name in halves(self._checkpoints.names(), self._read):
+            for name in orphaned_parts(self._checkpoints.names(), self._read):
                 self._checkpoints.remove(name)
 
     def _read(self, name: str) -> bytes:

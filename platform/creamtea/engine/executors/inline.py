@@ -36,8 +36,8 @@ class _Attempt(threading.Thread):
 
 
 class InlineExecutor:
-    address = ""
-    opening = ""
+    address = ""  # no cluster
+    opening = ""  # nothing to announce: this process is running already
 
     def __init__(self) -> None:
         self._finished: queue.Queue[_Attempt] = queue.Queue()
@@ -83,17 +83,17 @@ class InlineExecutor:
 def leave_running_steps(code: int) -> None:
     """Let this process end with `code` even if a step is still running in it."""
     # Python would interrupt the step's thread wherever it is; inside torch that aborts the process (134)
-    if _running():
+    if _is_running_a_step():
         atexit.register(_end_at_once, code)
 
 
 def _end_at_once(code: int) -> None:
-    if _running():
+    if _is_running_a_step():
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):  # the reader of the output has ended
                 stream.flush()
         os._exit(code)
 
 
-def _running() -> bool:
+def _is_running_a_step() -> bool:
     return any(isinstance(thread, _Attempt) for thread in threading.enumerate())
