@@ -56,7 +56,7 @@ class ErrorSpan(Strict):
     @model_validator(mode="after")
     def _check(self) -> ErrorSpan:
         if (self.start is None) != (self.end is None):
-            raise ValueError("has a start without an end, or the other way")
+            raise ValueError("has only one of start and end")
         if self.start is not None and self.end is not None and self.start > self.end:
             raise ValueError("ends before it begins")
         if self.special_mark is not None and self.start is not None:

@@ -290,7 +290,7 @@ def _parts(packed: Path, member: zipfile.ZipInfo) -> tuple[str, ...]:
 def _write(packed: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path, left: int) -> int:
     """Write a member of the archive; return its size in bytes. Raise InputError if it exceeds `left`."""
     if target.exists():
-        raise InputError(f"{packed.name}: {member.filename[:80]!r} is there twice")
+        raise InputError(f"{packed.name}: {member.filename[:80]!r} occurs twice")
     target.parent.mkdir(parents=True, exist_ok=True)
     written = 0
     with archive.open(member) as source, target.open("wb") as copy:

@@ -251,12 +251,12 @@ def test_bad_bundles_get_one_message(home, tmp_path: Path, monkeypatch: pytest.M
 
     refused("No such file")
     path.write_bytes(whole[: len(whole) // 2])
-    refused("not a whole ZIP archive")
+    refused("not a complete ZIP archive")
     path.write_text("tea")
     refused("(File is not a zip file); give one of `creamtea bundle`")
     rezipped({"ä": b""}, path)
     path.write_bytes(path.read_bytes().replace("ä".encode(), b"\xff\xff"))
-    refused("not a whole ZIP archive")
+    refused("not a complete ZIP archive")
     rezipped({**home.files, "../../evil.sh": b""}, path)
     refused("not a path within the bundle")
     rezipped({**home.files, "more.txt": b""}, path)
@@ -304,7 +304,7 @@ def test_checks_of_an_open_campaign_are_not_given_away(home, own: Database) -> N
 
     for kind, said in (("attention-check", "attention check"), ("repeat", "repeat")):
         change("launched", ItemKind(kind))
-        refusal = f"'taste' is open, .* \\(1 {said}\\): close it first, or say --with"
+        refusal = f"'taste' is open, .* \\(1 {said}\\): close it first, or use --with"
         with pytest.raises(InputError, match=refusal):
             pack(own, home.store, "tea")
         assert pack(own, home.store, "tea", with_checks=True)

@@ -364,7 +364,7 @@ def test_settings_keep_a_taxonomy_and_a_campaign_has_one() -> None:
         ("severity: minor, weight: 0.1", "severity: major, weight: 1", "an exception for major errors,"),
         ("at_most: 3", "most: 3", "own.yaml:11.*unknown key"),
         ("at_most: 3", "special_marks: [fault, Fault]", "the special mark 'fault' twice"),
-        ("at_most: 3", "special_marks: [Missing]", r"\[missing\], which is there anyway"),
+        ("at_most: 3", "special_marks: [Missing]", r"\[missing\], which every taxonomy has"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_place(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -451,7 +451,7 @@ EDIT, OF_SCALES, OF_ERRORS = (
         (ESA_PROTOCOL, marked(severity="awful"), "one of undecided, neutral, minor, major", False),
         (ESA_PROTOCOL, marked(**MINOR | {"end": 4}), "character 4 of an output of 4", False),
         (ESA_PROTOCOL, marked(**MINOR | {"start": 4}), "ends before it begins", False),
-        (ESA_PROTOCOL, marked(start=1, severity="minor"), "start without an end", False),
+        (ESA_PROTOCOL, marked(start=1, severity="minor"), "only one of start and end", False),
         (ESA_PROTOCOL, marked(**MINOR, colour="red"), "unknown key", False),
         (DA, 75, OF_SCALES, False),
         (DA, {"score": 75, "scales": ON_ALL, "spans": []}, OF_SCALES, False),

@@ -104,7 +104,7 @@ def test_files_may_be_named_one_by_one_and_references_be_none(folder: Path) -> N
         (
             {"folder": ".", "references": ["references/en-de.refA.txt", "./references/en-de.refA.txt"]},
             [],
-            r'texts.references: "refA": two files are of this name',
+            r'texts.references: "refA": two files have this name',
         ),
         ({"folder": ".", "references": ["references/en-cs.refA.txt"]}, [], r"en-cs.refA.txt: 1 line, and"),
         (
@@ -226,7 +226,7 @@ def test_nothing_takes_the_place_of_something_else_silently(tmp_path: Path) -> N
     assert read(tmp_path, **keys).outputs == {"S": ["x", "y"]}  # what has no number comes first
     write(tmp_path / "o/T.jsonl", {"doc_id": "elsewhere", "hypothesis": "z"})
     assert read(tmp_path, **keys).notices == ["without an output of en-de, and left out: T"]
-    with pytest.raises(InputError, match=r"texts.references: those of .*test.jsonl are in it"):
+    with pytest.raises(InputError, match=r"texts.references: .*test.jsonl has its own"):
         read(tmp_path, **keys, references=["r.txt"])
     write(tmp_path / "o/S.json", *outputs)
     with pytest.raises(InputError, match=r'texts.outputs: "S": two files have outputs of it'):

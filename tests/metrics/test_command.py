@@ -230,7 +230,7 @@ def test_a_scorer_with_wrong_errors_has_no_scores(
 WRONG = [
     ([{"start": 0, "end": 12, "severity": "minor"}], "ends at character 12 of an output of 12"),
     ([{"start": 0, "end": 3, "severity": "bad"}], r'severity: found "bad", allowed one of .*minor, major'),
-    ([{"start": 0, "severity": "minor"}], "a start without an end"),
+    ([{"start": 0, "severity": "minor"}], "only one of start and end"),
     ([{"start": 5, "end": 4, "severity": "minor"}], "ends before it begins"),
     ([{"start": -1, "end": 4, "severity": "minor"}], "start"),
     ([{"start": "0", "end": 4, "severity": "minor"}], "start"),

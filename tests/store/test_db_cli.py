@@ -104,7 +104,7 @@ def test_a_file_that_is_not_there_is_not_made(place: str, tmp_path: Path) -> Non
     assert "mistyped.db: not there" in call("current", *named)
     assert json.loads(call("current", *named, "--json"))["revision"] is None
     for arguments in (["check"], ["downgrade", "base"]):
-        with pytest.raises(InputError, match=r"mistyped\.db is not there"):
+        with pytest.raises(InputError, match=r"mistyped\.db does not exist"):
             call(*arguments, *named)
     assert list(tmp_path.iterdir()) == []
 

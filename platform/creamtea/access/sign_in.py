@@ -66,7 +66,7 @@ def checked_subject(subject: str) -> str:
             return subject
     raise InputError(
         "people sign in by an e-mail address that the provider has verified, anna@example.org, or by "
-        "issuer and subject, 'https://id.example.org|1234' (what the page says when it turns somebody away)"
+        "issuer and subject, 'https://id.example.org|1234' (the page shows both when it turns somebody away)"
     )
 
 

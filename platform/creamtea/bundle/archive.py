@@ -213,7 +213,7 @@ class Archive:
             with path.open("rb") as file:
                 is_cut = file.read(2) == b"PK"
             remedy = "was it copied completely? Get it again" if is_cut else "give one of `creamtea bundle`"
-            raise InputError(f"{path}: not a whole ZIP archive ({error}); {remedy}") from None
+            raise InputError(f"{path}: not a complete ZIP archive ({error}); {remedy}") from None
         try:
             self._check_entries()
             self.manifest = self._read_manifest()
@@ -242,7 +242,7 @@ class Archive:
         try:
             return self._zip.read(name)
         except KeyError:
-            raise InputError(f"{self.path}: {name} is missing: this bundle is not whole") from None
+            raise InputError(f"{self.path}: {name} is missing: this bundle is incomplete") from None
         except (*UNREADABLE, OSError) as error:  # bzip2 also raises OSError
             raise InputError(
                 f"{self.path}: {name} cannot be unpacked ({error}); get the bundle again"
@@ -265,7 +265,7 @@ class Archive:
             if entry.filename.startswith("/") or "\\" in entry.filename or ".." in parts:
                 raise InputError(f"{self.path}: {entry.filename!r} is not a path within the bundle")
             if entry.filename in seen:
-                raise InputError(f"{self.path}: {entry.filename} is there twice")
+                raise InputError(f"{self.path}: {entry.filename} occurs twice")
             seen.add(entry.filename)
 
     def _read_manifest(self) -> Manifest:

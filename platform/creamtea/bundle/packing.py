@@ -198,7 +198,7 @@ def _refuse_open_checks(campaigns: list[Campaign], items: list[Item]) -> None:
         if campaign.state == "launched" and checks:
             raise InputError(
                 f"campaign {campaign.name!r} is open, and the bundle would show its raters the checks "
-                f"({', '.join(checks)}): close it first, or say --with-checks if they will not see it"
+                f"({', '.join(checks)}): close it first, or use --with-checks if they will not see it"
             )
 
 

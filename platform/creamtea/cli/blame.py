@@ -46,7 +46,7 @@ def blame(
     as_json: workplace.AsJson = False,
     quiet: workplace.Quiet = False,
 ) -> None:
-    """Say for each marked error whether the vocabulary selection, the search or the model made it.
+    """Say for each marked error whether the vocabulary selection, the search or the model caused it.
 
     Each marked output is decoded again: with all words, with a wider beam, with exact search, and by the
     study's other objectives. The model also scores the reference and the outputs that raters preferred. The

@@ -186,14 +186,14 @@ COMMANDS = {
     "gc": Entry("upkeep:gc"),
     "du": Entry("upkeep:du"),
     "study": Entry("upkeep:study_commands", summary="Remove studies from the database."),
-    "links": Entry("links:commands", summary="The links of readers, organisers and raters."),
+    "links": Entry("links:commands", summary="List or withdraw the links of readers, organisers and raters."),
     "campaign": Entry(
         "campaign:commands", summary="Human evaluation: people rate the outputs of systems, blind."
     ),
     "programme": Entry(
         "programme:commands", summary="Human evaluation of many translation directions, from one file."
     ),
-    "db": Entry("upkeep:database_commands", summary="The schema of the database."),
+    "db": Entry("upkeep:database_commands", summary="Upgrade or check the database."),
 }
 
 NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)

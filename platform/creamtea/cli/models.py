@@ -245,7 +245,9 @@ def export(
     ] = None,
     proof: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Prove it on these sentences, one per line, not on a test set."),
+        typer.Option(
+            metavar="FILE", help="Sentences for the proof, one per line; by default the first test set."
+        ),
     ] = None,
     as_json: workplace.AsJson = False,
 ) -> None:
@@ -334,7 +336,7 @@ def _writing(folder: Path) -> Iterator[None]:
         reason = error.strerror or str(error)
         named = error.filename2 or error.filename
         if isinstance(named, str) and not _concerns(Path(named), folder):
-            raise InfrastructureError(f"{named}: {reason}; mend that, then export again") from None
+            raise InfrastructureError(f"{named}: {reason}; fix that, then export again") from None
         raise InputError(
             f"{folder}: cannot be written ({reason}); free some space, or give another folder"
         ) from None

@@ -281,7 +281,9 @@ def retry(
     address: workplace.Address = None,
     make_anew: Annotated[
         bool,
-        typer.Option("--make-anew", help="Even if the artefact store has no files of the study: remake all."),
+        typer.Option(
+            "--make-anew", help="Remake everything if the artefact store has no files of the study."
+        ),
     ] = False,
     as_json: workplace.AsJson = False,
     quiet: workplace.Quiet = False,

@@ -82,7 +82,7 @@ def link(
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=365, help="How long the link is valid.")] = DAYS,
 ) -> None:
-    """Print a link for one more person or browser. It works once, within 14 days or as many as --days says.
+    """Print a link for one more person or browser. It works once, within 14 days (or --days).
 
     With --study it opens the report of that study's newest submission and nothing else, until --days are
     over.

@@ -41,10 +41,10 @@ def init(
     source: Annotated[Path, typer.Option(metavar="FILE", help="Training text, a sentence per line.")],
     target: Annotated[Path, typer.Option(metavar="FILE", help="Its translation, line by line.")],
     dev: Annotated[
-        TwoFiles | None, typer.Option(metavar="SOURCE TARGET", help="Development text; else set aside.")
+        TwoFiles | None, typer.Option(metavar="SOURCE TARGET", help="Development text; by default set aside.")
     ] = None,
     test: Annotated[
-        TwoFiles | None, typer.Option(metavar="SOURCE TARGET", help="Test text; else set aside.")
+        TwoFiles | None, typer.Option(metavar="SOURCE TARGET", help="Test text; by default set aside.")
     ] = None,
     source_language: Annotated[
         str | None, typer.Option(metavar="CODE", help="en, de, … By default the ending of the file's name.")
@@ -55,7 +55,7 @@ def init(
     ] = Path("study.yaml"),
     seed: Annotated[int, typer.Option(min=0, help="Seed for the choice of the text set aside.")] = 1,
     no_timing: Annotated[
-        bool, typer.Option("--no-timing", help="Do not time updates: no estimate, and bf16.")
+        bool, typer.Option("--no-timing", help="Do not time updates: gives no estimate, and trains in bf16.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the study and its text.")] = False,
     as_json: workplace.AsJson = False,

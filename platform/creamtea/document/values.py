@@ -127,7 +127,7 @@ def _refuse_constant(constant: str) -> NoReturn:
 def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key occurs twice")
     return values
 
 

@@ -432,9 +432,9 @@ class StoredCheckpoints:
             if not unseal(copy):
                 self.remove(name)
                 raise DamagedCheckpoint(
-                    f"checkpoint {path} does not match its checksum: it is damaged, or of creamtea 0.2.0 or "
-                    "earlier. It was deleted; the step's next attempt begins from the checkpoint before, if "
-                    "that is sound, or anew"
+                    f"checkpoint {path} does not match its checksum: it is damaged, or from creamtea 0.2.0 "
+                    "or earlier. It was deleted; the step's next attempt begins from the previous checkpoint "
+                    "if that is intact, otherwise anew"
                 )
             return parse(copy)
 

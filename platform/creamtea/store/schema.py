@@ -97,7 +97,7 @@ def check_revision(url: URL, revision: str | None, remedy: str = "creamtea db up
         return
     if revision is None:
         if missing_file(url) is not None:
-            raise InputError(f"{place} is not there: correct the address, or make the file: {remedy}")
+            raise InputError(f"{place} does not exist: correct the address, or make the file: {remedy}")
         raise InputError(f"{place} is empty; run: {remedy}")
     if revision != "base" and revision not in revisions():
         raise InputError(
@@ -135,7 +135,7 @@ def downgrade(url: str, revision: str) -> None:
 def _move(url: str, revision: str, *, up: bool) -> None:
     engine = make_engine(parse_url(url), migrating=True)
     if not up and missing_file(engine.url) is not None:
-        raise InputError(f"{describe(engine.url)} is not there; correct the address")
+        raise InputError(f"{describe(engine.url)} does not exist; correct the address")
     check_reachable(engine)
     present = revision_of(engine)
     if present not in (None, "base") and present not in revisions():

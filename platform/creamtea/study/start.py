@@ -594,8 +594,8 @@ def _check_written(options: InitOptions, pairs: dict[str, Pair], set_aside: list
         folder = _data_folder(options)
         if set_aside and folder.exists() and not folder.is_dir():
             raise InputError(
-                f"{folder}: is not a folder, which text set aside needs; move it, or name "
-                "another study with --output"
+                f"{folder}: is not a folder, and text is set aside in a folder of this name; move it, or "
+                "name another study with --output"
             )
         written = [output, *(folder / name for name in set_aside)]
         for path in (path for path in written if path.exists()):
@@ -603,7 +603,8 @@ def _check_written(options: InitOptions, pairs: dict[str, Pair], set_aside: list
                 raise InputError(f"{path}: is not a file; move it, or name another study with --output")
             if any(path.samefile(text) for text in read):
                 raise InputError(
-                    f"{path} would be overwritten, and is read: move it, or name another study with --output"
+                    f"{path} would be overwritten, but is an input: move it, or name another study with "
+                    "--output"
                 )
         taken = [str(path) for path in (output, *([folder] if set_aside else [])) if path.exists()]
     if taken and not options.force:

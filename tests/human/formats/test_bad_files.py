@@ -244,7 +244,7 @@ def test_lines_of_old_macs_are_not_a_header(other: Database, tmp_path: Path) -> 
         ("ratings.jsonl", '"step": 0', '"step": 0.0', "column step: found 0.0; allowed: a whole"),
         ("ratings.jsonl", '"step": 0', '"step": true', "column step: found True; allowed: a whole"),
         ("ratings.jsonl", '"step": 0', '"step": NaN', "line 1: not JSON: NaN is not a JSON number"),
-        ("ratings.jsonl", '"step": 0', '"step": 0, "step": 0', "line 1: not JSON: a key is there twice"),
+        ("ratings.jsonl", '"step": 0', '"step": 0, "step": 0', "line 1: not JSON: a key occurs twice"),
         ("ratings.jsonl", '"step": 0, ', "", "column step: missing; needed: campaign, "),
         ("ratings.jsonl", '"step"', '"note": 1, "step"', "column note: found an unknown column; "),
         ("ratings.jsonl", '"ein Haus"', '"ein \\u0000"', "column output: found 'ein \\x00', with a NUL"),

@@ -140,7 +140,7 @@ def test_an_import_has_its_own_items_as_test_set(database: Database, other: Data
         ("a", [{"outputs": ["[No translation supplied] "]}], "which means a missing text"),
         (["a b", "a/b"], [{}], "the systems 'a b' and 'a/b' are both called 'a_b'"),
         (["ref", "refA", "refB", "refC"], [{}], "no name is left for the reference"),
-        ("a", [], "no items that tell of systems: nothing to export"),
+        ("a", [], "no items that rate systems: nothing to export"),
         ("a", [{"document": name} for name in "aba"], "document 'a': found in two places of the test set"),
     ],
 )

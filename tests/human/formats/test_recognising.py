@@ -151,7 +151,7 @@ def test_links_and_repeated_names_are_refused(tmp_path: Path) -> None:
         archive.writestr("a", b"")
         with pytest.warns(UserWarning, match="Duplicate"):
             archive.writestr("a", b"")
-    with pytest.raises(InputError, match="'a' is there twice"):
+    with pytest.raises(InputError, match="'a' occurs twice"):
         unpack(path, tmp_path / "again")
 
 

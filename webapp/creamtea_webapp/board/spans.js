@@ -77,7 +77,7 @@ WIDGETS.spans = class MarkedErrors extends Widget {
             ],
           ]
         : []),
-      ["Delete", "take the mark away"],
+      ["Delete", "delete the mark"],
       ["W", "mark words or characters"],
       ["E", marking.scored ? "no errors, or no more: go to the score" : "no errors"],
       ...(marking.scored

@@ -121,7 +121,7 @@ def _test_results(request: str, count: int) -> list[dict[str, Any]] | None:
         st.error(f"{error} Choose fewer studies.")
     except EndedEarly:
         st.error(
-            "The tests could not be made: their process ended early. Are creamtea's workers installed here?"
+            "The tests failed: their process ended early. Check that creamtea's workers are installed here."
         )
     return None
 

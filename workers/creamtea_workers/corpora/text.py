@@ -51,7 +51,7 @@ def move_span_back(line: str, span: tuple[int, int]) -> tuple[int, int]:
 def plain_line(text: str, name: str, number: int) -> str:
     """Return the plain text of a line. Raise StepError for a NUL character, which no database can store."""
     if "\0" in text:
-        raise StepError(f"{name}, line {number}: the line has a NUL character (U+0000); take it out")
+        raise StepError(f"{name}, line {number}: the line has a NUL character (U+0000); remove it")
     return plain(text)
 
 

@@ -174,7 +174,7 @@ class ShippedModel:
             raise StepUnavailable(str(error)) from None
         if device.type != "cpu":
             raise StepError(
-                "a CTranslate2 model translates on CPUs: take `gpus` out of the study's resources"
+                "a CTranslate2 model translates on CPUs: remove `gpus` from the study's resources"
             )
         subwords = load_text_model_of(folder)
         assert isinstance(subwords, SubwordTexts)

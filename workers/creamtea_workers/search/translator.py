@@ -299,7 +299,7 @@ def step_device(gpus: float) -> torch.device:
     if not torch.cuda.is_available():
         raise StepUnavailable(
             "the study gives this step a GPU, but torch sees none on its machine: install a CUDA build of "
-            "torch there, or take `gpus` out of the study's resources"
+            "torch there, or remove `gpus` from the study's resources"
         )
     return torch.device("cuda")
 

@@ -288,7 +288,7 @@ class Split:
         before, written = read_index(checkpoints, self.name), set(checkpoints.names())
         if not written >= {part.file for part in self.parts} | {part_name(self.name, self.save, REST)}:
             raise InfrastructureError(
-                "parts of the checkpoint are gone before it was whole: another attempt of this step has begun"
+                "parts of the unfinished checkpoint were removed: another attempt of this step has begun"
             )
         index = PartIndex(
             rest=part_name(self.name, self.save, REST),
@@ -375,8 +375,8 @@ def _part(checkpoints: Checkpoints, file: str, parse: Callable[[Path], Any]) -> 
 def missing(file: str) -> DamagedCheckpoint:
     """Return the error for a missing file that a checkpoint refers to."""
     return DamagedCheckpoint(
-        f"checkpoint {file} is missing: it was deleted. The step's next attempt begins from the checkpoint "
-        "before, if that is sound, or anew"
+        f"checkpoint {file} is missing: it was deleted. The step's next attempt begins from the "
+        "previous checkpoint if that is intact, otherwise anew"
     )
 
 

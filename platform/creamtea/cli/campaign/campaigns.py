@@ -337,7 +337,7 @@ def close(
     name: CampaignName,
     reason: Why = "",
 ) -> None:
-    """End the rating. What raters saved stays; `creamtea campaign reopen` lets them go on."""
+    """End the rating. What raters saved stays; `creamtea campaign reopen` lets them continue."""
     with existing_database() as database:
         launching.close(database, name, ACTOR, reason)
     say(f"campaign {name} is closed")
@@ -345,7 +345,7 @@ def close(
 
 @commands.command(epilog="Example: `creamtea campaign reopen first --reason 'a rater came late'`")
 def reopen(name: CampaignName, reason: Reason) -> None:
-    """Let raters go on in a closed campaign. Its log keeps the reason, and its report says so."""
+    """Let raters continue in a closed campaign. Its log keeps the reason, and its report says so."""
     with existing_database() as database:
         launching.reopen(database, name, ACTOR, reason)
     say(f"campaign {name} is open again")

@@ -126,7 +126,7 @@ def import_(
         typer.Option(
             "--format",
             metavar="|".join(exchange.BUILT_IN),
-            help="The format of the file; recognised if omitted.",
+            help="The format of the file; by default it is recognised.",
         ),
     ] = None,
     dry_run: Annotated[

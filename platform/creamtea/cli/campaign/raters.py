@@ -37,7 +37,11 @@ RaterNames = Annotated[
 ]
 
 commands = typer.Typer()
-people = typer.Typer(help="The raters of a campaign.", no_args_is_help=True, rich_markup_mode="markdown")
+people = typer.Typer(
+    help="List, check, exclude or forget the raters of a campaign.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
 commands.add_typer(people, name="raters")
 
 

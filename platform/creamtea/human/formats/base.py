@@ -99,21 +99,21 @@ class ImportFacts:
     """Facts about a campaign that its file of ratings lacks. Each field except the name is an option."""
 
     name: str
-    protocol: str | None = _asked("Protocol", "NAME", "The protocol, if the file does not say it.")
-    test_set: str | None = _asked("Test set", "NAME", "The name of the test set; the campaign's if omitted.")
+    protocol: str | None = _asked("Protocol", "NAME", "The protocol, if the file does not name it.")
+    test_set: str | None = _asked("Test set", "NAME", "The name of the test set; by default the campaign's.")
     source_language: str | None = _asked(
-        "Source language", "CODE", "The source language, if the file does not say it."
+        "Source language", "CODE", "The source language, if the file does not name it."
     )
     target_language: str | None = _asked(
-        "Target language", "CODE", "The target language, if the file does not say it."
+        "Target language", "CODE", "The target language, if the file does not name it."
     )
     baseline: str | None = _asked(
-        "Baseline", "SYSTEM", "The system that others are compared with; else the first."
+        "Baseline", "SYSTEM", "The system that others are compared with; by default the first."
     )
     delta: float | None = _asked(
         "Smallest difference that matters",
         "POINTS",
-        "The smallest difference that matters, in points of the scale; else the protocol's.",
+        "The smallest difference that matters, in points of the scale; by default the protocol's.",
         lowest=0.0,
     )
     leave_out: tuple[str, ...] = _asked(
@@ -128,13 +128,12 @@ class ImportFacts:
     scores: str | None = _asked(
         "Human scores",
         "NAME",
-        "Which scores of people, if there are several: the NAME in "
-        "human-scores/SOURCE-TARGET.NAME.seg.score.",
+        "Which human scores, if there are several: the NAME in human-scores/SOURCE-TARGET.NAME.seg.score.",
     )
     campaign_file: Path | None = _asked(
         "Pearmut's campaign",
         "FILE",
-        "The JSON file of the campaign, which says the protocol.",
+        "The JSON file of the campaign, which names the protocol.",
         endings=("json",),
     )
     sources: Path | None = _asked(
@@ -156,20 +155,20 @@ class ImportFacts:
     first_segment: int | None = _asked(
         "First segment",
         "0|1",
-        "The number of a first segment; as the file's numbers tell if omitted: 0 if there is a 0.",
+        "The number of the first segment; by default 0 if the file has a segment 0, else 1.",
         lowest=0,
         highest=1,
     )
     segment_scores: Path | None = _asked(
         "Published segment scores",
         "FILE",
-        "SYSTEM SCORE per segment, as published; tells which lines of the documents the campaign has.",
+        "SYSTEM SCORE per segment, as published; shows which lines of the documents the campaign has.",
         endings=("score", "txt", "tsv"),
     )
     rater_statistics: Path | None = _asked(
         "Means and deviations of raters",
         "FILE",
-        "The raters' means and deviations, with which standardised scores (z) are turned back.",
+        "The raters' means and deviations, to turn standardised scores (z) back into raw scores.",
         endings=("txt", "tsv", "csv"),
     )
 

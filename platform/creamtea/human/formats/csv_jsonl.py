@@ -161,7 +161,7 @@ def read_ratings(
     name = facts.protocol or records[0].values.get("protocol")
     if name is None:
         give = f"give {option('protocol')}, one of {', '.join(protocol_names())}"
-        raise InputError(f"{path.name}: it does not say the protocol: {give}", about="protocol")
+        raise InputError(f"{path.name}: it does not name the protocol: {give}", about="protocol")
     protocol = find_protocol(name)
     if protocol.edits_text and (without := [row for row in records if "output" not in row.values]):
         raise without[0].place.refuse("output", None, f"the text that was corrected, as {name} compares them")
@@ -264,12 +264,12 @@ class CampaignExport(Format):
             return read_ratings(path, self.name, facts, now)
         if facts.protocol or facts.test_set or facts.pair:
             raise InputError(
-                f"{option('protocol')}, {option('test-set')} and the languages stand in the folder's "
+                f"{option('protocol')}, {option('test-set')} and the languages are in the folder's "
                 "campaign.json: leave them out",
                 about="protocol",
             )
         if facts.taxonomy is not None:
-            raise wrong_option("taxonomy", "the folder's campaign.json says the campaign's own: leave it out")
+            raise wrong_option("taxonomy", "the folder's campaign.json has the campaign's own: leave it out")
         content = replace(read_folder(path, self.name), name=facts.name)
         facts = facts.for_systems(content.systems)
         given = {"baseline": facts.baseline, "delta": facts.delta}

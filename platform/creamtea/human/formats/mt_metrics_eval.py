@@ -130,7 +130,7 @@ class RatedUnit:
 def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
     """Return the text of each file, by name."""
     if not whole.lines:
-        raise NothingToExport(f"campaign {content.name!r} has no items that tell of systems")
+        raise NothingToExport(f"campaign {content.name!r} has no items that rate systems")
     pair = f"{language_word(content.source_language)}-{language_word(content.target_language)}"
     systems = _different(content.systems, "system")
     reference = next((name for name in REFERENCES if name not in systems.values()), None)
@@ -203,7 +203,7 @@ def _different(names: Sequence[str], what: str) -> dict[str, str]:
         if new in taken:
             raise cannot_hold(
                 f"the {what}s {taken[new]!r} and {name!r} are both called {new!r} in an mt-metrics-eval "
-                "folder, which knows no white space and slashes in names"
+                "folder, which allows no white space or slashes in names"
             )
         taken[new] = name
     return written

@@ -163,7 +163,7 @@ class Pearmut(Format):
         answered = _answered(content)
         tasks = _tasks(content, answered)
         if not tasks:
-            raise NothingToExport(f"campaign {content.name!r} has no items that tell of systems")
+            raise NothingToExport(f"campaign {content.name!r} has no items that rate systems")
         practice = [(item,) for item in _of_kind(content, ItemKind.TUTORIAL)]
         campaign: dict[str, Any] = {
             "info": {"assignment": "task-based", "users": list(tasks), **info},
@@ -377,7 +377,7 @@ def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
     known = (*PROTOCOLS.values(), DaSqm.name)
     if facts.protocol is None and campaign is None:
         raise InputError(
-            f"Pearmut's answers do not say the protocol: give the campaign with {option('campaign-file')}, "
+            f"Pearmut's answers do not name the protocol: give the campaign with {option('campaign-file')}, "
             f"or {option('protocol')}, one of {', '.join(known)}",
             about="campaign-file",
         )

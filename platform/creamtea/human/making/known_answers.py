@@ -163,10 +163,10 @@ def _check_says_enough(output: TutorialOutput, protocol: Protocol) -> None:
         if nothing:
             raise ValueError("accepted: required key is missing")
     elif output.accepted is not None and not protocol.scored:
-        raise ValueError(f"accepted: raters give no value in {protocol.name}: say `spans`")
+        raise ValueError(f"accepted: raters give no value in {protocol.name}: use `spans`")
     elif nothing:
         wanted = "`accepted`, `spans` or both" if protocol.scored else "`spans`"
-        raise ValueError(f"any answer would be right: give {wanted}")
+        raise ValueError(f"any answer would be accepted: give {wanted}")
 
 
 def _expected_spans(spans: Sequence[ExpectedSpan], text: str, protocol: Protocol) -> list[StoredSpan]:
@@ -189,7 +189,7 @@ def _check_order(steps: Mapping[str, Sequence[int]], above: Sequence[Sequence[in
             if lowest[at] > high:
                 raise ValueError(f"output {at + 1} cannot be above the others within its values")
     except CycleError:
-        raise ValueError("outputs that are above each other in a circle") from None
+        raise ValueError("the outputs' `above` form a circle") from None
 
 
 # ---------------------------------------------------------------- answers

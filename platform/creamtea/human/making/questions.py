@@ -72,7 +72,7 @@ def read_questions(text: str) -> list[Question]:
         )
     if len(questions) > MAX_QUESTIONS:
         raise wrong(
-            "raters.questions", f"{counted(len(questions), 'question')}; at most {MAX_QUESTIONS} are possible"
+            "raters.questions", f"{counted(len(questions), 'question')}; at most {MAX_QUESTIONS} are allowed"
         )
     return questions
 

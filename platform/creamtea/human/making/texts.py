@@ -425,7 +425,7 @@ def read_texts(
         raise wrong("texts.languages", f"{file_name(sources)}: no such file; {listed}")
     if sources.suffix in JSON_ENDINGS:
         if asked.reference_files:
-            raise wrong("texts.references", f"those of {file_name(sources)} are in it: leave this out")
+            raise wrong("texts.references", f"{file_name(sources)} has its own: leave this out")
         outputs = None if asked.outputs is None else folder / asked.outputs
         _read_json(read, sources, outputs, pair, systems)
     else:
@@ -518,7 +518,7 @@ def _read_text_files(
         for path in references:
             name = path.stem.rpartition(".")[2]
             if name in read.references:
-                raise wrong("texts.references", f"{shown(name)}: two files are of this name: rename one")
+                raise wrong("texts.references", f"{shown(name)}: two files have this name: rename one")
             read.references[name] = _segments(path)
         _check_as_long(zip(references, read.references.values(), strict=True), read.sources, sources)
     if outputs is None:
@@ -620,7 +620,7 @@ def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, sy
     if not lines:
         allowed = one_of(sorted(pairs - {""}), pair, "allowed")
         raise wrong(
-            "texts.languages", f"{shown(pair)}: no document of {file_name(sources)} is of it; {allowed}"
+            "texts.languages", f"{shown(pair)}: no document of {file_name(sources)} has this pair; {allowed}"
         )
     with about("texts.sources"):
         by_id = _by_document(sources, lines)

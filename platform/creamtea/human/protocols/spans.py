@@ -312,7 +312,7 @@ class ExpectedSpan(Strict):
     def check(self, text: str, taxonomy: Taxonomy) -> None:
         """Raise ValueError if no rater can mark this error in this text with this taxonomy."""
         if (self.start is None) != (self.end is None):
-            raise ValueError("an expected error has a start without an end, or the other way")
+            raise ValueError("an expected error has only one of start and end")
         if self.start is not None and self.end is not None:
             for which, (lowest, highest) in (("start", self.start), ("end", self.end)):
                 if not lowest <= highest < len(text):

@@ -97,7 +97,7 @@ class Taxonomy(Strict):
         _check_different("category", [category.name for category in self.categories])
         _check_different("special mark", [name_key(name) or name for name in self.special_marks])
         if MISSING in map(name_key, self.special_marks):
-            raise ValueError(f"has the special mark [{MISSING}], which is there anyway: leave it out")
+            raise ValueError(f"has the special mark [{MISSING}], which every taxonomy has: leave it out")
         for category in self.categories:
             _check_different(f"kind of {category.name}", category.kinds)
         for exception in self.exceptions:

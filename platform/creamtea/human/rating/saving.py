@@ -193,7 +193,7 @@ def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> 
         if page.first_assignment.submitted_at is not None:
             raise RatingRefused("this item is already saved; change its scores instead")
         if page.first_item.kind == ItemKind.TUTORIAL:
-            raise RatingRefused("practice items cannot be skipped: answer to go on")
+            raise RatingRefused("practice items cannot be skipped: answer to continue")
         if not reason.strip():
             raise RatingRefused("say why you skip this item")
         _check_text(reason, "reason")

@@ -155,7 +155,10 @@ def _close_or_reopen(campaign: CampaignSummary) -> None:
     if campaign.state == "launched":
         verb, effect = "Close", "Nobody will be able to rate until you open it again. Saved ratings are kept."
     else:
-        verb, effect = "Reopen", "Raters will be able to go on. The report will say that it was opened again."
+        verb, effect = (
+            "Reopen",
+            "Raters will be able to continue. The report will say that the campaign was reopened.",
+        )
     key = verb.lower()
     with st.popover(f"{verb} the campaign"):
         note(effect)

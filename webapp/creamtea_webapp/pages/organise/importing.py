@@ -65,9 +65,9 @@ def page() -> None:
         press = on_press(rights.IMPORT_RATINGS, None, _import, BESIDE, done_at="", usual_field="file")
         st.form_submit_button("Import", type="primary", on_click=press)
     note(
-        "Protocol, test set and languages are needed only where the file does not contain them; an export's "
-        f"zip does. A zip may have a folder in it and unpack to {MAX_UNPACKED // 10**6} MB; the command line "
-        "has no such limit."
+        "Protocol, test set and languages are needed only if the file does not contain them; an export's zip "
+        f"does. A zip may contain a folder, and unpack to at most {MAX_UNPACKED // 10**6} MB; the command "
+        "line has no such limit."
     )
 
 

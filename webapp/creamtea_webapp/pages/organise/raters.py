@@ -130,7 +130,7 @@ def _many(campaign: CampaignSummary) -> None:
             "One link for all participants, for 90 days. Anyone arriving with a participant number becomes "
             "a rater under a pseudonym, and continues where they left off on returning. Paste the link where "
             "Prolific asks for the address of your study. Elsewhere, replace what stands between “?” and “#” "
-            "by participant=NUMBER. The link back is in the draft's form."
+            "by participant=NUMBER. Set the link back in the draft's form."
         )
         press = on_press(rights.MANAGE_RATERS, campaign.id, partial(_recruit, campaign), "recruit")
         st.button("Make the link for participants", key="recruit", on_click=press)
@@ -143,7 +143,7 @@ def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> M
     names = [line.strip() for line in lines if line.strip()]
     count = int(state.get("many-count") or 0)
     if bool(names) == bool(count):
-        raise InputError("Write pseudonyms, or give a number of new raters: one of the two.")
+        raise InputError("Enter pseudonyms or a number of new raters, not both.")
     surplus = bool(state.get("many-surplus"))
     with database.transaction() as writing:
         made = raters.invite(writing, campaign.name, actor, names or count, surplus=surplus)
