@@ -157,7 +157,7 @@ ERRORS: list[dict[str, Any]] = [
     {"start": 3, "end": 4, "severity": "major", "category": ["Other"]},
 ]
 VALUES = {("A", 0): "-9.0", ("A", 1): "-2.0", ("B", 0): "0.0", ("B", 1): "-7.0"}
-LOSS = NotKept(4, "costs of errors that are not usual, and scores by them")
+LOSS = NotKept(4, "costs of errors that are unusual, and scores by them")
 
 
 @pytest.fixture

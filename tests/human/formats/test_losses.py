@@ -48,7 +48,7 @@ def test_how_many_there_are() -> None:
     assert counted["ratings of excluded raters"] == 2
     assert counted["second opinions of a rater on an output"] == 2
     assert counted["single ratings (a segment has their mean)"] == 6
-    assert counted["costs of errors that are not usual, and scores by them"] == 8, "with a repeat's"
+    assert counted["costs of errors that are unusual, and scores by them"] == 8, "with a repeat's"
     assert counted["positions of errors in the source"] == 8, "with those of the repeat"
     assert counted["positions of errors in texts that are not known"] == 2
     assert counted["skipped items"] == counted["times on an item"] == counted["comments"] == 1

@@ -60,7 +60,7 @@ TOLD: dict[type, dict[str, tuple[str, ...]]] = {
         # an import is closed; settings one by one (SETTINGS), raters, items and answers by their own fields;
         # `whole` and `files` are what an export or an import adds
         **dict.fromkeys(("name", "state", "settings", "raters", "items", "answers", "whole", "files"), ()),
-        **dict.fromkeys(("created_at", "launched_at", "closed_at"), ("moments",)),
+        **dict.fromkeys(("created_at", "launched_at", "closed_at"), ("times at which",)),
         **dict.fromkeys(("source_language", "target_language"), ("languages", "white space and slashes")),
         **dict.fromkeys(("ratings_per_item", "seed"), ("seed",)),
         "study": ("other settings",),
@@ -72,7 +72,7 @@ TOLD: dict[type, dict[str, tuple[str, ...]]] = {
     },
     RaterContent: {
         "pseudonym": ("raters without", "white space and slashes"),
-        "created_at": ("moments", "raters without"),
+        "created_at": ("times at which", "raters without"),
         **dict.fromkeys(("consented_at", "forgotten_at"), ("consents", "raters without")),
         "excluded_at": ("ratings of excluded", "raters without"),
     },
@@ -80,7 +80,7 @@ TOLD: dict[type, dict[str, tuple[str, ...]]] = {
         **dict.fromkeys(("position", "original"), ("numbers of items",)),
         **dict.fromkeys(("drawn", "output_drawn", "block"), ("systems that were drawn",)),
         "page": ("pages",),
-        "kind": ("items drawn at random",),
+        "kind": ("items marked as drawn",),
         "segment": ("numbers of segments",),
         "document": (
             *("white space and slashes", "segments without a document"),
@@ -94,7 +94,7 @@ TOLD: dict[type, dict[str, tuple[str, ...]]] = {
         "outputs": ("outputs",),
         "weight": ("weights",),
         "degraded": (),
-        "guidance": ("what practice and checks expect",),
+        "guidance": ("expected answers",),
         "proposals": ("errors that were marked beforehand",),
     },
     AnswerContent: {
@@ -105,7 +105,7 @@ TOLD: dict[type, dict[str, tuple[str, ...]]] = {
         "assigned_at": ("timestamps of items",),
         "submitted_at": ("timestamps of ratings",),
         "comment": ("comments",),
-        "active_ms": ("times",),
+        "active_ms": ("times on",),
         "warned": ("wrong answers",),
     },
     ScoreContent: {
@@ -186,9 +186,9 @@ def assert_named(before: Content, after: Content, kind: str) -> None:
 # an import makes its own
 ALWAYS = (
     *("instructions", "rule of WMT", "protocol", "name of", "languages", "single ratings"),
-    *("timestamps of ratings", "timestamps of items", "numbers of items", "seed", "moments"),
+    *("timestamps of ratings", "timestamps of items", "numbers of items", "seed", "times at which"),
     *("order of systems", "numbers of segments and names", "times on an item beyond"),
-    *("what practice and checks expect", "proposals that errors came from"),
+    *("expected answers", "proposals that errors came from"),
 )
 
 
