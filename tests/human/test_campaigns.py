@@ -538,7 +538,7 @@ def test_a_campaign_of_one_system_compares_nothing(study_database: Database) -> 
             item.systems, item.outputs = [0], item.outputs[:1]
     found = preview(study_database, "c")
     assert (found.comparisons, found.units, found.power, found.detectable) == (0, 0.0, None, None)
-    assert "power cannot be told, as a test needs two segments' worth" in found.doubt
+    assert "their power is unknown, because a test needs ratings of at least two segments" in found.doubt
     assert dict(found.facts())["power"] in found.doubt
     assert "equivalence" not in dict(found.facts())
 

@@ -330,7 +330,7 @@ def _read_named(
                     try:
                         value[name] = _read_text(folder.file(text))
                     except InputError as error:
-                        on_page = f"write what {text} says in its place: pages take no file for it"
+                        on_page = f"write the content of {text} there: pages take no file for it"
                         reason = str(error) if folder.uploads is None else on_page
                         mistakes.append(Mistake((*key.split("."), name), "", reason))
         if not isinstance(value, str) or not kind:

@@ -82,7 +82,8 @@ class Preview:
     def doubt(self) -> str:
         """A warning before the launch of a campaign that will probably decide nothing; else ""."""
         if self.power is None:
-            return f"These ratings decide nothing: {self._no_test}. For {percent(POWER)} {self._needed}."
+            nothing = f"These ratings decide nothing: their power is {self._no_test}."
+            return f"{nothing} For {percent(POWER)} {self._needed}."
         if self.power >= POWER:
             return ""
         found = f"a difference of {self.written(self.delta)} in {percent(self.power)} of cases"
@@ -97,7 +98,7 @@ class Preview:
     @property
     def _no_test(self) -> str:
         what = "documents" if self.documents is not None else "segments"
-        return f"power cannot be told, as a test needs two {what}' worth of ratings"
+        return f"unknown, because a test needs ratings of at least two {what}"
 
     def written(self, points: float) -> str:
         """Write a difference as reports do: "0.2 points", "5 %" of preferences."""

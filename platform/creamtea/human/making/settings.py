@@ -423,7 +423,7 @@ class CampaignSettings(
         if select == "disagreement" and not self.metrics:
             yield "sample.metrics", "disagreement needs one metric of the study or two (bleu, chrf)"
         if select == "disagreement" and self.items is None:
-            yield "sample.items", "say how many segments: disagreement takes those with the most of it"
+            yield "sample.items", "say how many segments: disagreement takes the largest first"
         if select == "stratified" and not self.strata:
             yield "sample.strata", "give length, document or both"
         if select == "stratified" and self.by_documents and "document" in self.strata:
