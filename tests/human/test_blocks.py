@@ -89,6 +89,7 @@ def make(
     name: str = "c",
     systems: Sequence[str] | None = None,
     documents: int = 0,
+    k: int = 1,
     **settings: Any,
 ) -> list[Item]:
     """The items of a draft, adaptive if there are six systems; `documents`: of so many segments each."""
@@ -98,9 +99,8 @@ def make(
     given = {"systems_per_page": 3, "design": "adaptive" if len(of_all) == 6 else "balanced"}
     given["unit"] = "document" if documents else "segment"
     chosen = PLAIN.model_copy(update={**given, **settings})
-    draft_campaign(
-        database, name, systems=systems or of_all, protocol=protocol, settings=chosen, documents=names
-    )
+    texts: dict[str, Any] = {"systems": systems or of_all, "documents": names, "ratings_per_item": k}
+    draft_campaign(database, name, protocol=protocol, settings=chosen, **texts)
     return items_of(database, name)
 
 
@@ -456,6 +456,37 @@ def test_results_come_at_looks(six: Database) -> None:
     ranks = {row.name: row.cells for row in last.table("ranks").rows}
     assert (ranks["s05"]["rank_low"].value, ranks["s05"]["rank_high"].value) == (1, 1)
     assert "looks" not in {block.key for _, block in last.walk() if hasattr(block, "key")}
+
+
+def test_single_outputs_in_blocks_are_about_these_raters_and_count_to_the_look(six: Database) -> None:
+    make(six, "da", documents=3, k=2)
+    rate(six, people=3, stop=60)  # of 20 documents with 3 systems and 2 raters: 120 pages
+    report = build_human(six, "c")
+    ratings = results_of(six)
+    assert len(set(ratings.document.tolist())) > ratings.finished >= 8
+    notes = [words for _, block in report.walk() if block.key == "notes" for words in block.paragraphs]
+    assert any("tests are over 8 documents" in words for words in notes)  # the look at 40 %
+    (left_out,) = [words for words in notes if "adaptive design" in words]
+    assert f"adaptive design did not give to raters: {ratings.left_out.passed_over}" in left_out
+    verdicts = [row.cells["verdict"] for row in report.table("comparisons").rows]
+    decided = {cell.note for cell in verdicts if "these raters" in cell.words}
+    assert decided and all("side by side" in note for note in decided)  # more raters would not help
+    with six.session() as session:
+        registered = (find_campaign(session, "c").registered or {})["analysis"]
+    assert "outputs shown one at a time, undecided" in registered["verdict"]
+
+
+def test_balanced_blocks_have_no_early_end(twelve: Database) -> None:
+    make(twelve, "da", k=2)
+    rate(twelve, people=2, stop=200)
+    keys = {block.key for _, block in build_human(twelve, "c").walk() if hasattr(block, "key")}
+    assert "comparisons" in keys and "looks" not in keys
+    with twelve.session() as session:
+        registered = (find_campaign(session, "c").registered or {})["analysis"]
+    assert registered["early end"] == "none"
+    rate(twelve, people=2)
+    shared = {row.cells["shared"].value for row in build_human(twelve, "c").table("comparisons").rows}
+    assert shared == {2 * 2 * 2.0}  # on two segments, two raters' scores of each, of single outputs
 
 
 def test_a_skipped_page_holds_no_look_up(six: Database) -> None:

@@ -97,7 +97,7 @@ class SystemEstimates:
     cluster: Integers
     scores: Integers  # (systems,): on pages that show several systems
     pages: int
-    shared: Integers  # (systems, systems): pages that show both
+    shared: Integers  # (systems, systems): pairs of scores of both from one page
     clusters: int
     raters: int  # in the sample of raters; 0: intervals are about these raters only
     reason: str | None = None

@@ -59,7 +59,7 @@ def planned_analysis(in_blocks: bool, adaptive: bool) -> dict[str, Any]:
         "interval": 0.95,
         "early end": early_end,
         "verdict": "better, worse or no difference larger than delta where the interval lies beside 0 or "
-        "within -delta and delta; with one rater undecided"
+        "within -delta and delta; with one rater, or outputs shown one at a time, undecided"
         if in_blocks
         else "better or worse where the corrected primary test rejects; no difference larger than "
         "delta where the 90 % interval lies within -delta and delta; both also with raters drawn; otherwise "

@@ -134,7 +134,9 @@ class Preview:
             yield "power", self._no_test
         else:
             text = f"{percent(self.power)} to find a difference of {delta} between a system and the baseline"
-            test = "two-sided paired t-test" if self.pairs is None else "two-sided t-test over shared pages"
+            test = (
+                "two-sided paired t-test" if self.pairs is None else "two-sided t-test over shared segments"
+            )
             text += f" ({test} at 5 %, {self.units:,.0f} effective segments"
             if self.documents is not None:
                 text += f" in {self.documents:,.0f} effective documents: segments within one correlate "

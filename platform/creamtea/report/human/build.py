@@ -111,7 +111,8 @@ def campaign_report(
     tables += _further_scales(session, judged, complete)
     texts: list[Texts] = []
     if complete:
-        if ratings.submitted < ratings.wanted and not judged.is_adaptive:
+        # a balanced design is registered without an early end; an adaptive one has looks of its own
+        if ratings.submitted < ratings.wanted and not judged.in_blocks:
             tables.append(verdicts.looks(judged, standings(session, ratings, judged.baseline, judged.delta)))
         tables += verdicts.clusters(judged, pairs)
         if judged.protocol.marks_errors:
@@ -223,10 +224,10 @@ def _comparisons(
 # ---------------------------------------------------------------- a programme: systems by directions
 
 ABOUT_PROGRAMME = (
-    "A system's mean over directions weighs all directions equally. Its 95 % interval combines the "
-    "directions' intervals (MOVER: Zou and Donner 2008) and covers these directions only. It takes them as "
-    "independent, and is too narrow if they share source texts that are hard in all of them. A system "
-    "without ratings in some direction has no mean, which would be over other texts. A direction's first "
+    "A system's mean over directions weighs all directions with ratings equally. Its 95 % interval combines "
+    "the directions' intervals (MOVER: Zou and Donner 2008) and covers these directions only. It takes them "
+    "as independent, and is too narrow if they share source texts that are hard in all of them. A system "
+    "without ratings in one of them has no mean, which would be over other texts. A direction's first "
     "cluster ends where every system above is better than every one below, by verdicts corrected for all "
     "pairs."
 )

@@ -126,8 +126,10 @@ def _notes(judged: RatedCampaign) -> list[str]:
     if shown := ratings.campaign.settings.show_reference:
         which = "a reference" if len(shown) == 1 else f"{len(shown)} references"
         notes.append(f"Raters saw {which} beside each source.")
-    if judged.documents is not None:
-        groups = len(set(judged.documents.tolist()))
+    estimates = judged.estimates if judged.in_blocks else None
+    if judged.documents is not None and (estimates is not None or not judged.in_blocks):
+        # an adaptive design estimates from the pages of its last look
+        groups = len(set(judged.documents.tolist())) if estimates is None else estimates.clusters
         if ratings.together == "segment":
             notes.append(
                 f"Pairs of a segment are grouped: intervals of means are over {counted(groups, 'segment')}."
@@ -171,7 +173,7 @@ def _left_out(ratings: Ratings) -> str:
         "scores of third ratings, shown beside those that disagree": out.third_ratings,
         "skips": out.skipped,
         "items without a rating": out.unrated_items,
-        "items not given to raters, because their verdicts were settled or given up": out.passed_over,
+        "items that the adaptive design did not give to raters": out.passed_over,
     }
     listed = [f"{words}: {number:,}" for words, number in parts.items() if number]
     if out.excluded_raters and not out.excluded_ratings:

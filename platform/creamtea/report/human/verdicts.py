@@ -380,7 +380,7 @@ def pair_table(judged: RatedCampaign, pairs: Sequence[Pair], key: str, title: st
     columns = [
         ITEMS,
         DOCUMENTS,
-        Column("shared", "shared pages", 0, note="other pages also contribute to a difference"),
+        Column("shared", "score pairs", 0, note="one of each on a page; other pages also contribute"),
         judged.points("difference", "difference", over),
         Column("wins", "wins", 0, note="ratings that prefer the system"),
         Column("ties", "ties", 0),
@@ -454,6 +454,8 @@ def verdict_cell(judged: RatedCampaign, verdict: Verdict) -> Cell:
     if verdict.for_these_raters is not None:
         decided = verdict.for_these_raters.value.replace("δ", delta)
         note = "too few raters, or too much difference, to generalise: add raters rather than items"
+        if judged.in_blocks and judged.protocol.max_outputs == 1:
+            note = "blocks of single outputs say nothing about other raters: show outputs side by side"
         return Cell("ok", note, words=f"undecided (these raters: {decided})")
     if verdict.items_needed is None:
         why = verdict.reason or "more than a million items would be needed"
@@ -585,10 +587,10 @@ LOOKED = (
 
 def looks(judged: RatedCampaign, standings: Sequence[Standing]) -> Table:
     """Build the table of the comparisons as they stand before the end."""
-    few = f"shown once {BURN_IN} are complete"
     rows = []
     for standing in standings:
         look = standing.look
+        few = f"shown once {min(BURN_IN, standing.planned)} are complete"
         looked = look.low is not None or look.state.settled
         words = look.state.value.replace("δ", judged.shown_delta()) if looked else "too early"
         if look.state is State.HOPELESS:
