@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise, takewhile
 
 from babel.core import get_global
+from rapidfuzz.distance import OSA
 
 _SHOW_NOTHING = ("Zs", "Zl", "Zp", "Cc", "Cf")  # categories
 _ALSO_WHITE = str.maketrans("\0\u2581", "  ")
@@ -90,6 +92,22 @@ def look_alikes(names: Iterable[str]) -> list[list[str]]:
     for name in names:
         alike.setdefault(look(name).casefold(), []).append(name)
     return [group for group in alike.values() if len(group) > 1]
+
+
+MISSPELT = "within a document of nearly the same name: write them alike if they are one"
+
+
+def misspelt(names: Sequence[str]) -> list[str]:
+    """Return the names that stand once, between two equal names that differ from them by one or two edits.
+
+    `names`: the document of each segment. A document is in one piece, so such a name is probably misspelt.
+    """
+    often = Counter(names)
+    return [
+        name
+        for before, name, after in zip(names, names[1:], names[2:], strict=False)
+        if often[name] == 1 and before == after and OSA.distance(before, name) <= min(2, (len(name) - 1) // 2)
+    ]
 
 
 def meant(name: str, names: Iterable[str]) -> str:

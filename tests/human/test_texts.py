@@ -76,6 +76,15 @@ def test_other_files_and_names_that_look_alike_are_named(folder: Path) -> None:
     ]
 
 
+def test_a_document_within_another_of_nearly_the_same_name_is_named(folder: Path) -> None:
+    write(folder / "documents/en-de.docs", "news\tmorning", "news\tmornnig", "news\tmorning")
+    (notice,) = read(folder, folder=".").notices
+    assert "'mornnig' has one segment" in notice
+    for other in ("evening", "morning2 "):  # another name; a further document that begins where it ends
+        write(folder / "documents/en-de.docs", "news\tmorning", f"news\t{other.strip()}", "news\tnight")
+        assert not read(folder, folder=".").notices
+
+
 def test_files_may_be_named_one_by_one_and_references_be_none(folder: Path) -> None:
     texts = read(
         folder,

@@ -17,7 +17,7 @@ from creamtea.human.formats.appraise import Appraise
 from creamtea.human.formats.base import Format, ImportFacts, NotKept, counts, first_line
 from creamtea.human.formats.columns import read_text
 from creamtea.human.formats.csv_jsonl import RATERS_FILE, CampaignExport
-from creamtea.human.formats.losses import look_alikes, repeats_kept, sources_apart
+from creamtea.human.formats.losses import NOTICES
 from creamtea.human.formats.mqm_tsv import MqmTsv
 from creamtea.human.formats.mt_metrics_eval import MtMetricsEval
 from creamtea.human.formats.pearmut import Pearmut
@@ -189,7 +189,7 @@ def import_campaign(
         not_kept += left
     _check_lengths(content)
     read_otherwise = (part for part in not_kept if part.note)
-    checks = (look_alikes, repeats_kept, sources_apart, error_notices)
+    checks = (*NOTICES, error_notices)
     notices = (*read_otherwise, *chain.from_iterable(check(content) for check in checks))
     not_kept = tuple(part for part in not_kept if not part.note)
     media = {}

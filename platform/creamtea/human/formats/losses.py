@@ -23,7 +23,8 @@ from creamtea.human.formats.base import (
     counts,
 )
 from creamtea.human.protocols import find_protocol
-from creamtea.human.protocols.spans import MarksErrors, Span, spans_of
+from creamtea.human.protocols.scores import Da
+from creamtea.human.protocols.spans import ContrastiveEsa, MarksErrors, Span, spans_of
 from creamtea.human.record import (
     WITH_CONTROLS,
     AnswerContent,
@@ -35,6 +36,7 @@ from creamtea.human.record import (
     rating_items,
 )
 from creamtea.store.tables import CONTROL_KINDS, PLANNED_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
+from creamtea.wording import option
 
 
 def repeats_kept(content: Content) -> tuple[NotKept, ...]:
@@ -56,17 +58,44 @@ def repeats_kept(content: Content) -> tuple[NotKept, ...]:
 def look_alikes(content: Content) -> tuple[NotKept, ...]:
     """Count names of systems, raters and documents that look alike."""
     why = "that look alike or differ in case, and count as different: write them alike if they are one"
+    of_segment = {item.segment: item.document for item in rating_items(content)}
+    misspelt = words.misspelt([of_segment[segment] for segment in sorted(of_segment)])
     kinds = {
         "systems": content.systems,
         "raters": [person.pseudonym for person in content.raters],
         "documents": dict.fromkeys(item.document for item in content.items),
     }
-    found = {}
+    found = {
+        f"documents of one segment {words.MISSPELT} ({', '.join(map(ascii, misspelt[:3]))})": len(misspelt)
+    }
     for what, names in kinds.items():
         groups = words.look_alikes(names)
         shown = "; ".join(" and ".join(map(ascii, group)) for group in groups[:3])
         found[f"names of {what} {why} ({shown})"] = sum(map(len, groups))
     return counts(found)
+
+
+MIN_SCORES, SQM = 20, 6  # SQM's labelled points are 0 to 6
+
+
+def short_scales(content: Content) -> tuple[NotKept, ...]:
+    """Count the scores of a 100-point protocol if all of them are at most 6: their scale may end there."""
+    protocol = find_protocol(content.protocol, content.settings)
+    steps = [counted.score.step for counted in counted_scores(content)]
+    if protocol.marks_errors or protocol.scale != Da.scale or len(steps) < MIN_SCORES or max(steps) > SQM:
+        return ()
+    what = f"scores, all at most {max(steps)} of 100 points: if their scale ends there, they and δ"
+    return counts(
+        {f"{what} are read wrongly (in a file of ratings, {option('protocol')} scores fits)": len(steps)}
+    )
+
+
+def rule_of_2024(content: Content) -> tuple[NotKept, ...]:
+    """Say which rule of WMT mode an imported contrastive ESA takes."""
+    if (content.protocol, content.settings.get("wmt")) != (ContrastiveEsa.name, "esa"):
+        return ()
+    what = f"WMT mode of contrastive ESA by the rule of 2024; {option('wmt')} 2026 gives that of 2026"
+    return (NotKept(1, what, once=True, note=True),)
 
 
 def sources_apart(content: Content) -> tuple[NotKept, ...]:
@@ -79,6 +108,7 @@ def sources_apart(content: Content) -> tuple[NotKept, ...]:
     return counts({f"segments with different sources, which count as one ({shown})": len(apart)}, note=True)
 
 
+NOTICES = (look_alikes, repeats_kept, sources_apart, short_scales, rule_of_2024)
 Counting = Callable[[Content], int]
 
 

@@ -16,6 +16,7 @@ have texts in CSV quotes ("He said ""yes"".").
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
@@ -44,7 +45,7 @@ from creamtea.human.formats.base import (
 )
 from creamtea.human.formats.columns import Place, text_lines
 from creamtea.human.formats.losses import not_held
-from creamtea.human.formats.rating_rows import GivenRating, Numbering, made_elsewhere
+from creamtea.human.formats.rating_rows import GivenRating, Numbering, check_severities, made_elsewhere
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
 from creamtea.human.record import (
     Content,
@@ -62,7 +63,8 @@ OTHER_FIELDS = {"docsegid": "docid", "globalsegid": "segid"}  # by `name_key`
 IN_TABS = f"{' '.join(FIELDS)}, with tabs between"
 NO_ERROR = "No-error"  # the spelling of the released files
 PLANTED = name_key("HOTW-test")  # "hands on the wheel"
-TRIVIAL = {"severity": "minor", "cost": 0.1}
+TRIVIAL = "trivial"
+OF_TRIVIAL = {"severity": "minor", "cost": 0.1}
 BEGIN, END = "<v>", "</v>"
 FILE = "mqm.tsv"
 _UNWRITABLE = re.compile("[\t\n\r]|</?v>")
@@ -165,7 +167,9 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
         order, begin, width = _order(path, header), 1, len(header)
         quoted = all(map(_in_quotes, lines[0].rstrip("\r").split("\t")))
         columns = {at: name for at, name in enumerate(header) if name and name_key(name) != "comment"}
-    known: set[str] = set()
+    seen: Counter[str] = Counter()
+    times = Counter(text for text in lines[begin:] if text.strip())
+    copies = math.gcd(*times.values()) if len(times) > 1 else 1  # of the whole file, joined to itself
     for number, text in enumerate(lines[begin:], start=begin + 1):
         if not text.strip():
             continue
@@ -178,13 +182,14 @@ def _lines(path: Path, noticed: _Noticed) -> Iterator[_Line]:
             allowed = IN_TABS if max(order) < len(FIELDS) else f"{width}, as the header has"
             raise InputError(f"{place}: found {counted(len(cells), 'field')}; allowed: {allowed}")
         # without a comment or a time beside them, two equal lines may be two equal errors, such as omissions
-        if any(cell for at, cell in enumerate(cells) if at not in order) and text in known:
+        unlike = any(cell for at, cell in enumerate(cells) if at not in order)
+        seen[text] += 1
+        if seen[text] > (1 if unlike else times[text] // copies):
             noticed.again.append(number)
             continue
-        known.add(text)
         values = {name: cells[at] for name, at in zip(FIELDS, order, strict=True)}
         severity, category = values["severity"], values["category"]
-        is_known = as_severity(severity) in SEVERITIES or name_key(severity) in ("", "trivial", PLANTED)
+        is_known = as_severity(severity) in SEVERITIES or name_key(severity) in ("", TRIVIAL, PLANTED)
         is_known |= is_no_error(severity) and (is_no_error(category) or not category.strip())
         if 0 < width < len(cells) and not is_known:
             raise InputError(
@@ -284,8 +289,8 @@ def _error(
         "severity": values["severity"],
         "category": values["category"].split("/") if values["category"].strip() else [],
     }
-    if name_key(values["severity"]) == "trivial":
-        error |= TRIVIAL
+    if name_key(values["severity"]) == TRIVIAL:
+        error |= OF_TRIVIAL
     if in_target is not None:
         error |= dict(zip(("start", "end"), in_target, strict=True))
     elif in_source is not None:
@@ -377,6 +382,10 @@ class MqmTsv(Format):
             raise wrong_option("protocol", files, facts.protocol)
         noticed = _Noticed()
         lines = list(_lines(path, noticed))
+        check_severities(
+            ((line.place, line.error) for line in lines if line.error and line.rater and not line.planted),
+            (TRIVIAL,),
+        )
         numbering = _numbered(lines, noticed)
         items: dict[tuple[int, str], _Line] = {}
         first: dict[tuple[int, str, str], _Line] = {}

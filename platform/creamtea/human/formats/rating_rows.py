@@ -14,7 +14,7 @@ only items and ratings.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
@@ -415,7 +415,7 @@ def made_elsewhere(
     """
     _check_compared(find_protocol(protocol), items, ratings)
     ratings = [_without_no_errors(rating) for rating in ratings]
-    _check_severities(ratings)
+    check_severities(_errors(ratings))
     first = min(rating.assigned_at for rating in ratings)
     last = max(rating.submitted_at or rating.assigned_at for rating in ratings)
     raters: dict[str, RaterContent] = {}
@@ -518,19 +518,22 @@ def _errors(ratings: Sequence[GivenRating]) -> Iterator[tuple[Place, dict[str, A
                 yield rating.place, span
 
 
-def _check_severities(ratings: Sequence[GivenRating]) -> None:
-    """Raise InputError that counts and names all unknown severities of errors."""
+def check_severities(errors: Iterable[tuple[Place, Mapping[str, Any]]], others: Sequence[str] = ()) -> None:
+    """Raise InputError that counts and names all unknown severities of errors.
+
+    `others`: severities that the format knows besides.
+    """
     unknown = [
         (place, severity[:60])
-        for place, span in _errors(ratings)
+        for place, span in errors
         if isinstance(severity := span.get("severity"), str) and as_severity(severity) not in SEVERITIES
     ]
     if unknown:
         counts_of = Counter(severity for _, severity in unknown)
         found = ", ".join(f"{severity!r} ({count:,})" for severity, count in counts_of.most_common())
         raise InputError(
-            f"{unknown[0][0]}: errors of unknown severities: {found}; allowed: {', '.join(SEVERITIES)}, or "
-            "no-error where nothing is marked"
+            f"{unknown[0][0]}: errors of unknown severities: {found}; allowed: "
+            f"{', '.join((*others, *SEVERITIES))}, or no-error where nothing is marked"
         )
 
 

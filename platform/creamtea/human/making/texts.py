@@ -33,7 +33,7 @@ from creamtea.store.queries import OUTPUTS, Node, study_nodes
 from creamtea.store.rows import check_text
 from creamtea.store.tables import Campaign, Hypothesis, ItemKind, Segment, SegmentScore, StepInput, StudyRow
 from creamtea.wording import counted, file_name, key_name
-from creamtea.words import look_alikes
+from creamtea.words import MISSPELT, look_alikes, misspelt
 
 ABSENT = "-"  # the line of a segment that an imported campaign does not have
 WITH_DOMAIN = "DOMAIN TAB DOCUMENT"
@@ -461,6 +461,10 @@ def read_texts(
         f"{what} {' and '.join(map(ascii, names))} look alike or differ in case, and count as different"
         for what, all_names in named.items()
         for names in look_alikes(all_names)
+    ]
+    read.notices += [
+        f"document {name!a} has one segment, {MISSPELT}"
+        for name in misspelt(read.documents.names if read.documents else ())
     ]
     read.notices += _odd_texts(read)
     return read

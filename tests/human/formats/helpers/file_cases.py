@@ -19,7 +19,7 @@ from typing import Any
 from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import find_format
-from creamtea.human.formats.losses import look_alikes, repeats_kept, sources_apart
+from creamtea.human.formats.losses import NOTICES
 from creamtea.human.formats.rating_rows import RatingRow, error_notices, rows_of
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -64,12 +64,7 @@ def outcome(case: Case, folder: Path) -> list[str]:
         content, not_kept = find_format(case.kind).read(folder / "scores", _facts(case, folder), NOW)
     except InputError as error:
         return [f"refused: {error}"]
-    noticed = (
-        *look_alikes(content),
-        *repeats_kept(content),
-        *sources_apart(content),
-        *error_notices(content),
-    )
+    noticed = [part for check in (*NOTICES, error_notices) for part in check(content)]
     rated = {answer.item for answer in content.answers}
     return [
         *(_row(row) for row in rows_of(content)),
