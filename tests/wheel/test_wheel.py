@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from built_site import built_wheel
 from limits import ANSWER, COMMAND, START, wait_until
 
 import creamtea
@@ -74,11 +75,7 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
-    subprocess.run([sys.executable, "-m", "pip", *build], check=True, timeout=COMMAND)
-    (built,) = folder.glob("*.whl")
-    return built
+    return built_wheel(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
