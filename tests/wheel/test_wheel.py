@@ -24,6 +24,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SHORT = {  # of studies/demo.yaml
     "corpora.everyday.train": "200",
+    "corpora.everyday.dev": "20",
     "corpora.everyday.beside": "[]",
     "subwords.joint.vocabulary": "200",
     "test_sets.test.lines": "10",
