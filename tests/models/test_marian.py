@@ -265,7 +265,7 @@ def pairs() -> list[tuple[str, str]]:
 
 
 def lines_of(kind: str) -> list[str]:
-    return sentences({"tied": 40, "opus": 3}.get(kind, 15))
+    return sentences({"tied": 20, "opus": 2}.get(kind, 8))
 
 
 @pytest.fixture(scope="module")
