@@ -8,7 +8,7 @@ from hypothesis.internal.constants_ast import Constants
 _EITHER = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # `make test` takes the same few examples each time: what passes at one commit does not fail at the next by
 # chance.
-settings.register_profile("repeatable", _EITHER, derandomize=True, max_examples=40)
+settings.register_profile("repeatable", _EITHER, derandomize=True, max_examples=30)
 # `make properties` looks for examples that fail: new ones, and many of them. Where a test sets a number, each
 # of its examples is slow.
 settings.register_profile("search", _EITHER, max_examples=1000)

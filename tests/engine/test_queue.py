@@ -156,7 +156,7 @@ def test_a_pause_is_counted_from_after_the_databases_clock(
     edges=st.lists(st.lists(st.booleans(), min_size=8, max_size=8), min_size=8, max_size=8),
     outcomes=st.lists(st.sampled_from(["", "deterministic", "unavailable"]), min_size=8, max_size=8),
 )
-@settings(max_examples=25, suppress_health_check=FIXTURES_ARE_SHARED)
+@settings(max_examples=15, suppress_health_check=FIXTURES_ARE_SHARED)
 def test_the_queue_agrees_with_sql_after_every_event(
     edges: list[list[bool]], outcomes: list[str], sqlite_template: Path, store: ArtefactStore, log: Path
 ) -> None:

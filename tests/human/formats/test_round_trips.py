@@ -367,7 +367,7 @@ def a_word(name: str) -> bool:
         *((PEARMUT, protocol) for protocol in ("da", "da-sqm", "esa", "cesa", "mqm")),
     ],
 )
-@settings(max_examples=12, phases=[Phase.generate], suppress_health_check=FIXTURES_ARE_SHARED)
+@settings(max_examples=8, phases=[Phase.generate], suppress_health_check=FIXTURES_ARE_SHARED)
 @given(data=st.data())
 def test_what_goes_out_comes_back_or_is_named(
     tmp_path: Path, kind: str, protocol: str, data: st.DataObject
