@@ -6,14 +6,13 @@ Mistakes in studies and texts are in tests/study: here is one of each kind.
 import os
 import re
 import socket
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from command_line import Done, call
 
-from creamtea.store.schema import head, upgrade
+from creamtea.store.schema import upgrade
 
 STUDY = """\
 name: small
@@ -56,14 +55,6 @@ def write(name: str, content: bytes) -> Change:
     return lambda: Path(name).write_bytes(content) and None
 
 
-def newer_database() -> None:
-    url = "sqlite:///home/creamtea.db"
-    Path("home").mkdir()
-    upgrade(url)
-    with sqlite3.connect("home/creamtea.db") as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-
-
 def empty_database() -> None:
     Path("home").mkdir()
     upgrade("sqlite:///home/creamtea.db")
@@ -102,12 +93,6 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
         "study.yaml:9: subwords.joint.seed: found an unknown key, allowed one of kind, vocabulary, "
         "character_coverage" + ONE,
     ),
-    "a missing file": (
-        RUN,
-        lambda: Path("dev.de").unlink(),
-        'study.yaml:7: corpora.text.dev.target: found "dev.de": no such file at dev.de, '
-        "allowed a text file, plain or gzip; paths are taken relative to the study or to --data" + ONE,
-    ),
     "idioms that are no annotation": (
         RUN,
         edit("target: test.de}", "target: test.de, limit: 1, idioms: test.en}"),
@@ -126,12 +111,6 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
         root_in_a_file,
         "cannot write artefacts to {place}/home/artefacts: Not a directory; set CREAMTEA_ARTEFACTS to a "
         "folder or address that can be written",
-    ),
-    "a database newer than the code": (
-        ["status"],
-        newer_database,
-        "SQLite file {place}/home/creamtea.db has schema revision 9999, which is newer than this creamtea "
-        f"(it needs {head()}); install a newer creamtea",
     ),
     "a name that is not UTF-8": (
         ["report", "caf\udce9"],

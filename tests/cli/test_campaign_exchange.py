@@ -65,7 +65,6 @@ def test_what_cannot_be_done_is_said(creamtea: Any, ratings: Path) -> None:
         "import x --from nowhere": "--from nowhere: no such file or folder",
         "import x --from ratings.csv": "it does not name the protocol: give --protocol",
         "import x --from ratings.csv --format xml": f"--format xml: {known}",
-        "import x --from ratings.csv --sources s": "--sources is only for --format appraise",
         "import x --from ratings.csv --source-language en": "give both or neither",
         "import x --from ratings.csv --format appraise --output-of A": "--output-of A: give SYSTEM=FILE",
         "import x --from . --protocol da": "are in the folder's campaign.json",
