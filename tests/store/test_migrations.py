@@ -119,9 +119,8 @@ def test_every_revision_can_be_undone_and_done_again_with_all_rows(head_url: str
         rows = below
     schema.downgrade(head_url, "base")
     assert dump(filled) == {}
-    for revision in revisions:
-        schema.upgrade(head_url, revision)
-        assert schema.current(head_url) == revision
+    schema.upgrade(head_url)
+    assert schema.current(head_url) == revisions[-1]
     fill(filled)
 
 
