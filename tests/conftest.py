@@ -30,7 +30,7 @@ os.environ.update(RAY_ENVIRONMENT)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # What is imported has very many objects, among which Python would look for garbage again and again.
-gc.set_threshold(50_000, 20, 20)
+gc.disable()
 
 share_compiled_statements()
 never_wait_for_the_disk()
@@ -100,6 +100,8 @@ def pytest_runtest_setup() -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # creamtea.cli.main has set a lower one
+    gc.enable()
 
 
 def pytest_sessionfinish() -> None:
