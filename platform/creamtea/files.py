@@ -37,7 +37,9 @@ _OTHERS = (  # (position, bytes at it, name of the file's format, remedy)
     (0, b"PK\x03\x04", "a ZIP file, as .xlsx and .ods are", _SHEET),
     (0, b"PK\x05\x06", "an empty ZIP file", "choose another"),
     (4, b"1AY&SY", "a bzip2 file", _UNPACK),
+    (4, b"\x17rE8P\x90", "a bzip2 file", _UNPACK),  # of nothing
     (0, b"\xfd7zXZ\x00", "an xz file", _UNPACK),
+    (0, b"]\x00\x00", "an LZMA file", _UNPACK),
     (0, b"\x28\xb5\x2f\xfd", "a Zstandard file", _UNPACK),
     (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip file", _UNPACK),
     # with the NUL, because a text may have the five letters there ("me gustaría")

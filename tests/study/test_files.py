@@ -94,7 +94,9 @@ def test_lines_are_counted(tmp_path: Path, content: bytes, lines: int) -> None:
     [
         (lambda text: gzip.compress(text)[:-9], "a damaged gzip file"),
         (bz2.compress, "a bzip2 file"),
+        (lambda text: bz2.compress(b""), "a bzip2 file"),
         (lzma.compress, "an xz file"),
+        (partial(lzma.compress, format=lzma.FORMAT_ALONE), "an LZMA file"),
         (partial(archived, format=tarfile.GNU_FORMAT), "a tar archive"),
         (partial(archived, format=tarfile.PAX_FORMAT), "a tar archive"),
     ],
