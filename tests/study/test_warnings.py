@@ -213,6 +213,16 @@ def test_the_same_text_on_both_sides(name: str, place: str, write_texts: Write) 
     assert name == "train" or warning.found.startswith(f"{len(source)} of {len(source)} pairs")
 
 
+@pytest.mark.parametrize(("copies", "told"), [(0, False), (1, True)])
+def test_segments_that_repeat(copies: int, told: bool, write_texts: Write) -> None:
+    path = write_texts(trained(GOOD))
+    for side in ("en", "de"):
+        first, *rest = lines_of(f"test.{side}")
+        write_lines(f"test.{side}", first, *rest, *[f" {first}"] * copies)
+    found = [(warning.kind, warning.found.partition(":")[0]) for warning in warned(path)]
+    assert found == [("repeated-segments", "1 of 4 segments repeat an earlier one")] * told
+
+
 @pytest.mark.parametrize(("changed", "told"), [(False, True), (True, False)])
 def test_given_outputs_that_are_the_reference(changed: bool, told: bool, write_texts: Write) -> None:
     system = "greedy: {variant: softmax}"

@@ -35,6 +35,7 @@ SURVEYED = 100_000  # pairs of a text to survey
 # largest share of a test set in development text, and of development text in training text: some sentences
 # are common
 MAX_SEEN = 0.1
+MAX_REPEATED = 0.2  # share of a test set's segments that repeat earlier ones: short answers recur in chats
 
 
 def warnings_of(
@@ -57,6 +58,7 @@ def warnings_of(
         *byte_order_marks(study, planned, place_of),
         *_nothing_left(texts, place_of),
         *_same_sides(study, texts, place_of),
+        *_repeated_segments(texts, place_of),
         *_references_as_outputs(study, texts, place_of),
         *_large_vocabularies(study, texts, place_of),
         *_few_updates(study, texts, place_of),
@@ -352,6 +354,22 @@ def same_sides_warning(place: str, text: Survey) -> StudyWarning | None:
         "copy from these",
         "Check that the target file is the translation.",
     )
+
+
+def _repeated_segments(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Warn of test sets whose segments repeat: intervals and tests take them for independent."""
+    for name, test_set in texts.test_sets.items():
+        paths = [path for path in (test_set.source, test_set.target) if path is not None]
+        segments = list(zip(*(texts.lines(path, test_set.limit) for path in paths), strict=False))
+        repeated = len(segments) - len(set(segments))
+        if repeated > MAX_REPEATED * len(segments):
+            yield StudyWarning(
+                "repeated-segments",
+                place_of(("test_sets", name)),
+                f"{repeated:,} of {counted(len(segments), 'segment')} repeat an earlier one: intervals are "
+                "too narrow and p-values too small, since each segment counts as a new observation",
+                "Keep one of each.",
+            )
 
 
 def _references_as_outputs(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
