@@ -259,3 +259,14 @@ def test_pairs_that_one_study_tests_are_told_as_its_own_report_tests_them(
     assert untold.replace("all others", own) in said
     assert "No test has compared it with: again: softmax-greedy." in said
     assert not any(line.startswith("Groups") for line in said)  # most pairs of two studies are not tested
+
+
+@pytest.mark.parametrize(("segments", "told"), [(4, True), (30, False)])
+def test_few_segments_are_told_of_several_studies_too(
+    segments: int, told: bool, database: Database, spec: Spec
+) -> None:
+    changes = {"test_set/test": {"metrics": [row("segments", float(segments))]}}
+    report, _ = compared(
+        database, fill_study(database, spec, changes), fill_study(database, spec | {"name": "again"}, changes)
+    )
+    assert [warning.kind for warning in report.warnings()] == ["few-segments"] * told

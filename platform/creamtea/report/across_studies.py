@@ -23,6 +23,8 @@ from creamtea.report.cells import (
     all_differences,
     correct,
     differences,
+    few_segments,
+    known_count,
     near_zero,
     scores_by_model,
     tested_delta,
@@ -39,6 +41,7 @@ from creamtea.report.model import (
     Row,
     Section,
     Table,
+    Warnings,
     column_meanings,
 )
 from creamtea.report.tables import AND, ranked, signatures_of, systems_table
@@ -133,6 +136,7 @@ class Compared:
     incomplete: frozenset[tuple[str, str]]  # not tested: the outputs of a seed are missing
     low: frozenset[str]  # rows whose BLEU is near zero
     pairs: dict[str, dict[Pair, Delta]]  # by column: pairs within one study, as in the study's own report
+    warnings: tuple[Warnings, ...]  # of few segments
 
     def comparisons(self, baseline: str) -> dict[tuple[str, str], CompareRequest]:
         """Return the comparisons to run, by row and column, for each other row against this one."""
@@ -246,7 +250,11 @@ def compared_systems(session: Session, test_set: str, studies: Sequence[StudyTes
                 elif name not in references and results[study].outputs(system, study.test_set):
                     incomplete.add(place)
     table = Table("compared", "", "study: system", tuple(shown.values()), tuple(rows), ABOUT)
-    return Compared(ranked(table, references), test_set, tested, frozenset(incomplete), frozenset(low), pairs)
+    first_study = studies[0]
+    steps = results[first_study].of("test_set", test_set=first_study.test_set)
+    few = few_segments(shared_title(studies), known_count(steps, "segments"))
+    systems_of_all = ranked(table, references)
+    return Compared(systems_of_all, test_set, tested, frozenset(incomplete), frozenset(low), pairs, few)
 
 
 def _meanings(results: StudyResults, test_set: str, table: Table) -> dict[str, tuple[str, ...]]:
@@ -329,7 +337,7 @@ def comparison_report(
             shown = title if len(common) > 1 else ""
             answers.append(Section(f"answer-{len(sections)}", shown, (answer,), test_set=title))
         meanings = column_meanings(table.columns)
-        blocks: tuple[Block, ...] = (table, *meanings, Notes("tests", (tests,)))
+        blocks: tuple[Block, ...] = (table, *compared.warnings, *meanings, Notes("tests", (tests,)))
         sections.append(Section(f"systems-{len(sections)}", title, blocks))
     if not tested:
         raise InputError(refused)
