@@ -132,6 +132,11 @@ def trained(count: int, stopped: str = "patience") -> dict[str, Change]:
     return {"train/softmax": updates(count, stopped)}
 
 
+def averaged(*updates: int) -> dict[str, Change]:
+    change = trained(2000)["train/softmax"]
+    return {"train/softmax": change | {"facts": change["facts"] | {"averaged_updates": list(updates)}}}
+
+
 def vocabulary(characters: int) -> dict[str, Change]:
     return {"encode": tokens(8_000), "subwords": {"facts": {"characters": characters}}}
 
@@ -141,6 +146,7 @@ def unseen(segments: int = 4) -> dict[str, Change]:
     return {"overlap": {"metrics": [row("unseen", 2.0, "0", detail=detail)]}}
 
 
+AVERAGE = {"variants.softmax.training": {"average": 3}}
 LINEAR = {"variants.softmax.training": {"schedule": "linear", "max_updates": 3000}}
 BEAM = {"kind": "beam", "length_normalization": 0.0}
 SEEN = "^seen-in-training, test: "
@@ -174,6 +180,13 @@ CASES: dict[str, tuple[str, Spec, dict[str, Change], list[str]]] = {
     "out of patience": ("", {}, trained(2000), []),
     "early in warm-up": ("", {}, trained(66), ["^early-end, .*warm-up of 400.*Raise patience"]),
     "early": ("", {}, trained(450), ["^early-end, .*too few.*Raise patience"]),
+    "three averaged": ("", AVERAGE, averaged(500, 1000, 2000), []),
+    "two averaged": (
+        "",
+        AVERAGE,
+        averaged(500, 2000),
+        ["^fewer-averaged, .*mean of 2 checkpoints, not of 3"],
+    ),
     # a linear schedule is meant to go on to its end
     "linear": ("", LINEAR, trained(2000, "max_updates"), []),
     "linear, early": ("", LINEAR, trained(2000), ["^early-end, .*Raise patience"]),

@@ -127,8 +127,8 @@ def _trainings(results: StudyResults) -> Iterator[StudyWarning]:
     for name, variant in results.spec.variants.items():
         by_kind: dict[str, tuple[StudyWarning, list[str]]] = {}
         for run in results.of("train", variant=name):
-            warning = _training(run, variant.training, variant.start_from is not None, results)
-            if warning is not None:
+            own = _training(run, variant.training, variant.start_from is not None, results)
+            for warning in filter(None, (own, _averaged(run, variant.training))):
                 by_kind.setdefault(warning.kind, (warning, []))[1].append(str(run.node.labels["seed"]))
         for warning, seeds in by_kind.values():
             place = f"{name}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
@@ -165,6 +165,20 @@ def _training(run: Measured, training: Training, adapts: bool, results: StudyRes
                 f"Raise {stopped}: training ends by itself when the model no longer improves.",
             )
     return None
+
+
+def _averaged(run: Measured, training: Training) -> StudyWarning | None:
+    """Warn of a model that is the mean of fewer checkpoints than the study asks for."""
+    updates = run.node.facts.get("averaged_updates")
+    if not updates or len(updates) >= training.average:
+        return None
+    return StudyWarning(
+        "fewer-averaged",
+        "",
+        f"the model is the mean of {counted(len(updates), 'checkpoint')}, not of {training.average:,}: the "
+        "training had no more validations",
+        "Validate more often (validate_every), or lower average.",
+    )
 
 
 def _early_end(updates: int, training: Training, adapts: bool) -> StudyWarning | None:
