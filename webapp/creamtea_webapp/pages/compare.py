@@ -106,8 +106,10 @@ def _systems(compared: Compared) -> None:
                     blocks.show_block(answer, "compare/answer", level=3)
                 note(TESTS)
     blocks.show_block(table, "compare/systems", level=3)
-    for block in (*compared.warnings, *column_meanings(table.columns)):
-        blocks.show_block(block, "compare/columns", level=3)
+    for warnings in compared.warnings:
+        blocks.show_block(warnings, "compare/warnings", level=3)
+    for meanings in column_meanings(table.columns):
+        blocks.show_block(meanings, "compare/columns", level=3)
 
 
 def _test_results(request: str, count: int) -> list[dict[str, Any]] | None:
