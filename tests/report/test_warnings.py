@@ -124,6 +124,14 @@ def empty(share: float) -> dict[str, Change]:
     return of_seeds("decode/scones-greedy/{}", rows(empty=share, selected_size=10.0))
 
 
+def cut(*shares: float) -> dict[str, Change]:
+    """By seed of SCONES."""
+    return {
+        f"decode/scones-greedy/{seed}": rows(truncated=share, empty=0.0, selected_size=10.0)
+        for seed, share in enumerate(shares, 1)
+    }
+
+
 def length(ratio: float) -> dict[str, Change]:
     return of_seeds("score/scones-greedy/{}/test/bleu", rows(bleu=30.0, length_ratio=ratio))
 
@@ -214,6 +222,13 @@ CASES: dict[str, tuple[str, Spec, dict[str, Change], list[str]]] = {
         *("empty-outputs", scones(search=BEAM), empty(0.07)),
         ["^empty-outputs, scones-greedy on test: .*7.0 % of the outputs are empty"],
     ),
+    "cut outputs": (
+        "",
+        {},
+        cut(0.0, 0.03, 0.06),
+        ["^cut-outputs, scones-greedy on test: 3.0 % of the outputs"],
+    ),
+    "few cut outputs": ("", {}, cut(0.0, 0.02), []),
     "few empty outputs": ("empty-outputs", scones(search=BEAM), empty(0.01), []),
     "empty, normalised": (
         *("empty-outputs", scones(search=BEAM | {"length_normalization": 1.0}), empty(0.07)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
@@ -32,6 +33,7 @@ from creamtea.study.warnings import MIN_WORDS as MIN_SUBWORDS
 from creamtea.wording import counted
 
 EMPTY_OUTPUTS = 0.01  # a larger share of empty outputs gives a warning
+CUT_OUTPUTS = 0.01  # likewise of outputs cut at the length limit
 MIN_LENGTH, MAX_LENGTH = 0.9, 1.1  # times the references' length
 STILL_IMPROVING = 0.01  # relative gain of the last validation over the best before
 
@@ -47,6 +49,7 @@ def result_warnings(
         *_together(_trainings(results)),
         *_together(warning for systems in tables for warning in _scores(results, systems)),
         *_together(warning for systems in tables for warning in _empty_outputs(results, systems)),
+        *_together(warning for systems in tables for warning in _cut_outputs(results, systems)),
         *_together(warning for systems in tables for warning in _lengths(results, systems)),
         *(warning for systems in tables for warning in _same_outputs(session, results, systems.test_set)),
     )
@@ -273,6 +276,21 @@ def _empty_outputs(results: StudyResults, systems: SystemsOn) -> Iterator[StudyW
                 f"{text.number(share, EMPTY)} % of the outputs are empty, and BLEU and length fall with "
                 "each: its beam search prefers them, as scores are not divided by length",
                 "Set `length_normalization: 1.0` in its search, or compare with greedy search.",
+            )
+
+
+def _cut_outputs(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning]:
+    """Warn of outputs without an end, which no column counts."""
+    for row in systems.table.rows:
+        runs = results.outputs(row.name, systems.test_set)
+        shares = [cut.value or 0.0 for run in runs if (cut := run.find("truncated"))]
+        if shares and (share := fmean(shares)) > CUT_OUTPUTS:
+            yield StudyWarning(
+                "cut-outputs",
+                f"{row.name} on {systems.test_set}",
+                f"{100 * share:.1f} % of the outputs were cut at the length limit",
+                "Read some of them: a model that repeats itself needs more training. Otherwise raise "
+                "max_length_ratio of its search.",
             )
 
 
