@@ -79,6 +79,16 @@ def test_words_agree_and_are_joined() -> None:
     }
 
 
+def test_a_section_gives_words_to_two_classes() -> None:
+    book = small(
+        ("[patterns]", "[words item thing] name = name\nbox = Kiste (f)\n- bed = Bett (n)\n[patterns]")
+    )
+    names = {name: [word.name for word in book.words[name]] for name in ("item", "thing")}
+    assert names["item"] == ["box", "bed"]
+    assert names["thing"][-1] == "box"
+    assert "bed" not in names["thing"]
+
+
 def test_each_piece_of_an_idiom_has_its_place() -> None:
     segment = all_of(small())["Tom lost his temper, Tom has said."]
     found = [

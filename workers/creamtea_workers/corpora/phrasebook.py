@@ -6,6 +6,8 @@ A file has sections. `#` starts a comment, ` = ` stands between source and targe
     der: m der, f die, n das
     [words thing] name = name      a class, with the fields of each side; (m) is the feature of a word,
     lamp = Lampe (f)               and `! ` marks an idiom
+    [words thing item] name = name two classes; `- ` marks a word of the first alone
+    - bed = Bett (n)
     [join target]                  contractions of neighbouring words (regular expressions)
     in dem -> im
     [patterns]
@@ -102,7 +104,7 @@ class Phrasebook:
         book, section, heading = cls(), "", ""
         for number, raw in enumerate(lines, 1):
             line = normalise(raw.split("#")[0])
-            if match := re.fullmatch(r"\[(forms|join source|join target|patterns|words \w+)\](.*)", line):
+            if match := re.fullmatch(r"\[(forms|join source|join target|patterns|words [\w ]+)\](.*)", line):
                 section, heading = match[1], match[2].strip()
             elif line:
                 with _explained(f"line {number}"):
@@ -132,6 +134,7 @@ class Phrasebook:
             left, right = line.split(" -> ")
             self.joins[section == "join target"].append((rf"\b{left}\b", right))
         elif section.startswith("words"):
+            alone, line = line.startswith("- "), line.removeprefix("- ")
             plain, _, feature = (
                 line.removesuffix(")").partition(" (") if line.endswith(")") else (line, "", "")
             )
@@ -143,7 +146,8 @@ class Phrasebook:
             ]
             name = _SLOT.sub("one's", next(iter(fields[0].values())))
             word = Word(name, (fields[0], fields[1]), feature, plain.startswith("! "))
-            self.words.setdefault(section.removeprefix("words "), []).append(word)
+            for of_class in section.split()[1 : 2 if alone else None]:
+                self.words.setdefault(of_class, []).append(word)
         elif section == "patterns":
             source, target = line.split(" = ")
             slots = [slot.split(".")[0] for slot in _SLOT.findall(source) if "@" not in slot]
