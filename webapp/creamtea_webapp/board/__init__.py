@@ -35,7 +35,10 @@ SCRIPTS = (
 )
 KEY = "earlier-items"  # the key of the list of a rater's saved items
 MAX_SHOWN = 300  # characters of a source that the list shows
-STYLES = ("board.css", "sources.css", "outputs.css", "acts.css", "widths.css", "edit.css", "spans.css")
+STYLES = (
+    *("base.css", "board.css", "sources.css", "outputs.css"),
+    *("acts.css", "widths.css", "edit.css", "spans.css"),
+)
 
 
 @dataclass(frozen=True)
@@ -184,8 +187,8 @@ def time_left(seconds: float | None) -> str:
 
 @cache
 def _list_component() -> Callable[..., Any]:
-    html, css = ((HERE / f"earlier.{end}").read_text(encoding="utf-8") for end in ("html", "css"))
-    js = "\n".join((HERE / name).read_text(encoding="utf-8") for name in ("texts.js", "earlier.js"))
+    files = (["earlier.html"], ["base.css", "earlier.css"], ["texts.js", "earlier.js"])
+    html, css, js = (_joined([HERE / name for name in names]) for names in files)
     return st.components.v2.component("creamtea_earlier", html=html, css=css, js=js)
 
 
