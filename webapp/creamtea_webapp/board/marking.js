@@ -24,9 +24,9 @@ function placed(place, text, behind) {
   return { start: before(place.from), end: before(place.to) - 1 };
 }
 
-// Words and punctuation, or characters as people see them ("grapheme"), without the white space between them.
+// Words and punctuation, or characters, without the white space between them.
 function units(text, language, granularity) {
-  return [...new Intl.Segmenter(locale(language), { granularity }).segment(text)]
+  return pieces(text, language, granularity)
     .filter(({ segment }) => !isSpace(segment))
     .map(({ segment, index }) => ({ from: index, to: index + segment.length }));
 }
@@ -40,7 +40,7 @@ class MarkedText {
   constructor(element, text, language, behind, listener) {
     Object.assign(this, { element, text, language, listener });
     this.behind = behind.map((_, n) => placeBehind(n, text));
-    this.granularity = byCharacter(language) ? "grapheme" : "word";
+    this.granularity = granularityOf(language);
     this.marks = []; // {place, classes}
     this.chosen = null; // the number of a mark
     this.begun = null; // the first place of a mark that has no end yet

@@ -1,10 +1,19 @@
-// One segment of the page: its source, its outputs and the widget that answers about them. It is the `board`
-// of its widget (widget.js): `data`, `items`, `texts`, `answers`, `find`, `letter`, `answer`, `answerAll`,
-// `choose`.
+// One segment of the page: its source, its outputs and the widget that answers about them.
 const LONG = 500; // characters
 
-// A place on the page where the rater answers: a segment, or a document as a whole (whole.js).
+// A place on the page where the rater answers: a segment, or a document as a whole (whole.js). It is the `board`
+// of its `widget` (widget.js): `data`, `items`, `texts`, `answers`, `find`, `letter`, `answer`, `answerAll`,
+// `choose`.
 class Place {
+  // An element of the place, or one that the page has once.
+  find(selector) {
+    return this.element.querySelector(selector) ?? this.page.find(selector);
+  }
+
+  letter(i) {
+    return this.data.letters[i] || letterOf(i);
+  }
+
   choose(i) {
     this.active = i;
     this.page.chose(this);
@@ -14,6 +23,33 @@ class Place {
   leave() {
     this.element.classList.remove("current");
     for (const item of this.items) item.classList.remove("chosen");
+  }
+
+  show(frozen) {
+    this.widget.show(this.answers, frozen);
+  }
+
+  isComplete(i) {
+    return this.answers[i] !== null && this.widget.isComplete(this.answers[i]);
+  }
+
+  // What is to be answered on its own: each output, or all of them at once.
+  get places() {
+    return this.widget.separate ? [...this.answers.keys()] : [0];
+  }
+
+  answer(i, answer) {
+    this.answerAll(this.answers.map((old, j) => (i === j ? answer : old)));
+  }
+
+  answerAll(answers) {
+    if (this.page.isFixed || same(answers, this.answers)) return;
+    this.answers = answers;
+    this.page.answered(this);
+  }
+
+  focus(i) {
+    if (i < this.items.length) this.widget.focus(i);
   }
 }
 
@@ -29,15 +65,6 @@ class Segment extends Place {
       this.element.addEventListener(sign, () => page.chose(this));
     this.showSource();
     this.showOutputs();
-  }
-
-  // An element of the segment, or one that the page has once.
-  find(selector) {
-    return this.element.querySelector(selector) ?? this.page.find(selector);
-  }
-
-  letter(i) {
-    return this.data.letters[i] || letterOf(i);
   }
 
   get source() {
@@ -114,32 +141,5 @@ class Segment extends Place {
     const { outputs, targetLanguage } = this.data;
     const texts = marked ? compared(outputs, targetLanguage) : outputs.map(() => null);
     texts.forEach((text, i) => this.widget.showText(i, text));
-  }
-
-  show(frozen) {
-    this.widget.show(this.answers, frozen);
-  }
-
-  isComplete(i) {
-    return this.answers[i] !== null && this.widget.isComplete(this.answers[i]);
-  }
-
-  // What is to be answered on its own: each output, or all of them at once.
-  get places() {
-    return this.widget.separate ? [...this.answers.keys()] : [0];
-  }
-
-  answer(i, answer) {
-    this.answerAll(this.answers.map((old, j) => (i === j ? answer : old)));
-  }
-
-  answerAll(answers) {
-    if (this.page.isFixed || same(answers, this.answers)) return;
-    this.answers = answers;
-    this.page.answered(this);
-  }
-
-  focus(i) {
-    if (i < this.items.length) this.widget.focus(i);
   }
 }

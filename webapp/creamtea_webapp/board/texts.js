@@ -34,10 +34,11 @@ function byCharacter(language) {
   return BY_CHARACTER.has(main) || parts.some((part) => ["Hans", "Hant", "Hani"].includes(part));
 }
 
-// Words and the text between them; characters if the language writes no spaces.
-function pieces(text, language) {
-  const granularity = byCharacter(language) ? "grapheme" : "word";
-  return [...new Intl.Segmenter(locale(language), { granularity }).segment(text)].map((part) => part.segment);
+const granularityOf = (language) => (byCharacter(language) ? "grapheme" : "word");
+
+// Words and the text between them, or characters as people see them ("grapheme").
+function pieces(text, language, granularity = granularityOf(language)) {
+  return [...new Intl.Segmenter(locale(language), { granularity }).segment(text)];
 }
 
 // Which words of `a` and of `b` are in their longest common subsequence.
@@ -77,7 +78,7 @@ function shared(a, b) {
 // "only" (from all others). The same rule holds for every text, so that none is the standard for the others;
 // empty texts do not count.
 function compared(texts, language) {
-  const all = texts.map((text) => pieces(text, language));
+  const all = texts.map((text) => pieces(text, language).map(({ segment }) => segment));
   const words = all.map((some) => some.filter((piece) => !isSpace(piece)));
   const missing = words.map((some) => new Array(some.length).fill(0));
   for (let a = 0; a < texts.length; a += 1) {

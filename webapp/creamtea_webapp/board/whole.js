@@ -4,30 +4,25 @@
 class Whole extends Place {
   constructor(page, { letters, draft, before }) {
     super();
-    Object.assign(this, { page, active: 0, answers: draft, widget: this });
-    this.separate = true;
+    const { scale, help } = page.data;
+    Object.assign(this, { page, active: 0, answers: draft, data: { scale, help, letters } });
     this.element = page.find(".whole");
     this.element.hidden = false;
     this.showBefore(before, letters);
-    const [item, scale] = ["score", "slider"].map((name) => page.find(`template.${name}`).content);
+    const item = page.find("template.score").content.firstElementChild;
     const list = this.element.querySelector(".outputs");
     list.style.setProperty("--columns", letters.length <= 4 ? letters.length : Math.ceil(letters.length / 2));
     list.classList.toggle("stacked", letters.length === 1);
-    this.items = letters.map((letter) => {
-      const element = item.firstElementChild.cloneNode(true);
+    this.items = this.texts = letters.map((letter) => {
+      const element = item.cloneNode(true);
       element.querySelector(".letter").textContent = letter;
       return element;
     });
-    this.sliders = letters.map((letter, i) => {
-      const made = new Slider(scale.firstElementChild, page.data.scale, letter, (step) =>
-        this.answer(i, step),
-      );
-      const of = letter === "" ? "" : `, translation ${letter}`;
-      made.track.setAttribute("aria-label", `Score of the text as a whole${of}`);
-      this.items[i].append(made.element);
-      for (const sign of ["focusin", "pointerdown"])
-        this.items[i].addEventListener(sign, () => this.choose(i));
-      return made;
+    this.widget = new WIDGETS.slider(this);
+    this.widget.sliders.forEach(([{ track }], i) => {
+      const of = letters[i] === "" ? "" : `, translation ${letters[i]}`;
+      track.setAttribute("aria-label", `Score of the text as a whole${of}`);
+      track.removeAttribute("aria-describedby");
     });
     list.replaceChildren(...this.items);
   }
@@ -58,39 +53,5 @@ class Whole extends Place {
         return entry;
       }),
     );
-  }
-
-  answer(i, step) {
-    if (this.page.isFixed || this.answers[i] === step) return;
-    this.answers = this.answers.map((old, j) => (i === j ? step : old));
-    this.page.answered(this);
-  }
-
-  show(frozen) {
-    this.sliders.forEach((slider, i) => slider.show(this.answers[i], frozen));
-  }
-
-  isComplete(i) {
-    return this.answers[i] !== null;
-  }
-
-  get places() {
-    return [...this.answers.keys()];
-  }
-
-  key(key, i, event) {
-    return this.sliders[i].keyFrom(event.composedPath()[0], key);
-  }
-
-  enter() {
-    return false;
-  }
-
-  focus(i) {
-    this.sliders[i]?.track.focus();
-  }
-
-  holds(target) {
-    return target.closest(".track") !== null;
   }
 }
