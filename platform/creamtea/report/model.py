@@ -353,15 +353,9 @@ class Document:
 
     def only(self, test_set: str, keep: Callable[[Section], bool] = lambda _: False) -> Document:
         """Remove what belongs to other test sets, except top sections that `keep` accepts."""
-        return replace(
-            self,
-            test_sets=(test_set,),
-            sections=tuple(
-                kept
-                for section in self.sections
-                if (kept := section if keep(section) else section.only(test_set)) is not None
-            ),
-        )
+        sections = (section if keep(section) else section.only(test_set) for section in self.sections)
+        kept = tuple(section for section in sections if section is not None)
+        return replace(self, test_sets=(test_set,), sections=kept)
 
 
 def _walk(blocks: tuple[Block, ...] | tuple[Section, ...], above: str) -> Iterator[tuple[str, Block]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -312,10 +312,7 @@ def _shares(cases: Sequence[_Case]) -> dict[str, Cell]:
     segments = {case.output[0] for case in cases}
     cells = {"marks": count(len(cases)), "segments": count(len(segments))}
     for origin in Origin:
-        cells[origin.value] = _share(
-            [by_origin[origin] for by_origin in of_cluster.values()],
-            [by_origin.total() for by_origin in of_cluster.values()],
-        )
+        cells[origin.value] = _share((counts[origin], counts.total()) for counts in of_cluster.values())
     # by cluster: for each mark, whether exact search ended with a proof
     tried: dict[int, list[bool]] = defaultdict(list)
     for case in cases:
@@ -323,15 +320,15 @@ def _shares(cases: Sequence[_Case]) -> dict[str, Cell]:
             tried[case.cluster].append(case.evidence.proved)
     cells["proved"] = Cell("absent", "exact search cannot use the system's precision")
     if tried:
-        cells["proved"] = _share(
-            [sum(proofs) for proofs in tried.values()], [len(proofs) for proofs in tried.values()]
-        )
+        cells["proved"] = _share((sum(proofs), len(proofs)) for proofs in tried.values())
     if all(case.evidence.named(FULL) is None for case in cases):
         cells[Origin.SELECTION.value] = Cell("absent", "the system allows every subword")
     return cells
 
 
-def _share(counts: Sequence[int], sizes: Sequence[int]) -> Cell:
+def _share(of_clusters: Iterable[tuple[int, int]]) -> Cell:
+    """Return the share of marks, from the marks that count and all marks of each cluster."""
+    counts, sizes = zip(*of_clusters, strict=True)
     low, high = clustered_interval(counts, sizes)
     return Cell("ok", value=sum(counts) / sum(sizes), low=low, high=high)
 
@@ -380,8 +377,10 @@ def _repaired(cases: Sequence[_Case], name: str, place: int) -> dict[str, Cell]:
         counted[2] += 1
     if not counts:
         return {}
-    gone, mended, sizes = zip(*counts.values(), strict=True)
-    return {f"gone-{place}": _share(gone, sizes), f"mended-{place}": _share(mended, sizes)}
+    kinds = ("gone", "mended")
+    return {
+        f"{kind}-{place}": _share((of[n], of[2]) for of in counts.values()) for n, kind in enumerate(kinds)
+    }
 
 
 # ---------------------------------------------------------------- examples
