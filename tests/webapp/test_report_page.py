@@ -328,7 +328,7 @@ def test_a_table_is_sorted_by_its_columns_and_back(open_page: Any) -> None:
 
     cells = [Row(name, {"bleu": cell(bleu), "p50": cell(p50)}) for name, (bleu, p50) in rows.items()]
     table = Table("scores", "", "system", columns, tuple(cells))
-    script = (HERE / "sorting.js").read_text(encoding="utf-8")
+    script = (HERE / "components" / "sorting.js").read_text(encoding="utf-8")
     shown = open_page("about:blank").evaluate(SORT, [script, str(part("grid", table, "")), [1, 1, 2, 2, 0]])
     assert shown == [
         ["quagga", "okapi", "emu", "<b>zebra</b>"],

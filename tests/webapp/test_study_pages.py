@@ -77,8 +77,8 @@ def test_failed_steps_are_not_done(visit: Any, database: Database) -> None:
 def test_no_half_of_the_answer_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[tuple[list[str], int]] = []
     monkeypatch.setattr(
-        *(blocks, "_side_by_side"),
-        lambda placed, width, level: rows.append(([block.key for block, _ in placed], width)),
+        *(blocks, "in_rows"),
+        lambda placed, draw, width, least: rows.append(([block.key for block, _ in placed], width)),
     )
     monkeypatch.setattr(blocks, "show_block", lambda block, path, level: rows.append(([block.key], 1)))
     ranking, quality = Figure("ranking", "", {}, ()), Choice("quality", "", (), (), "none")

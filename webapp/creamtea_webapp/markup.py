@@ -2,6 +2,9 @@
 
 A page's template is a file of macros, one for each piece that the page shows; `parts.html` has macros that
 pages share, and `creamtea.report.html` those of a report's blocks. Nothing else in the web app builds HTML.
+
+Components have scripts: only a script can follow a link into a page that is still being drawn, sort a table,
+or filter a list. A list is the page's own HTML; a component above a long one has the field and the script.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from creamtea_webapp.gate.paths import address_of_media
 HERE = Path(__file__).parent
 STYLES = ("pages.css", "lists.css", "tables.css")  # in this order, after the styles of a report's blocks
 TABLES_FROM = 60  # rem; in a window of this width or more, a table that does not fit scrolls
+SHORT = 6  # rows up to which a list needs no sorting or filter
+Cell = str | tuple[str, float | str]  # text or a template's HTML, perhaps with another value to sort by
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
@@ -59,15 +64,29 @@ def show_part(macro: str, /, *values: Any) -> None:
 
 
 @cache
-def _sorting() -> Callable[..., Any]:
-    script = (HERE / "sorting.js").read_text(encoding="utf-8")
-    return st.components.v2.component("creamtea_sorting", js=script)
+def component(name: str) -> Callable[..., Any]:
+    """Return the component whose files have this name."""
+    files = HERE.glob(f"components/{name}.*")
+    parts: dict[str, Any] = {file.suffix[1:]: file.read_text(encoding="utf-8") for file in files}
+    return st.components.v2.component(f"creamtea_{name}", **parts)
 
 
 def prepare_tables() -> None:
     """Put the style sheet of a report's tables and the script that sorts them on the page, once."""
     st.html(f"<style>{table_styles(TABLES_FROM)}</style>")
-    _sorting()(key="sorting")
+    component("sorting")(key="sorting")
+
+
+def show_list(
+    key: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]], words: Sequence[int] = ()
+) -> None:
+    """Show a table, sorted by a click on a head and filtered by what somebody types.
+
+    `words`: columns of text, set to the left. On a phone the cells of a row stand below each other.
+    """
+    if len(rows) > SHORT:
+        component("lists")(key=f"list-{key}", data={"table": f"table-{key}", "rows": len(rows)})
+    show("parts.html", "table", key=key, heads=heads, rows=rows, words=words)
 
 
 def note(text: str) -> None:

@@ -75,8 +75,13 @@ class Outputs:
     segments: tuple[tuple[int, list[Line]], ...]  # by their numbers, from 1
 
 
-def translations(session: Session, study: int, table: Table, test_set: str) -> Translations | None:
-    """Find the outputs on a test set; `table` shows its systems. None if there are no outputs yet."""
+def translations(
+    session: Session, study: int, table: Table, test_set: str, before_names: str = ""
+) -> Translations | None:
+    """Find the outputs on a test set; `table` shows its systems. None if there are no outputs yet.
+
+    `before_names`: put before the names of systems, to tell studies apart.
+    """
     spec = find_study(session, study).spec
     nodes = [node for node in study_nodes(session, study) if node.state == "succeeded"]
     on_test_set = [node for node in nodes if node.labels.get("test_set") == test_set]
@@ -84,17 +89,18 @@ def translations(session: Session, study: int, table: Table, test_set: str) -> T
     scores: dict[str, dict[str, str]] = {}
     for node in on_test_set:
         if node.kind in OUTPUTS:
-            decodes.setdefault(node.labels["system"], (node.labels.get("seed"), node.key))
+            decodes.setdefault(before_names + node.labels["system"], (node.labels.get("seed"), node.key))
     for node in on_test_set:
-        seed, _ = decodes.get(node.labels.get("system", ""), ("none", ""))
+        system = before_names + node.labels.get("system", "")
+        seed, _ = decodes.get(system, ("none", ""))
         if node.kind == "score" and seed == node.labels.get("seed"):
-            scores.setdefault(node.labels["metric"], {})[node.labels["system"]] = node.key
+            scores.setdefault(node.labels["metric"], {})[system] = node.key
     prepared = [node.key for node in on_test_set if node.kind == "test_set"]
     if not decodes or not prepared:
         return None
     return Translations(
         test_set=prepared[0],
-        against={row.name: row.against for row in table.rows if row.against},
+        against={before_names + row.name: before_names + row.against for row in table.rows if row.against},
         decodes={system: key for system, (_, key) in decodes.items()},
         scores=scores,
         columns={column.key: column for column in table.columns},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 import streamlit as st
 
@@ -18,6 +18,7 @@ from creamtea.report.model import (
     Choice,
     Facts,
     Figure,
+    Heading,
     Notes,
     Section,
     Table,
@@ -27,13 +28,13 @@ from creamtea.report.model import (
 from creamtea.report.vega import vega_lite
 from creamtea.wording import counted
 from creamtea_webapp import session
-from creamtea_webapp.markup import note, show, show_part
+from creamtea_webapp.markup import component, note, show, show_part
 
-TEMPLATE = "report.html"
 FIGURES_PER_ROW = 3
 CHOICES_PER_ROW = 2
 NAMES = {"csv": "CSV", "latex": "LaTeX", "svg": "SVG", "png": "PNG"}
 Placed = tuple[Block, str]  # with its path: the key of its widgets
+Item = TypeVar("Item")
 
 
 def download_buttons(block: Table | Figure, path: str) -> None:
@@ -87,8 +88,7 @@ def show_block(block: Block, path: str, level: int) -> None:
         case Table():
             _table(block, path, level)
         case Figure():
-            show(TEMPLATE, "title", title=block.title)
-            _figure(block, path)
+            _figure(block, path, titled=True)
         case Choice():
             _choice(block, path)
         case Texts():
@@ -101,6 +101,15 @@ def show_block(block: Block, path: str, level: int) -> None:
             show_part("facts", block, level)
         case _:
             assert_never(block)
+
+
+def show_contents(headings: Sequence[Heading], key: str) -> None:
+    """Show links to the page's sections, whose headings have their addresses as ids."""
+    entries = [
+        {"title": heading.title, "address": text.anchor(heading.path), "level": heading.level}
+        for heading in headings
+    ]
+    component("contents")(key=key, data={"entries": entries})
 
 
 def address(path: str) -> str:
@@ -129,7 +138,7 @@ def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
         plain = all(isinstance(block, Figure) for block in group)
         width = max(1 + plain, min(FIGURES_PER_ROW if plain else CHOICES_PER_ROW, len(group)))
         if width > 1:
-            _side_by_side(neighbours, width, level)
+            in_rows(neighbours, lambda placed: show_block(*placed, level), width, width)
         else:
             show_block(*neighbours[0], level)
 
@@ -154,12 +163,15 @@ def _flat(blocks: Sequence[Block], path: str) -> list[Placed]:
     return placed
 
 
-def _side_by_side(placed: Sequence[Placed], width: int, level: int) -> None:
-    for start in range(0, len(placed), width):
-        columns = st.columns(width)
-        for (block, path), column in zip(placed[start : start + width], columns, strict=False):
+def in_rows(
+    items: Sequence[Item], draw: Callable[[Item], None], most: int = FIGURES_PER_ROW, least: int = 2
+) -> None:
+    """Draw at most `most` items beside each other, in rows of at least `least` columns."""
+    for start in range(0, len(items), most):
+        row = items[start : start + most]
+        for item, column in zip(row, st.columns(max(least, len(row))), strict=False):
             with column:
-                show_block(block, path, level)
+                draw(item)
 
 
 # ---------------------------------------------------------------- tables and figures
@@ -167,23 +179,27 @@ def _side_by_side(placed: Sequence[Placed], width: int, level: int) -> None:
 
 def _table(table: Table, path: str, level: int) -> None:
     """Show a table; a folded one in an expander, since Streamlit draws the buttons below it."""
-    with (
-        st.expander(table.title or f"Table: {counted(len(table.rows), 'row')}")
-        if table.folded
-        else nullcontext()
-    ):
-        show_part(
-            "table", replace(table, folded=False, title="" if table.folded else table.title), level, path
-        )
+    title, shown = table.title or f"Table: {counted(len(table.rows), 'row')}", table
+    if table.folded:
+        shown = replace(table, folded=False, title="")
+    with st.expander(title) if table.folded else nullcontext():
+        show_part("table", shown, level, path)
         download_buttons(table, path)
 
 
-def _figure(figure: Figure, path: str) -> None:
-    """Show a figure without its title, which is above it. Below it, list the systems that are not drawn."""
-    if not figure.rows:
-        note("Nothing to draw.")
+def show_chart(figure: Figure, key: str, titled: bool = True) -> None:
+    """Show a figure below its title."""
+    if titled:
+        show("parts.html", "plot_title", title=figure.title)
+    if figure.rows:
+        st.vega_lite_chart(vega_lite(figure, title=False), width="stretch", key=key)
     else:
-        st.vega_lite_chart(vega_lite(figure, title=False), width="stretch", key=f"{path}/chart")
+        note("Nothing to draw.")
+
+
+def _figure(figure: Figure, path: str, titled: bool = False) -> None:
+    """Show a figure, and below it list the systems that are not drawn."""
+    show_chart(figure, f"{path}/chart", titled)
     for words in (text.missing(figure), figure.about):
         if words:
             note(text.sentence(words.rstrip(".")))
@@ -210,8 +226,4 @@ def _choice(choice: Choice, path: str) -> None:
     if len(figures) == 1:
         _figure(figures[0], f"{path}/{figures[0].key}")
         return
-    for start in range(0, len(figures), FIGURES_PER_ROW):
-        panels = figures[start : start + FIGURES_PER_ROW]
-        for panel, column in zip(panels, st.columns(max(2, len(panels))), strict=False):
-            with column:
-                show_block(panel, f"{path}/{panel.key}", level=4)
+    in_rows(figures, lambda panel: show_block(panel, f"{path}/{panel.key}", level=4))

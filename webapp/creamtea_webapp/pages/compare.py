@@ -52,7 +52,7 @@ def page() -> None:
     session.require(rights.READ_STUDIES)
     with session.database().session() as reading:
         names = {number: f"{name} #{number}" for number, name in study_names(reading).items()}
-    show(TEMPLATE, "head")
+    show("parts.html", "head", text="Studies compared")
     numbers = dict.fromkeys(row_id(part) for part in st.query_params["compare"].split(","))
     asked = [number for number in numbers if number in names]
     chosen = st.multiselect("Studies", list(names), asked, format_func=names.__getitem__, key=CHOSEN)

@@ -59,27 +59,9 @@ def section_of_studies(studies: Sequence[StudyTestSet]) -> None:
         with session.database().session() as reading:
             spec = spec_of(find_study(reading, study.number))
             table = systems_table(StudyResults(reading, study.number, spec), study.test_set)
-        of_study = _find(study.number, table, study.test_set)
-        if of_study is not None:
-            of_studies.append(_named(study.name, of_study))
+        of_study = _find(study.number, table, study.test_set, f"{study.name}: ")
+        of_studies += [] if of_study is None else [of_study]
     _show(_together(of_studies))
-
-
-def _named(study: str, of_study: Translations) -> Translations:
-    """Prefix system names with the study's name."""
-
-    def name(system: str) -> str:
-        return f"{study}: {system}"
-
-    return replace(
-        of_study,
-        against={name(system): name(other) for system, other in of_study.against.items()},
-        decodes={name(system): key for system, key in of_study.decodes.items()},
-        scores={
-            metric: {name(system): key for system, key in by_system.items()}
-            for metric, by_system in of_study.scores.items()
-        },
-    )
 
 
 def _alternating(ours: dict[str, str], theirs: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -139,9 +121,9 @@ def _show(outputs: Translations | None) -> None:
     show_part("segments", segments)
 
 
-def _find(study: int, table: Table, test_set: str) -> Translations | None:
+def _find(study: int, table: Table, test_set: str, before_names: str = "") -> Translations | None:
     with session.database().session() as reading:
-        return translations(reading, study, table, test_set)
+        return translations(reading, study, table, test_set, before_names)
 
 
 # ---------------------------------------------------------------- choosing

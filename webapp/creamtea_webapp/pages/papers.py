@@ -17,7 +17,8 @@ from creamtea_webapp import session
 from creamtea_webapp.markup import prepare_tables, show, show_missing, show_part
 from creamtea_webapp.pages import blocks
 
-TEMPLATE = "papers.html"
+TEMPLATE, TITLE = "papers.html", "Papers"
+LEAD = "The tables and figures of three papers: published values beside those of our studies."
 
 
 def is_asked_for() -> bool:
@@ -29,7 +30,7 @@ def page() -> None:
     name = st.query_params.get("paper", "")
     kind: Kind = "figure" if "figure" in st.query_params else "table"
     if kind not in st.query_params:
-        show(TEMPLATE, "head")
+        show("parts.html", "head", text=TITLE, lead=LEAD)
         for paper_name, paper in papers().items():
             entries = list_exhibits(session.database(), paper_name)
             show(TEMPLATE, "paper", name=paper_name, paper=paper, entries=entries, documented=DOCUMENTED)

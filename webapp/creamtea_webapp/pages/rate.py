@@ -66,9 +66,9 @@ def _ask(questions: Sequence[Question]) -> None:
         else:
             st.text_input(label, max_chars=MAX_ANSWER, **widget)
         if number in wrong:
-            show(TEMPLATE, "wrong_answer", message=wrong[number])
+            show("parts.html", "field_error", message=wrong[number])
     if wrong:
-        show(TEMPLATE, "wrong_answer", message="Some answers are missing or invalid: see above.")
+        show("parts.html", "field_error", message="Some answers are missing or invalid: see above.")
 
 
 def given_answers(state: Any) -> list[str]:
@@ -132,7 +132,7 @@ def _column() -> Iterator[None]:
 
 
 def _message(heading: str, text: str) -> None:
-    show(TEMPLATE, "message", heading=heading, text=text)
+    show("parts.html", "head", text=heading, lead=text)
 
 
 # ---------------------------------------------------------------- the page

@@ -23,15 +23,13 @@ from creamtea.orders.submission import UnreadableStudy, cancel, requeue
 from creamtea.report.build import build_report
 from creamtea.report.model import Document, Fact, Heading, Section
 from creamtea.report.outputs import build_ngrams
-from creamtea.report.vega import vega_lite
-from creamtea.report.watching import Watched, watch
+from creamtea.report.watching import watch
 from creamtea.store.database import Database
 from creamtea.store.queries import count_steps, find_study
 from creamtea.store.rows import row_id
 from creamtea.store.tables import Campaign
 from creamtea.wording import counted
 from creamtea_webapp import session
-from creamtea_webapp.components import show_contents
 from creamtea_webapp.markup import moment, note, prepare_tables, render, show, show_missing, show_part
 from creamtea_webapp.pages import blocks, outputs, try_out
 from creamtea_webapp.pages.organise.shared import (
@@ -44,14 +42,13 @@ from creamtea_webapp.pages.organise.shared import (
     show_notice,
 )
 
-TEMPLATE, PROGRESS_TEMPLATE = "report.html", "watch.html"
+TEMPLATE = "watch.html"
 SHARED = "share"  # the place of a fresh link
 DAYS = 14
 QUEUED = "It is queued again."
 NOBODY = " No controller is running: start one with `creamtea controller`."
 EVERY = 3.0  # seconds
 LARGE, EVERY_OF_LARGE = 2000, 30.0  # a study with so many steps takes long to read
-CHARTS_PER_ROW = 3
 
 
 def progress_section(study: int, state: str, steps: tuple[int, int]) -> None:
@@ -70,33 +67,22 @@ def _draw_progress(study: int, done: int) -> None:
     if not watched.is_live:
         st.rerun()  # it has ended: the whole page
     logs = rights.may(who, rights.READ_LOGS)
-    show(PROGRESS_TEMPLATE, "head", watched=watched)
+    show(TEMPLATE, "head", watched=watched)
     if watched.nothing_runs:
-        show(PROGRESS_TEMPLATE, "nothing_runs", command=logs)
+        show(TEMPLATE, "nothing_runs", command=logs)
     if watched.done > done:
         finished = counted(watched.done - done, "step")
         if st.button(f"{finished} finished since the results below were drawn: show them", key="new-results"):
             st.rerun()
     if watched.failed:
-        show(PROGRESS_TEMPLATE, "failed", watched=watched, study=study, logs=logs)
-    show(PROGRESS_TEMPLATE, "running", watched=watched, study=study, logs=logs)
+        show(TEMPLATE, "failed", watched=watched, study=study, logs=logs)
+    show(TEMPLATE, "running", watched=watched, study=study, logs=logs)
     if watched.waiting:
-        show(PROGRESS_TEMPLATE, "waiting", watched=watched)
-    _curves(watched)
+        show(TEMPLATE, "waiting", watched=watched)
+    blocks.in_rows(watched.curves, lambda figure: blocks.show_chart(figure, f"watched-{figure.key}"))
     if watched.examples:
         with st.expander("How translations of development sentences change", key="watched-examples"):
-            show(PROGRESS_TEMPLATE, "examples", examples=watched.examples, languages=watched.languages)
-
-
-def _curves(watched: Watched) -> None:
-    for start in range(0, len(watched.curves), CHARTS_PER_ROW):
-        figures = watched.curves[start : start + CHARTS_PER_ROW]
-        for figure, column in zip(figures, st.columns(max(2, len(figures))), strict=False):
-            with column:
-                show("report.html", "title", title=figure.title)
-                st.vega_lite_chart(
-                    vega_lite(figure, title=False), width="stretch", key=f"watched-{figure.key}"
-                )
+            show(TEMPLATE, "examples", examples=watched.examples, languages=watched.languages)
 
 
 # ---------------------------------------------------------------- what organisers do with a study
@@ -201,7 +187,8 @@ def page() -> None:
         show_missing(title, "All studies", "./", error)
         return
     logs = rights.may(who, rights.READ_LOGS)
-    show_part("masthead", report, render(TEMPLATE, "steps_link", number=report.number) if logs else "")
+    steps_link = render("parts.html", "link", address=f"?study={report.number}&step=", text="Steps and logs")
+    show_part("masthead", report, steps_link if logs else "")
     with session.database().session() as reading:
         steps = count_steps(reading, report.number)
     manage_section(who, report, steps)
@@ -215,7 +202,7 @@ def page() -> None:
     first, *rest = chosen.sections
     blocks.show_section(first, place)
     prepare_tables()
-    show_contents(_headings(chosen, to_try is not None), key=f"{place}/contents")
+    blocks.show_contents(_headings(chosen, to_try is not None), key=f"{place}/contents")
     for section in rest:
         if section.key == "provenance":
             outputs.section(report.number, chosen.table(f"systems/{test_set}/systems"), test_set)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from urllib.parse import quote
 
 import streamlit as st
 
@@ -10,7 +11,6 @@ from creamtea.access import rights
 from creamtea.errors import CreamteaError, InputError
 from creamtea.orders.rows import UNFINISHED
 from creamtea.report.text import one_line
-from creamtea.report.vega import vega_lite
 from creamtea.report.watching import timeline, watched_examples
 from creamtea.store.areas import list_logs, read_log
 from creamtea.store.queries import Node, events_of, find_study, steps_of, study_nodes
@@ -18,8 +18,8 @@ from creamtea.store.rows import row_id
 from creamtea.store.tables import StudyRow
 from creamtea.wording import duration
 from creamtea_webapp import session
-from creamtea_webapp.components import Cell, show_list
-from creamtea_webapp.markup import moment, note, render, show, show_missing
+from creamtea_webapp.markup import Cell, moment, note, render, show, show_list, show_missing
+from creamtea_webapp.pages import blocks
 
 TEMPLATE = "steps.html"
 HEADS = ("step", "state", "machine", "started (UTC)", "took", "attempts", "why it failed")
@@ -44,8 +44,7 @@ def page() -> None:
         show(TEMPLATE, "head", study=study, node=None)
         drawn = timeline(steps_of(nodes.values()).values(), study.created_at, now)
         if drawn.rows:
-            show("report.html", "title", title=drawn.title)
-            st.vega_lite_chart(vega_lite(drawn, title=False), width="stretch", key="timeline")
+            blocks.show_chart(drawn, "timeline")
         show_list("steps", HEADS, [_row(study, node, now) for node in nodes.values()], words=[0, 1, 2, 6])
         return
     runs = node.state in UNFINISHED
@@ -56,7 +55,7 @@ def _row(study: StudyRow, node: Node, now: datetime) -> list[Cell]:
     took = ((node.finished_at or now) - node.started_at).total_seconds() if node.started_at else None
     error = one_line(node.error or "") if node.has_failed else ""
     return [
-        render(TEMPLATE, "link", study=study, node=node),
+        render("parts.html", "link", address=f"?study={study.id}&step={quote(node.name)}", text=node.name),
         render("parts.html", "state_badge", state=node.outcome),
         str(node.facts.get("node", "")),
         moment(node.started_at).removesuffix(" UTC") if node.started_at else "",

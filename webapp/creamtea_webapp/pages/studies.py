@@ -14,8 +14,7 @@ from creamtea.store.queries import StudySummary, find_study, list_studies, metri
 from creamtea.store.tables import StudyRow
 from creamtea.wording import duration
 from creamtea_webapp import session
-from creamtea_webapp.components import Cell, show_list
-from creamtea_webapp.markup import moment, render, show
+from creamtea_webapp.markup import Cell, moment, render, show, show_list
 
 TEMPLATE = "studies.html"
 HEADS = ("study", "state", "steps", "best", "systems", "submitted (UTC)", "took", "earlier runs")
@@ -41,7 +40,7 @@ def _row(reading: Session, newest: StudySummary, earlier: list[StudySummary]) ->
     ended = newest.finished_at
     took = (ended - newest.created_at).total_seconds() if ended else 0.0
     return [
-        render(TEMPLATE, "link", study=newest, text=newest.name),
+        render("parts.html", "link", address=f"?study={newest.id}", text=newest.name),
         render("parts.html", "state_badge", state=newest.state),
         (render(TEMPLATE, "steps", study=newest), newest.done / max(1, newest.total)),
         _best(reading, study),

@@ -16,10 +16,11 @@ from creamtea.orders.submission import (
     submit_written,
     would_cancel,
 )
+from creamtea.report.model import Warnings
 from creamtea.settings import Settings
 from creamtea.wording import on_page
 from creamtea_webapp import session
-from creamtea_webapp.markup import show
+from creamtea_webapp.markup import show, show_part
 
 TEMPLATE = "submit.html"
 TEXT, FILE = "submit-text", "submit-file"
@@ -49,14 +50,9 @@ def page() -> None:
     if checked is None:
         return
     cancels = would_cancel(session.database(), checked.planned, checked.loaded.config_hash)
-    show(
-        TEMPLATE,
-        "checked",
-        name=checked.name,
-        steps=checked.planned.kinds(),
-        warnings=checked.warnings,
-        cancels=cancels,
-    )
+    show(TEMPLATE, "checked", name=checked.name, steps=checked.planned.kinds(), cancels=cancels)
+    if checked.warnings:
+        show_part("warnings", Warnings("warnings", tuple(checked.warnings)), 2)
     st.button(f"Submit {checked.name}", type="primary", on_click=_submit, args=(text,), key="submit-study")
 
 

@@ -31,8 +31,7 @@ from creamtea.store.tables import Campaign, ItemKind, Rater
 from creamtea.wording import counted
 from creamtea_webapp import session
 from creamtea_webapp.board import BoardState, Notice, board
-from creamtea_webapp.components import show_contents, show_list
-from creamtea_webapp.markup import moment, note, prepare_tables, show
+from creamtea_webapp.markup import moment, note, prepare_tables, show, show_list
 from creamtea_webapp.pages import blocks, rate
 from creamtea_webapp.pages.organise.shared import (
     Made,
@@ -79,7 +78,8 @@ def _draft(who: Identity, campaign: CampaignSummary) -> None:
     show(TEMPLATE, "preview", plan=preview(session.database(), campaign.name))
     _media(campaign)
     if rights.may(who, rights.CREATE_CAMPAIGN):
-        show(TEMPLATE, "change_draft", campaign=campaign)
+        address = f"?campaigns=new&from={campaign.id}"
+        show("parts.html", "way", address=address, text="Change the draft")
     if not rights.may(who, rights.RUN_CAMPAIGN, campaign.id):
         return
     _share(campaign)
@@ -245,7 +245,7 @@ def results(campaign_id: int) -> None:
     first, *rest = report.sections
     blocks.show_section(first, place)
     prepare_tables()
-    show_contents(report.contents(), key=f"{place}/contents")
+    blocks.show_contents(report.contents(), key=f"{place}/contents")
     for section in rest:
         blocks.show_section(section, place)
 

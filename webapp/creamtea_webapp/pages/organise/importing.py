@@ -29,7 +29,6 @@ from creamtea_webapp.pages.organise.shared import (
     read_uploaded,
     show_notice,
 )
-from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 
 FROM_FILE = "as the file says"
 BESIDE = "import"  # the place of errors: above the button
@@ -38,7 +37,7 @@ BESIDE = "import"  # the place of errors: above the button
 def page() -> None:
     session.require(rights.IMPORT_RATINGS)
     lead = "A file is stored completely or not at all. The new campaign is closed and ready for analysis."
-    show(SHARED, "title", text="Import ratings", lead=lead)
+    show("parts.html", "head", text="Import ratings", lead=lead)
     show_notice()
     with st.form("import", border=False):
         left, right = st.columns(2)

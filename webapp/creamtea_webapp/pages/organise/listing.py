@@ -10,8 +10,7 @@ from creamtea.human.making import campaigns
 from creamtea.human.making.programme import DirectionProgress, progress_of
 from creamtea.human.protocols import protocol_title
 from creamtea_webapp import session
-from creamtea_webapp.components import Cell, show_list
-from creamtea_webapp.markup import moment, note, render, show, show_missing
+from creamtea_webapp.markup import Cell, moment, note, render, show, show_list, show_missing
 from creamtea_webapp.pages.organise.campaign import REFRESH
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 from creamtea_webapp.pages.organise.shared import rater_link, show_notice
@@ -26,7 +25,7 @@ def page() -> None:
     summaries = campaigns.summaries(session.database())
     rows: list[list[Cell]] = [
         [
-            render(TEMPLATE, "link", campaign=campaign),
+            render("parts.html", "link", address=f"?campaign={campaign.id}", text=campaign.name),
             render("parts.html", "state_badge", state=campaign.state),
             (render(TEMPLATE, "ratings", campaign=campaign), campaign.ratings / max(1, campaign.wanted)),
             f"{campaign.raters:,}",
@@ -75,7 +74,7 @@ def programme() -> None:
 def _direction(each: DirectionProgress) -> list[Cell]:
     campaign = each.campaign
     return [
-        render(PROGRAMME, "direction", each=each),
+        render("parts.html", "link", address=f"?campaign={campaign.id}", text=each.direction),
         render("parts.html", "state_badge", state=campaign.state),
         (render(TEMPLATE, "ratings", campaign=campaign), each.share),
         (each.standings or "none", len(each.raters)),
@@ -87,7 +86,7 @@ def _raters(each: DirectionProgress) -> list[list[Cell]]:
     return [
         [
             rater_link(each.campaign.id, rater),
-            render(PROGRAMME, "direction", each=each),
+            render("parts.html", "link", address=f"?campaign={each.campaign.id}", text=each.direction),
             rater.standing,
             f"{rater.submitted:,}",
             f"{rater.skipped:,}",

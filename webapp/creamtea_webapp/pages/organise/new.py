@@ -52,7 +52,6 @@ from creamtea.wording import counted, uploaded_to
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show
 from creamtea_webapp.pages.organise.shared import (
-    TEMPLATE,
     Made,
     act,
     field_error,
@@ -99,7 +98,7 @@ def page() -> None:
         st.query_params.from_dict({"campaign": str(made)})
         st.rerun()
     draft, start = _start()
-    show(TEMPLATE, "title", text="Change a draft" if draft else "New campaign")
+    show("parts.html", "head", text="Change a draft" if draft else "New campaign")
     show_notice()  # of an action on an earlier page
     with session.database().session() as reading:
         studies = [*dict.fromkeys(study_names(reading).values()), ""]

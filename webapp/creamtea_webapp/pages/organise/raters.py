@@ -24,9 +24,8 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, ItemKind
 from creamtea.wording import counted
 from creamtea_webapp import session
-from creamtea_webapp.components import show_list
 from creamtea_webapp.gate.paths import LOGIN
-from creamtea_webapp.markup import moment, note, render, show
+from creamtea_webapp.markup import moment, note, render, show, show_list
 from creamtea_webapp.pages.organise.shared import (
     FOR_ONE,
     FRESH_FILE,
@@ -272,7 +271,7 @@ def _histogram(
     name: str, own: list[float], others: list[float], title: str, width: float, domain: tuple[float, float]
 ) -> None:
     """Draw the shares of the rater's values as bars, and of all others' as a line."""
-    show(RATER, "plot_title", text=name)
+    show("parts.html", "plot_title", title=name)
     if not own:
         note("Nothing was recorded.")
         return

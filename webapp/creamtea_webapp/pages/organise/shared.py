@@ -124,7 +124,7 @@ def field_error(*options: str) -> None:
     if is_wrong(*options):
         errors = st.session_state[NOTICE].fields
         message = "; ".join(errors[option] for option in options if option in errors)
-        show(TEMPLATE, "field_error", message=message)
+        show("parts.html", "field_error", message=message)
 
 
 def fresh_link(address: str, advice: str = "") -> dict[str, object]:
@@ -198,7 +198,8 @@ def _campaign_report(database: str, name: str, state: tuple[Any, ...]) -> Docume
 
 def rater_link(campaign_id: int, rater: RaterProgress) -> str:
     """Return HTML of a link to the rater's page."""
-    return render(TEMPLATE, "rater_link", campaign_id=campaign_id, rater=rater)
+    address = f"?campaign={campaign_id}&view=raters&rater={rater.id}"
+    return render("parts.html", "link", address=address, text=rater.pseudonym)
 
 
 # ---------------------------------------------------------------- buttons that act once for a double click
