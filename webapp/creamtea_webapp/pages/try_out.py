@@ -142,13 +142,6 @@ def section(study: int, trained_systems: Trained) -> None:
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     """Return the answer with no more subwords than a page can hold."""
-    selected = row.get("selected")
-    hidden = max(0, len(selected) - SHOWN_SUBWORDS) if selected else 0
-    return {
-        "error": "",
-        "word": [],
-        "unknown": [],
-        **row,
-        "selected": None if selected is None else selected[:SHOWN_SUBWORDS],
-        "hidden": hidden,
-    }
+    selected, usual = row.get("selected"), {"error": "", "word": [], "unknown": []}
+    hidden = max(0, len(selected or ()) - SHOWN_SUBWORDS)
+    return usual | row | {"selected": selected and selected[:SHOWN_SUBWORDS], "hidden": hidden}

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import streamlit as st
 
@@ -410,16 +410,17 @@ class Form:
         return about.partition("none: ")[2].partition(";")[0] or "none" if value is None else label(value)
 
     def _choice(self, key: str, declared: Declaration, common: dict[str, Any]) -> None:
-        setting, start = declared.setting, self.start_value(key)
+        setting, start, schema = declared.setting, self.start_value(key), _schema(declared)
+        entry_schema = schema.get("items", schema)
         options: list[Any] = list(self.choices.get(setting.choices, ()))
         names = dict(setting.options)
         if key == "protocol.kind":
             names = {name: find_protocol(name).summary for name in options}
         if key == "sample.kind":
             options = list(self.protocol().selections)
-        elif not setting.choices and (literals := _literals(declared.field.annotation)):
-            options = list(literals)
-        elif not setting.choices and _schema(declared).get("items", {}).get("type") == "string":
+        elif not setting.choices and "enum" in entry_schema:
+            options = list(entry_schema["enum"])
+        elif not setting.choices and entry_schema["type"] == "string":
             options, common["accept_new_options"] = list(start or ()), True  # names of the organiser's own
         elif not setting.choices:
             options = [1, 2, 3, 4]
@@ -431,7 +432,7 @@ class Form:
             chosen = [entry for entry in start or () if entry in options]
             if key == "systems" and not chosen and len(options) <= USUAL:
                 chosen = options
-            common |= {"max_selections": _schema(declared).get("maxItems"), "placeholder": "none"}
+            common |= {"max_selections": schema.get("maxItems"), "placeholder": "none"}
             st.multiselect(setting.title, options, chosen, format_func=label, **common)
             return
         index = 0 if declared.field.is_required() or declared.default is not None else None
@@ -452,12 +453,6 @@ def _kind(declared: Declaration) -> str:
     schema = _schema(declared)
     kinds = {"array": "list", "integer": "number"} | {same: same for same in ("boolean", "number", "amount")}
     return "literal" if "enum" in schema else kinds.get(schema.get("type", ""), "text")
-
-
-def _literals(annotation: Any) -> Sequence[str]:
-    if get_origin(annotation) is not None and not all(isinstance(part, str) for part in get_args(annotation)):
-        return next((found for part in get_args(annotation) if (found := _literals(part))), ())
-    return get_args(annotation)
 
 
 def _is_upload(declared: Declaration) -> bool:
