@@ -12,11 +12,9 @@ WIDGETS.choice = class Choice extends Widget {
             { text: "B is better", steps: [0, 2], keys: ["ArrowRight", "3"] },
           ]
         : [{ text: "The same", steps: [1], keys: ["ArrowDown", "2", "0"] }];
-    this.buttons = this.choices.map((choice) => {
-      const button = newButton(choice.text, () => board.answerAll(choice.steps));
-      button.setAttribute("role", "radio");
-      return button;
-    });
+    this.buttons = this.choices.map(({ text, steps }) =>
+      newButton(text, () => board.answerAll(steps), { role: "radio" }),
+    );
     const area = board.find(".together");
     area.hidden = false;
     area.className = "together choice";

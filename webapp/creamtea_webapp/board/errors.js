@@ -6,8 +6,7 @@ class ErrorList {
   // `listener` has change(index, part of the span), remove(index), choose(index) and leave().
   constructor(marking, letter, listener) {
     Object.assign(this, { marking, listener });
-    this.element = newElement("ul", { className: "errors" });
-    this.element.setAttribute("aria-label", `Errors of translation ${letter}`);
+    this.element = newElement("ul", { className: "errors", ariaLabel: `Errors of translation ${letter}` });
     this.rows = [];
   }
 
@@ -44,22 +43,17 @@ class ErrorList {
   row(n) {
     const { marking, listener } = this;
     const element = newElement("li");
-    const quote = newButton("", () => listener.choose(n));
-    quote.className = "quote";
-    quote.dir = "auto";
+    const quote = newButton("", () => listener.choose(n), { className: "quote", dir: "auto" });
     element.addEventListener("focusin", () => listener.choose(n));
-    const severities = newElement("span", { className: "severities" });
-    severities.setAttribute("role", "group");
-    severities.setAttribute("aria-label", "Severity");
+    const group = { className: "severities", role: "group", ariaLabel: "Severity" };
+    const severities = newElement("span", group);
     const levels = marking.severities.map((level) => {
-      const button = newButton(level, () => listener.change(n, { severity: level }));
-      button.className = level;
-      return [level, button];
+      const choose = () => listener.change(n, { severity: level });
+      return [level, newButton(level, choose, { className: level })];
     });
     severities.append(...levels.map(([, button]) => button));
     const category = marking.categories.length > 0 ? this.categories(n) : null;
-    const remove = newButton("✕", () => listener.remove(n));
-    remove.className = "remove";
+    const remove = newButton("✕", () => listener.remove(n), { className: "remove" });
     element.append(quote, severities, ...(category === null ? [] : [category]), remove);
     return { element, quote, levels, category, remove };
   }

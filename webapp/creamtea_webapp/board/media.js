@@ -41,9 +41,9 @@ function player(kind, address, name, lost, plays, captions) {
     preload: "metadata",
     onerror: lost,
     ontimeupdate: plays,
+    ariaLabel: name,
+    src: address,
   });
-  element.setAttribute("aria-label", name);
-  element.src = address;
   if (!captions) return [element];
   // Browsers show captions in the picture of a video, where its menu switches them off; those of a sound nowhere.
   const track = newElement("track", { kind: "captions", label: "Captions", default: true, src: captions });

@@ -54,14 +54,10 @@ class MarkingPanel {
 
   makeControls() {
     const controls = newElement("div", { className: "marking" });
-    this.none = newButton("", () => this.done());
-    this.cut = newButton("", () => this.switchUnits());
-    this.none.className = "quiet none";
-    this.cut.className = "quiet";
-    this.hint = newElement("p", { className: "hint" });
-    this.hint.setAttribute("role", "status");
-    this.spoken = newElement("p", { className: "spoken" }); // the cursor, for screen readers
-    this.spoken.setAttribute("aria-live", "polite");
+    this.none = newButton("", () => this.done(), { className: "quiet none" });
+    this.cut = newButton("", () => this.switchUnits(), { className: "quiet" });
+    this.hint = newElement("p", { className: "hint", role: "status" });
+    this.spoken = newElement("p", { className: "spoken", ariaLive: "polite" }); // the cursor, for screen readers
     const line = newElement("div", { className: "line" });
     line.append(this.none, this.cut);
     controls.append(this.list.element, line, this.hint, this.spoken);

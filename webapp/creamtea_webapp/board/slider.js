@@ -42,9 +42,7 @@ class Slider {
   // A labelled point of the scale, which can be pressed.
   point([step, text]) {
     const item = newElement("li");
-    const button = newButton(`${this.scale.labels[step]}: ${text}`, () => this.set(step));
-    button.tabIndex = -1;
-    item.append(button);
+    item.append(newButton(`${this.scale.labels[step]}: ${text}`, () => this.set(step), { tabIndex: -1 }));
     return item;
   }
 
@@ -143,8 +141,7 @@ class Slider {
     value.textContent = label ?? "–";
     track.setAttribute("aria-valuetext", label ?? "no score yet");
     track.setAttribute("aria-disabled", String(frozen));
-    if (label === null) track.removeAttribute("aria-valuenow");
-    else track.setAttribute("aria-valuenow", label);
+    track.ariaValueNow = label; // null: no attribute
   }
 }
 

@@ -22,8 +22,8 @@ function newElement(tag, properties = {}) {
 }
 
 // A button that acts and sends no form.
-function newButton(text, onclick) {
-  return newElement("button", { type: "button", textContent: text, onclick });
+function newButton(text, onclick, properties = {}) {
+  return newElement("button", { type: "button", textContent: text, onclick, ...properties });
 }
 
 const isSpace = (piece) => piece.trim() === "";
