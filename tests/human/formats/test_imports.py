@@ -57,6 +57,20 @@ def test_what_was_made_elsewhere_has_no_plan(database: Database, tmp_path: Path)
     assert "closed: 20 item ratings by 3 raters" in report.sections[1].blocks[0].facts  # below the answer
 
 
+@pytest.mark.parametrize(("lowest", "percent"), [(0.0, 200.0), (-0.5, None)])
+def test_scores_below_zero_have_no_percentages(
+    database: Database, tmp_path: Path, lowest: float, percent: float | None
+) -> None:
+    values = {"A": (lowest, 1 - lowest), "B": (lowest, 2 - lowest)}  # means 0.5 and 1
+    lines = [f"ann,{at},{system},{both[at]}\n" for system, both in values.items() for at in range(2)]
+    imported(database, tmp_path, "rater,segment,system,value\n" + "".join(lines), "scores")
+    report = build_human(database, "old")
+    cells = {row.name: row.cells for row in report.table("means").rows}["B"]
+    assert cells["mean"].value == 1.0
+    assert (cells["percent"].value if "percent" in cells else None) == percent
+    assert "scores of segments, on any scale" in report.sections[1].blocks[0].facts
+
+
 RATINGS = "rater,segment,system,step,item,kind,original\n" + "".join(
     f"{rater},{segment},{system},50,{item},{kind},{original}\n"
     for rater, segment, system, item, kind, original in [

@@ -23,7 +23,7 @@ from creamtea.human.formats.base import (
     counts,
 )
 from creamtea.human.protocols import find_protocol
-from creamtea.human.protocols.scores import Da
+from creamtea.human.protocols.scores import Da, SegmentScores
 from creamtea.human.protocols.spans import ContrastiveEsa, MarksErrors, Span, spans_of
 from creamtea.human.record import (
     WITH_CONTROLS,
@@ -79,15 +79,19 @@ MIN_SCORES, SQM = 20, 6  # SQM's labelled points are 0 to 6
 
 
 def short_scales(content: Content) -> tuple[NotKept, ...]:
-    """Count the scores of a 100-point protocol if all of them are at most 6: their scale may end there."""
+    """Count the scores if their scale seems too short for the protocol's δ, or for its 100 points."""
     protocol = find_protocol(content.protocol, content.settings)
     steps = [counted.score.step for counted in counted_scores(content)]
-    if protocol.marks_errors or protocol.scale != Da.scale or len(steps) < MIN_SCORES or max(steps) > SQM:
+    if len(steps) < MIN_SCORES:
         return ()
-    what = f"scores, all at most {max(steps)} of 100 points: if their scale ends there, they and δ"
-    return counts(
-        {f"{what} are read wrongly (in a file of ratings, {option('protocol')} scores fits)": len(steps)}
-    )
+    what, usual = "", protocol.usual_delta
+    if protocol.name == SegmentScores.name and not content.settings.get("delta"):
+        if (width := float((max(steps) - min(steps)) * protocol.scale.size)) < 10 * usual:
+            what = f"scores within {width:g} points, of which δ takes {usual:g}; {option('delta')} sets it"
+    elif not protocol.marks_errors and protocol.scale == Da.scale and max(steps) <= SQM:
+        what = f"scores, all at most {max(steps)} of 100 points: if their scale ends there, they and δ are "
+        what += f"read wrongly (in a file of ratings, {option('protocol')} scores fits)"
+    return counts({what: len(steps) if what else 0})
 
 
 def rule_of_2024(content: Content) -> tuple[NotKept, ...]:

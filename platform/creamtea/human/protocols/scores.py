@@ -270,6 +270,10 @@ class SegmentScores(Protocol):
     usual_selection = "all"
     rated_here = False
 
+    @property
+    def scale_range(self) -> str:
+        return "on any scale"
+
     def read_value(self, value: str) -> ScoredAnswer:
         """Read a value as it is written: the scale's millionths cannot hold every number."""
         return self.read_answer({"score": value}, "")

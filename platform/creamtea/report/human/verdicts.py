@@ -65,6 +65,11 @@ class RatedCampaign:
         return self.ratings.documents
 
     @cached_property
+    def has_ratio(self) -> bool:
+        """Return True if a percentage of the baseline means something: no score is below 0."""
+        return self.protocol.has_ratio and not bool((self.ratings.value < 0).any())
+
+    @cached_property
     def in_blocks(self) -> bool:
         """Return True if a page shows only some systems, drawn for its segment or document."""
         return any(self.ratings.blocks)
@@ -213,7 +218,7 @@ def system_means(judged: RatedCampaign) -> list[SystemMean]:
         scale = judged.protocol.scale
         mean = _within(mean, float(scale.lowest), float(scale.highest))
         ratio = None
-        if judged.protocol.has_ratio and not judged.in_blocks:
+        if judged.has_ratio and not judged.in_blocks:
             ratio = Ratio(Estimate(100.0), Estimate(100.0))
         if ratio is not None and system != judged.baseline:
             columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
@@ -544,7 +549,7 @@ def clusters(judged: RatedCampaign, pairs: Sequence[Pair]) -> list[Table]:
                 "difference": estimate(difference),
                 "p_cluster": p_value(pair.tests.crossed_p, difference.reason),
             }
-            if judged.protocol.has_ratio:
+            if judged.has_ratio:
                 cells["percent"] = estimate(crossed.ratio)
             rows.append(Row(judged.systems[pair.system], cells))
     if not rows:
