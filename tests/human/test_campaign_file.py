@@ -435,6 +435,32 @@ def test_one_table_over_directions(database: Database, directions: Path) -> None
     assert [(each.share, len(each.raters)) for each in progress] == [(1.0, 4), (1.0, 4)]
 
 
+@pytest.mark.parametrize(
+    ("of_one", "pages", "note"),
+    [
+        ("sample: {items: 6, kind: all, systems_per_page: 2}", 4, "a mean in 1 of 2 directions so far"),
+        ("protocol: {kind: mqm, taxonomy: {severities: [{name: major, weight: 25}]}}", 12, "taxonomies"),
+        ("protocol: {kind: mqm}", 12, None),
+    ],
+)
+def test_what_cannot_be_averaged_over_directions(
+    of_one: str, pages: int, note: str | None, database: Database, directions: Path
+) -> None:
+    rest = "protocol: {kind: mqm}" if "mqm" in of_one else ""
+    create(database, directions, text=f"{SHARED}  en-de: {{{of_one}}}\n  en-cs: {{{rest}}}\n")
+    for direction, stop in (("en-de", pages), ("en-cs", None)):
+        launching.launch(database, f"p-{direction}")
+        rater = add_rater(database, "r", f"p-{direction}")
+        answer = {"spans": []} if "mqm" in of_one else 50
+        rate_in_turns(database, [rater], lambda systems, own=answer: [own for _ in systems], stop)
+    rows = {row.name: row.cells for row in build_programme(database, "p").table("systems").rows}
+    assert rows["A"]["directions"].value == 2
+    if note is None:
+        assert rows["A"]["macro"].value == 0
+    else:
+        assert note in rows["A"]["macro"].note
+
+
 @pytest.mark.parametrize("shown", [2, 3])
 def test_an_interval_from_some_systems_is_of_the_distance_from_their_mean(
     shown: int, database: Database, directions: Path

@@ -16,6 +16,7 @@ from creamtea.errors import InputError
 from creamtea.human.making.programme import campaigns_of as directions_of
 from creamtea.human.making.texts import campaigns_of
 from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols.spans import Mqm
 from creamtea.human.results.ratings import (
     by_rater,
     load_ratings,
@@ -261,25 +262,31 @@ def build_programme(database: Database, programme: str) -> Document:
 
 def _over_directions(rated: dict[str, RatedCampaign]) -> Table:
     means = {
-        direction: {judged.systems[mean.system]: mean.mean for mean in verdicts.system_means(judged)}
+        direction: {judged.systems[mean.system]: mean for mean in verdicts.system_means(judged)}
         for direction, judged in rated.items()
     }
     first = {direction: first_cluster(judged) for direction, judged in rated.items()}
-    scales = {judged.protocol.name for judged in rated.values()}
+    protocols = [judged.protocol for judged in rated.values()]
+    taxonomies = [each.taxonomy for each in protocols if isinstance(each, Mqm)]  # they say what errors cost
+    differs = "protocols" if len({each.name for each in protocols}) > 1 else ""
+    differs = differs or "taxonomies" * any(taxonomy != taxonomies[0] for taxonomy in taxonomies)
     rows = []
     for system in dict.fromkeys(name for judged in rated.values() for name in judged.systems):
         own = {direction: by_system[system] for direction, by_system in means.items() if system in by_system}
-        known = [mean for mean in own.values() if mean.value is not None]
-        macro = Cell("absent", f"rated in {len(known)} of {len(rated)} directions")
-        if len(scales) > 1:
-            macro = Cell("absent", "the directions have different protocols")
+        rated_in = sum(mean.items > 0 for mean in own.values())
+        known = [mean.mean for mean in own.values() if mean.mean.value is not None]
+        macro = Cell("absent", f"rated in {rated_in} of {len(rated)} directions")
+        if rated_in == len(rated):
+            macro = Cell("absent", f"a mean in {len(known)} of {len(rated)} directions so far")
+        if differs:
+            macro = Cell("absent", f"the directions have different {differs}")
         elif len(known) == len(rated):
             macro = verdicts.estimate(macro_mean(known))
         cells = {
             "macro": macro,
-            "directions": verdicts.count(len(known)),
+            "directions": verdicts.count(rated_in),
             "first": verdicts.count(sum(system in cluster for cluster in first.values())),
-            **{direction: verdicts.estimate(mean) for direction, mean in own.items()},
+            **{direction: verdicts.estimate(mean.mean) for direction, mean in own.items()},
         }
         rows.append(Row(system, cells))
     rows.sort(key=lambda row: (row.cells["macro"].value is None, -(row.cells["macro"].value or 0.0)))
