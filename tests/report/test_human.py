@@ -1,5 +1,6 @@
 """People's judgements: every table of a campaign, against the statistics' own functions and by hand."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,14 @@ def test_a_campaign_of_one_system_compares_nothing(rated: Rated) -> None:
     mean, people = notes(report, "sentences")
     assert mean.startswith("People rated only on average: 70.0 [")
     assert people == "People: one system, so nothing to compare (3 of 3 item ratings (100 %) by 1 rater)."
+
+
+def test_human_translations_do_not_compete_with_systems(rated: Rated) -> None:
+    items = one_at_a_time((0, 60), (0, 80), (1, 50), (1, 60), (2, 90), (2, 92))
+    settings = {"references": ["reference"]}
+    report = rated(items, protocol="da", systems=["base", "other", "reference"], settings=settings)
+    first = re.sub(r" \[.*?]", "", notes(report, "sentences")[0])
+    assert first == "People rated base highest on average: 70.0; reference, a human translation: 91.0."
 
 
 def test_the_three_tests_are_corrected_over_the_comparisons_with_the_baseline(tasting: Document) -> None:

@@ -334,17 +334,26 @@ def campaign_answer(report: CampaignReport) -> Section:
 
 
 def _highest_mean(report: CampaignReport) -> Iterator[str]:
+    """Name the systems with the highest mean, and beside them the means of human translations."""
     judged = report.judged
-    for best in report.means[:1]:
-        if best.mean.value is not None:
-            column = judged.points("mean", judged.protocol.mean_title)
-            bounds = text.interval(best.mean.low, best.mean.high, column)
-            shown = f"{text.number(best.mean.value, column)} {bounds}".strip()
-            kind = "" if column.title == "mean" else f" ({column.title})"
-            highest = " highest" if len(report.means) > 1 else ""
-            alike = [mean.system for mean in report.means if mean.mean.value == best.mean.value]
-            names = _listed([judged.systems[system] for system in alike], last=" and ")
-            yield f"People rated {names}{highest} on average: {shown}{kind}."
+    table = next((table for table in report.tables if table.key == "means"), None)
+    rows = () if table is None else table.rows
+    cells = {row.name: row.cells["mean"] for row in rows if row.cells["mean"].value is not None}
+    human = judged.ratings.campaign.settings.references
+    competing = [name for name in cells if name not in human] or list(cells)
+    if not competing:
+        return
+    column = judged.points("mean", judged.protocol.mean_title)
+    shown = {
+        name: f"{text.value(cell, column)} {text.interval(cell.low, cell.high, column)}".strip()
+        for name, cell in cells.items()
+    }
+    kind = "" if column.title == "mean" else f" ({column.title})"
+    highest = " highest" if len(rows) > 1 else ""
+    best = cells[competing[0]].value
+    alike = _listed([name for name in competing if cells[name].value == best], last=" and ")
+    beside = [f"; {name}, a human translation: {shown[name]}" for name in cells if name not in competing]
+    yield f"People rated {alike}{highest} on average: {shown[competing[0]]}{kind}{''.join(beside)}."
 
 
 def _unbeaten(report: CampaignReport) -> Iterator[str]:
