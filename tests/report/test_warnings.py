@@ -132,8 +132,8 @@ def cut(*shares: float) -> dict[str, Change]:
     }
 
 
-def length(ratio: float) -> dict[str, Change]:
-    return of_seeds("score/scones-greedy/{}/test/bleu", rows(bleu=30.0, length_ratio=ratio))
+def length(ratio: float, system: str = "scones-greedy") -> dict[str, Change]:
+    return of_seeds(f"score/{system}/{{}}/test/bleu", rows(bleu=30.0, length_ratio=ratio))
 
 
 def trained(count: int, stopped: str = "patience") -> dict[str, Change]:
@@ -235,6 +235,10 @@ CASES: dict[str, tuple[str, Spec, dict[str, Change], list[str]]] = {
         [],
     ),
     "empty, greedy": ("empty-outputs", scones(search={"kind": "greedy"}), empty(0.07), []),
+    "length, selection": (
+        *("length", {}, length(0.5, "softmax-lexicon")),
+        ["^length, softmax-lexicon on test: .*too few subwords"],
+    ),
     **{
         f"length {ratio}, {search}": (
             *("length", scones(search=search), length(ratio)),

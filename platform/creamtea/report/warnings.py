@@ -307,6 +307,10 @@ def _lengths(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning
                 remedy = "they may leave something out."
             if cell.value < MIN_LENGTH and system.runs and _prefers_short(system.search):
                 remedy = "a search by the sum of log-probabilities alone prefers short outputs."
+            elif cell.value < MIN_LENGTH and system.selection.kind != "full":
+                remedy = (
+                    "a selection that allows too few subwords leaves words out, and so does short training."
+                )
             yield StudyWarning(
                 "length",
                 f"{row.name} on {systems.test_set}",
