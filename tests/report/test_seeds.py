@@ -103,8 +103,11 @@ def test_p_values_with_seeds_are_corrected_over_the_comparisons_that_have_them(b
 
 
 def test_an_ensemble_is_one_system(build: Build, spec: Spec) -> None:
+    assert "ensemble" not in notes(build(), "reading/notes")[0]
     spec["systems"]["scones-greedy"]["ensemble"] = True
-    assert delta_of(build(), "scones-greedy").seeds_low is None
+    report = build()
+    assert delta_of(report, "scones-greedy").seeds_low is None
+    assert "An ensemble counts as one model" in notes(report, "reading/notes")[0]
 
 
 def test_while_a_seed_has_no_score_there_is_none(build: Build) -> None:

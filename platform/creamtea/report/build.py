@@ -229,6 +229,8 @@ def _significance(spec: Study) -> str:
         if seeds
         else "p and intervals cover the choice of segments alone."
     )
+    if any(system.ensemble for system in spec.systems.values()):
+        reach += " An ensemble counts as one model: its differences cover segments alone, whatever its seeds."
     return (
         f"Δ: difference from {baseline}, paired over segments; brackets are 95 % intervals. p: paired "
         f"bootstrap ({chosen.samples} samples) / approximate randomisation ({chosen.trials} trials; seed "
