@@ -220,16 +220,8 @@ def timeline(nodes: Iterable[Node], since: datetime, now: datetime) -> Figure:
         begun, ended = ((moment - since).total_seconds() / 60 for moment in (start, end))
         kind = node.kind.replace("_", " ") if node.kind in main else "other"
         took = duration((end - start).total_seconds())
-        rows.append(
-            {
-                "lane": f"{lane[0]} ({lane[1]})",
-                "kind": kind,
-                "step": step_title(node),
-                "from": begun,
-                "to": ended,
-                "took": took,
-            }
-        )
+        named = {"lane": f"{lane[0]} ({lane[1]})", "kind": kind, "step": step_title(node)}
+        rows.append({**named, "from": begun, "to": ended, "took": took})
     minutes = vega.quantity("from", "minutes since the study was submitted", zero=True, padding=0)
     lanes = [f"{machine} ({number})" for machine, number in sorted(free)]
     styles = vega.styles(sorted((row["kind"] for row in rows), key="other".__eq__))

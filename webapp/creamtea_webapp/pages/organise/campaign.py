@@ -164,19 +164,15 @@ def _close_or_reopen(campaign: CampaignSummary) -> None:
         note(effect)
         st.text_input("Reason", key=f"{key}-reason", placeholder="enough items" if verb == "Close" else "")
         show_notice(key)
-        do = partial(_close if verb == "Close" else _reopen, campaign.name)
+        do = partial(_change_state, key, campaign.name)
         press = on_press(rights.RUN_CAMPAIGN, campaign.id, do, key, done_at="")
         st.button(f"{verb} it", key=key, on_click=press)
 
 
-def _close(name: str, database: Database, actor: str) -> Made:
-    launching.close(database, name, actor, str(st.session_state.get("close-reason", "")).strip())
-    return Made("The campaign has been closed.")
-
-
-def _reopen(name: str, database: Database, actor: str) -> Made:
-    launching.reopen(database, name, actor, str(st.session_state.get("reopen-reason", "")))
-    return Made("The campaign is open again.")
+def _change_state(key: str, name: str, database: Database, actor: str) -> Made:
+    reason = str(st.session_state.get(f"{key}-reason", "")).strip()
+    (launching.close if key == "close" else launching.reopen)(database, name, actor, reason)
+    return Made(f"The campaign {'has been closed' if key == 'close' else 'is open again'}.")
 
 
 def _share(campaign: CampaignSummary) -> None:
