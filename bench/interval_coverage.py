@@ -420,7 +420,7 @@ def family(
 
 
 def cases() -> Iterator[Case]:
-    few = (5, 10, 20, 30, 100, 300)
+    few = (2, 3, 4, 5, 10, 20, 30, 100, 300)
     for metric in SCORERS:
         of: dict[str, Sequence[Any]] = {"metric": [metric], "noise": [0.3]}
         yield from family(

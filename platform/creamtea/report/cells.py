@@ -155,7 +155,7 @@ def few_segments(place: str, segments: int | None) -> tuple[Warnings, ...]:
     """
     if segments is None or not 1 < segments < MIN_SEGMENTS:
         return ()
-    fewer, cases = (MIN_VALUES, "48 to 82 %") if segments < MIN_VALUES else (MIN_SEGMENTS, "80 to 93 %")
+    fewer, cases = (MIN_VALUES, "48 to 85 %") if segments < MIN_VALUES else (MIN_SEGMENTS, "80 to 93 %")
     problem = (
         f"{segments} segments: 95 % intervals of corpus scores and of their differences over fewer than "
         f"{fewer} segments hold the true value in {cases} of cases"
