@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 
 from creamtea.cli.main import app
 from creamtea.document.mistakes import StudyWarning
+from creamtea.study.comparison import comparison
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 from creamtea.study.start import recipe_for
 from creamtea.study.survey import survey
-from creamtea.study.warnings import least_vocabulary, warnings_of
+from creamtea.study.warnings import byte_order_marks, least_vocabulary, warnings_of
 
 Write = Callable[..., Path]
 PAIRS = 1000
@@ -309,6 +310,16 @@ def test_a_byte_order_mark_that_is_not_read_as_text(
     warning = the_one(warned(path))
     assert (warning.kind, warning.place) == ("byte-order-mark", "study.yaml:17: test_sets.test.target")
     assert warning.found.startswith("test.de begins with a byte-order mark")
+
+
+def test_a_mark_in_a_compared_file_of_another_folder_names_it_once(tmp_path: Path) -> None:
+    for place, mark in (("texts/s.en", b""), ("texts/r.de", b""), ("outputs/a.de", codecs.BOM_UTF8)):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_bytes(mark + f"{place}\n".encode())
+    source, reference, output = (tmp_path / place for place in ("texts/s.en", "texts/r.de", "outputs/a.de"))
+    made = comparison(source, [reference], [output])
+    warning = the_one(list(byte_order_marks(made.study, made.plan(), made.place_of)))
+    assert (warning.place, warning.found.partition(" begins")[0]) == (str(output), "it")
 
 
 def test_a_file_outside_the_folder(write_texts: Write, tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def byte_order_marks(study: Study, planned: Plan, place_of: PlaceOf) -> Iterator
                 marked = unpacked(file).read(len(BOM_UTF8)) == BOM_UTF8
             if marked:
                 place = place_of(key)  # of `creamtea compare`, the file itself
-                name = "it" if place.endswith(value) else value
+                name = "it" if place.endswith(Path(value).name) else value
                 yield StudyWarning(
                     "byte-order-mark",
                     place,
