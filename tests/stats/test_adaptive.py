@@ -120,7 +120,7 @@ def test_what_is_decided_or_hopeless_is_no_longer_open() -> None:
 def test_false_alarms_at_any_look_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal systems, each part drawn by what those before seem to say, and looked at whenever it is due."""
     monkeypatch.setattr(incomplete, "DRAWS", 1000)
-    systems, pages, campaigns, wrong = 5, 40, 60, 0
+    systems, pages, campaigns, wrong = 5, 40, 40, 0
     for seed in range(campaigns):
         rng = np.random.default_rng(seed)
         page, system, value, chance = [], [], [], []
