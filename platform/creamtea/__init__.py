@@ -1,5 +1,7 @@
 """creamtea: the control plane. See docs/architecture.md for the map."""
 
+import atexit
+import gc
 import os
 import sys
 
@@ -13,3 +15,13 @@ SET_TOO_LATE = "OMP_WAIT_POLICY" not in os.environ and "torch" in sys.modules
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")
+
+
+def collect_rarely() -> None:
+    """Let a process of creamtea's own look for garbage less often, and not when it ends.
+
+    Imports make very many objects, which Python would search again and again: a quarter of the time of
+    a process that only imports torch.
+    """
+    gc.set_threshold(10_000, 10, 10)
+    atexit.register(gc.freeze)

@@ -101,6 +101,18 @@ def test_closed_output_and_input_are_no_traceback(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_imported_is_not_searched_for_garbage_when_a_command_ends() -> None:
+    code = (
+        "import atexit, gc\n"
+        "import creamtea.cli.main\n"
+        "before = gc.get_freeze_count()\n"
+        "atexit._run_exitfuncs()\n"
+        "print(before, gc.get_freeze_count() > 10_000)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=ANSWER)
+    assert done.stdout == "0 True\n", done.stderr
+
+
 @pytest.mark.slow
 def test_help_lists_the_commands_and_imports_nothing_heavy() -> None:
     code = (

@@ -7,6 +7,8 @@ FOLDER/model/checkpoints/model.ckpt, by COMET's own classes; `load_from_checkpoi
 FOLDER/direct.json has the scores that `predict` gives for SAMPLES, a JSON list of [src, mt, ref].
 """
 
+import atexit
+import gc
 import json
 import random
 import sys
@@ -71,6 +73,7 @@ def predict(checkpoint: Path, rows: list[list[str]]) -> list[float]:
 
 
 if __name__ == "__main__":
+    atexit.register(gc.freeze)  # Python would search all that is imported for garbage
     torch.manual_seed(1)
     torch.set_num_threads(1)
     target = Path(sys.argv[1])

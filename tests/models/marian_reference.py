@@ -7,6 +7,8 @@ FOLDER/lines.txt into FOLDER/saved/reference.json. Before that it trains the mod
 there is such a file.
 """
 
+import atexit
+import gc
 import json
 import sys
 from pathlib import Path
@@ -78,5 +80,6 @@ def refer(folder: str) -> None:
 
 
 if __name__ == "__main__":
+    atexit.register(gc.freeze)  # Python would search all that is imported for garbage
     for folder in sys.argv[1:]:
         refer(folder)

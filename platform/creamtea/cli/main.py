@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import errno
-import gc
 import os
 import sys
 from collections import UserDict
@@ -154,8 +153,7 @@ def lazy_group(entries: dict[str, Entry]) -> type[TyperGroup]:
     return LazyGroup
 
 
-# A command imports very many objects: by default Python would search them for garbage again and again.
-gc.set_threshold(10_000, 10, 10)
+creamtea.collect_rarely()
 
 TRACEBACK = "--traceback"
 STDOUT = 1  # its file descriptor

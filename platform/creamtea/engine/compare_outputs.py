@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import select
 
+import creamtea
 from creamtea.contract.step import Resources, step_key
 from creamtea.engine.executors.base import StepTask
 from creamtea.engine.runner import load_step
@@ -29,6 +30,7 @@ from creamtea.store.tables import StepFile
 
 
 def main() -> None:
+    creamtea.collect_rarely()
     settings = Settings.load()
     store, database = ArtefactStore(settings.artefacts), open_database(settings.database_url)
     try:

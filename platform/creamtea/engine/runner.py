@@ -174,7 +174,9 @@ def execute(
     `rank` above 0: run as a further worker of the step; only the first worker stores files and progress.
     `own_process`: nothing else runs in this process, so everything that it prints belongs to the step.
     """
-    if own_process:  # the node may have been started with variables that workers must not have
+    if own_process:
+        creamtea.collect_rarely()
+        # the node may have been started with variables that workers must not have
         for name in list(filter(is_withheld, os.environ)):
             del os.environ[name]
     try:

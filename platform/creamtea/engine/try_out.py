@@ -22,6 +22,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+import creamtea
 from creamtea.engine.executors.base import StepTask
 from creamtea.engine.runner import Context, load_module
 from creamtea.engine.state import task_of
@@ -141,6 +142,7 @@ class LoadedSystems:
 
 
 def main() -> None:
+    creamtea.collect_rarely()
     settings = Settings.load()
     database = open_database(settings.database_url)
     loaded = LoadedSystems(ArtefactStore(settings.artefacts))

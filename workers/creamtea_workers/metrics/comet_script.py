@@ -9,6 +9,8 @@ at the end. Whatever the libraries print goes to standard error.
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import hashlib
 import importlib.metadata
 import json
@@ -23,6 +25,11 @@ REMEDY = (
     "fetch the model once with a network (HF_HUB_OFFLINE unset, and logged in to the hub for a gated model), "
     "or give the path of a checkpoint as the metric's `model`; the next run tries again"
 )
+
+
+# COMET imports very many objects: Python would search them for garbage for one and a half seconds.
+gc.set_threshold(10_000, 10, 10)
+atexit.register(gc.freeze)
 
 
 class Unavailable(Exception):
