@@ -143,6 +143,7 @@ def test_pages_that_do_not_connect_the_systems_say_so(rated: Rated) -> None:
     ):
         told = {row.cells[column].note for row in report.table(table).rows}
         assert told == {"no chain of pages connects all systems yet"}
+    assert figure(report, "/ranks").missing[0] == "a (no chain of pages connects all systems yet)"
 
 
 # ---------------------------------------------------------------- before the end: complete units only

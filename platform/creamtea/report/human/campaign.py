@@ -303,7 +303,10 @@ def rank_ranges(ranking: Table, campaign: str, styles: vega.Styles) -> Figure:
         for row in ranking.rows
         if row.cells["rank_low"].value is not None
     ]
-    missing = [f"{row.name} (not rated)" for row in ranking.rows if row.cells["rank_low"].value is None]
+    absent = [
+        (row.name, row.cells["rank_low"]) for row in ranking.rows if row.cells["rank_low"].value is None
+    ]
+    missing = [f"{name} ({cell.note if ranking.key == 'ranks' else 'not rated'})" for name, cell in absent]
     for row, above in zip(rows[1:], rows, strict=False):
         row["begins"] = row["cluster"] != above["cluster"]
     names = [row.name for row in ranking.rows]
