@@ -413,6 +413,9 @@ def made_elsewhere(
     InputError as in `with_answers`, for an item with more or fewer systems than a relative protocol compares,
     and for errors of an unknown severity.
     """
+    for rating in ratings:  # before they seem to be one rater's second scores
+        if rating.campaign != ratings[0].campaign and rating.campaign and ratings[0].campaign:
+            raise rating.refuse("campaign", f"{ratings[0].campaign!r} alone: import each campaign by itself")
     _check_compared(find_protocol(protocol), items, ratings)
     ratings = [_without_no_errors(rating) for rating in ratings]
     check_severities(_errors(ratings))
