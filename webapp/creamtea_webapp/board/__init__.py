@@ -197,21 +197,9 @@ def earlier_items(items: Sequence[Earlier], language: str, on_act: Callable[[Any
 
     `on_act` gets {"kind": "again", "assignment"} or {"kind": "current"}, unchecked.
     """
+    shown = [asdict(item) | {"source": item.source[:MAX_SHOWN]} for item in reversed(items)]
     _list_component()(
         key=KEY,
-        data={
-            "items": [
-                {
-                    "assignment": item.assignment_id,
-                    "number": item.number,
-                    "items": item.items,
-                    "source": item.source[:MAX_SHOWN],
-                    "given": item.given,
-                    "revision": item.revision,
-                }
-                for item in reversed(items)
-            ],
-            "language": language,
-        },
+        data={"items": shown, "language": language},
         on_act_change=lambda: on_act(st.session_state[KEY].get("act")),
     )

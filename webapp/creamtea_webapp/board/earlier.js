@@ -2,9 +2,9 @@
 export default function render({ parentElement, data, setTriggerValue }) {
   const find = (selector) => parentElement.querySelector(selector);
   const act = (kind, assignment) => setTriggerValue("act", { kind, assignment });
-  const items = data.items.map(({ assignment, number, items, source, given, revision }) => {
+  const items = data.items.map(({ assignment_id, number, items, source, given, revision }) => {
     const item = newElement("li");
-    const button = newButton("", () => act("again", assignment));
+    const button = newButton("", () => act("again", assignment_id));
     const [place, text, changed] = ["number", "text", "changed"].map((className) =>
       newElement("span", { className }),
     );
