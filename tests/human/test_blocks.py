@@ -228,6 +228,7 @@ def test_comparisons_count_the_segments_that_both_systems_share(twelve: Database
     plan = preview(twelve, "c")
     assert plan.units == pytest.approx(8)  # 11, of which 12·2/(3·11) tell of a difference
     power = dict(plan.facts())["power"]
+    assert "these raters only" not in power
     assert ("over 66 pairs of systems" in power, "Holm" in power, "paired" in power) == (True, False, False)
     make(twelve, name="whole", systems=NAMES[:3])
     # 44 segments are worth 8: as many segments of three systems alone need 44/8 times as many
@@ -460,6 +461,7 @@ def test_results_come_at_looks(six: Database) -> None:
 
 def test_single_outputs_in_blocks_are_about_these_raters_and_count_to_the_look(six: Database) -> None:
     make(six, "da", documents=3, k=2)
+    assert "decide for these raters only" in dict(preview(six, "c").facts())["power"]
     rate(six, people=3, stop=60)  # of 20 documents with 3 systems and 2 raters: 120 pages
     report = build_human(six, "c")
     ratings = results_of(six)

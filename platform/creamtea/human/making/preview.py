@@ -145,6 +145,8 @@ class Preview:
             text += ")"
             if self.pairs is not None:
                 text += f"; for one comparison: the correction over {self.pairs} pairs of systems lowers it"
+                if find_protocol(self.protocol).max_outputs == 1:
+                    text += "; blocks of single outputs decide for these raters only"
             elif self.comparisons > 1:
                 text += f"; for one comparison: Holm's correction for {self.comparisons} lowers it"
             yield "power", text
