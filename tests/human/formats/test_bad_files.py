@@ -96,7 +96,7 @@ CHANGED = [
     ("step", "101", "a score is a whole number of steps from 0 to 100, not 101"),
     ("step", "ten", "found 'ten'; allowed: a whole number from 0 to 2147483647, or none"),
     ("value", "0.5", "'0.5' is not a value of the scale 0, 1, …, 100"),
-    ("value", "7", "found '7'; allowed: '0', as the rest"),
+    ("value", "7", "found '7'; allowed: '0', step 0 of da;"),
     ("revision", "", "found nothing; allowed: 1, as the rest"),
     ("revision", "0", "found 0; allowed: 1, as the rest"),
     ("revision", "2", "found 2; allowed: 1, as the rest"),
@@ -211,6 +211,10 @@ def test_a_damaged_csv(
         (b"rater\tsegment\tsystem\tvalue\nann\t0\tA\t3\n", "x.csv, line 1: tabs between the cells"),
         (b"rater,segment,system,value\rann,0,A,80\r", "x.csv, line 1: a carriage return (CR)"),
         (b"rater,segment,system,value\nann,0,A,\n", "x.csv, line 2, column value: found nothing"),
+        (
+            b"rater,segment,system,step,value\nann,0,A,10000,0.0\n",  # MQM's step
+            "x.csv, line 2, column value: found '0.000000'; allowed: '-999.990000', step 10000 of scores; if",
+        ),
         (b"rater,segment,system,valeu\nann,0,A,3\n", "x.csv, line 1, column valeu: found an unknown column"),
     ],
 )
@@ -219,10 +223,30 @@ def test_a_message_names_the_cause_as_the_file_shows_it(
 ) -> None:
     """Not a column that the file does not have, nor "not UTF-8" of what is no text."""
     (tmp_path / "x.csv").write_bytes(content)
+    protocol = "scores" if b",step," in content else "da"
     with pytest.raises(InputError) as caught:
-        import_campaign(other, tmp_path / "x.csv", "csv", ImportFacts("x", "da"), "test")
+        import_campaign(other, tmp_path / "x.csv", "csv", ImportFacts("x", protocol), "test")
     assert str(caught.value).startswith(message)
     assert "payload: " not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "place"),
+    [
+        ("appraise", "r,A\0,1,TGT,eng,deu,80,d,False,1,9", "line 1, field system"),
+        ("appraise", "r,A,1,TGT,eng,deu,80,d\0,False,1,9", "line 1, field document"),
+        ("mqm", "A\0\td\t1\t1\tr\ts\tt\tNo-error\tNo-error", "line 1: system"),
+        ("mqm", "A\td\t1\t1\tr\0\ts\tt\tNo-error\tNo-error", "line 1: rater"),
+        ("mqm", "A\td\0\t1\t1\tr\ts\tt\tNo-error\tNo-error", "line 1: doc"),
+    ],
+)
+def test_a_message_about_a_nul_names_it(
+    other: Database, tmp_path: Path, kind: str, line: str, place: str
+) -> None:
+    (tmp_path / "x").write_text(f"{line}\n")
+    protocol = "da" if kind == "appraise" else None
+    with pytest.raises(InputError, match=rf"^x, {place}: found .*\\x00'; allowed: .*NUL$"):
+        import_campaign(other, tmp_path / "x", kind, ImportFacts("x", protocol, None, "en", "de"), "test")
 
 
 def test_lines_of_old_macs_are_not_a_header(other: Database, tmp_path: Path) -> None:

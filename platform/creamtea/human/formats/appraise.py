@@ -341,7 +341,7 @@ class _Reading:
         scale = (
             f"a whole number from 0 to 100 ({option('rater-statistics')} FILE turns standardised scores back)"
         )
-        name = "text that is not blank"
+        name = "text that is not blank, without NUL"
         moment = "seconds since 1970"
         return Rated(
             line=line,
@@ -349,7 +349,7 @@ class _Reading:
             system=REFERENCE if kind == "REF" else self.field("system", checked_name, name),
             kind=KINDS[kind],
             segment=self.field("segment", checked_whole, "a whole number"),
-            document=self.field("document", checked_text, "text") if "document" in self.cells else "",
+            document=self.field("document", checked_text, "no NUL") if "document" in self.cells else "",
             score=self.field("score", Da.scale.step_of, scale),
             errors=self._errors(left),
             pair=(

@@ -235,6 +235,7 @@ def _order(path: Path, header: Sequence[str]) -> tuple[int, ...]:
 
 
 def _read_line(place: Place, values: dict[str, str], noticed: _Noticed, planted: bool) -> _Line:
+    name = "text that is not blank, without NUL"
     source, in_source = _marked(_unquoted(values["source"], noticed), noticed)
     target, in_target = _marked(_unquoted(values["target"], noticed), noticed)
     is_rated = any(values[name].strip() for name in ("rater", "category", "severity"))
@@ -246,11 +247,11 @@ def _read_line(place: Place, values: dict[str, str], noticed: _Noticed, planted:
     )
     return _Line(
         place=place,
-        system=_field(values, "system", checked_name, "text that is not blank"),
-        document=_field(values, "doc", checked_text, "text"),
-        number=_field(values, "doc_id", checked_text, "text").strip(),
+        system=_field(values, "system", checked_name, name),
+        document=_field(values, "doc", checked_text, "no NUL"),
+        number=_field(values, "doc_id", checked_text, "no NUL").strip(),
         segment=_field(values, "seg_id", checked_whole, "a whole number from 0"),
-        rater=_field(values, "rater", checked_name, "text that is not blank") if is_rated else None,
+        rater=_field(values, "rater", checked_name, name) if is_rated else None,
         source=source,
         target=target,
         error=error,

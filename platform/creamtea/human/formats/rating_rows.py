@@ -391,6 +391,11 @@ def _check_same(given: GivenRating, row: RatingRow, protocol: Protocol) -> None:
                     "by the usual weights of errors. Scores of marked errors need the campaign's taxonomy: "
                     f"import the folder, or give {option('taxonomy')}"
                 )
+            elif column == "value" and given.step is not None:
+                why = (
+                    f"step {given.step} of {protocol.name}; if another protocol counted the steps, leave out "
+                    "the column step"
+                )
             else:
                 why = "as the rest of the import says"
             raise given.refuse(column, f"{allowed}, {why}")
