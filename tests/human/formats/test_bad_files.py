@@ -249,6 +249,31 @@ def test_a_message_about_a_nul_names_it(
         import_campaign(other, tmp_path / "x", kind, ImportFacts("x", protocol, None, "en", "de"), "test")
 
 
+@pytest.mark.parametrize(
+    ("beside", "content", "message"),
+    [
+        ("sources", "one\nt\0wo\n", "beside, line 2: found a text with a NUL character"),
+        ("output_of", "one\nt\0wo\n", "beside, line 2: found a text with a NUL character"),
+        ("documents", "news\td\rnews\td\r", "beside: lines that end with CR alone"),
+        ("rater_statistics", "r 50 0\n", "x, line 1, field score: z 0.5 of r"),  # no score is 0 · 0.5 from it
+    ],
+)
+def test_a_file_beside_a_campaign_of_appraise(
+    other: Database, tmp_path: Path, beside: str, content: str, message: str
+) -> None:
+    rows = {"documents": "r,A,1,TGT,eng,deu,80,d#A,False,1,9\n", "rater_statistics": ROW.replace("80", "0.5")}
+    (tmp_path / "x").write_text(rows.get(beside, ROW + ROW.replace(",1,", ",2,", 1)))
+    path = tmp_path / "beside"
+    path.write_text(content, newline="")
+    facts = ImportFacts("x", "da", **{beside: {"A": path} if beside == "output_of" else path})
+    with pytest.raises(InputError) as caught:
+        import_campaign(other, tmp_path / "x", "appraise", facts, "test")
+    assert str(caught.value).startswith(message)
+
+
+ROW = "r,A,1,TGT,eng,deu,80,1,9\n"
+
+
 def test_lines_of_old_macs_are_not_a_header(other: Database, tmp_path: Path) -> None:
     lines = (
         "system doc doc_id seg_id rater source target category severity",

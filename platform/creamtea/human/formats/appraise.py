@@ -90,6 +90,7 @@ from creamtea.human.record import (
     counted_scores,
 )
 from creamtea.printable import csv_of
+from creamtea.store.rows import check_text
 from creamtea.store.tables import ItemKind
 from creamtea.wording import counted, option
 from creamtea.words import meant
@@ -325,7 +326,8 @@ class _Reading:
             )
         z = self.field("score", float, "a number (z)")
         mean, deviation = statistics[rater]
-        score = z * deviation + mean
+        # equal scores have no z but 0
+        score = z * deviation + mean if deviation > 0 or z == 0 else math.nan
         if not math.isfinite(score) or abs(score - round(score)) > WHOLE:
             raise InputError(
                 f"{self.place}, field score: z {z:g} of {rater} is a score of {score:.3f}; allowed: a whole "
@@ -694,8 +696,9 @@ class _Texts:
         seen: Counter[str] = Counter()
         for number, line in enumerate(text_lines(path), start=1):
             words = line.split()
-            if len(words) != 2:
-                raise InputError(f"{path.name}, line {number}: found {line[:60]!r}; allowed: SYSTEM SCORE")
+            if len(words) != 2 or (words[1] != "None" and not _is_number(words[1])):
+                found = f"{path.name}, line {number}: found {line[:60]!r}"
+                raise InputError(f"{found}; allowed: SYSTEM SCORE, a number or None")
             if words[1] != "None":
                 rated.add(seen[words[0]])
                 self.published += 1
@@ -720,6 +723,11 @@ class _Texts:
                 f"{self._size[1]:,}; allowed: a line for each segment of the test set in both",
                 about=field,
             )
+        for number, line in enumerate(lines, start=1):
+            try:
+                check_text(line)
+            except ValueError as error:
+                raise InputError(f"{path.name}, line {number}: found a text {error}", about=field) from None
         return lines
 
     # ------------------------------------------------------------ numbers

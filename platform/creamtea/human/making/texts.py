@@ -287,7 +287,7 @@ def read_documents(text: str, place: str, *, with_domains: bool = False) -> Docu
     names: list[str] = []
     domains: dict[str, str] = {}
     alone = False  # whether a document has no domain
-    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+    lines = lines_of(text.removeprefix("\ufeff"), place) or [""]
     by_blanks = all(len(line.split()) == 2 or line.strip() == ABSENT for line in lines)
     for number, line in enumerate(lines, start=1):
         words = line.split() if by_blanks else [word.strip() for word in re.split(r"\t+", line.strip(" \r"))]
