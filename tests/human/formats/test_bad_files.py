@@ -285,6 +285,8 @@ def test_lines_of_old_macs_are_not_a_header(other: Database, tmp_path: Path) -> 
     (tmp_path / "x.jsonl").write_text('{"rater": "ann"}\r{"rater": "bob"}\r')
     with pytest.raises(InputError, match=r"^x\.jsonl: lines that end with CR alone"):
         recognise(tmp_path / "x.jsonl")
+    with pytest.raises(InputError, match=r"^x\.jsonl: lines that end with CR alone"):
+        import_campaign(other, tmp_path / "x.jsonl", "pearmut", ImportFacts("x", "da"), "test")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from creamtea.document.values import parse_json
 from creamtea.error_spans import CodeUnits, name_key
 from creamtea.errors import InputError, wrong_option
-from creamtea.files import write_texts
+from creamtea.files import lines_of, write_texts
 from creamtea.human.formats.base import (
     PEARMUT,
     Format,
@@ -475,7 +475,7 @@ def _entries(path: Path) -> list[tuple[Place, Any]]:
     except (ValueError, RecursionError):  # several lines, or not JSON
         whole = None
     if not isinstance(whole, dict) or "annotation" in whole:
-        places = ((Place(path.name, at), line) for at, line in enumerate(text.split("\n"), start=1))
+        places = ((Place(path.name, at), line) for at, line in enumerate(lines_of(text, path.name), start=1))
         return [(place, parse_json(line, str(place))) for place, line in places if line.strip()]
     if "info" in whole and "data" in whole:
         raise InputError(
