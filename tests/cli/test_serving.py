@@ -1,10 +1,14 @@
 """What `creamtea serve` prints once it can be reached."""
 
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
-from creamtea.cli import serve
+from creamtea.access import sessions
+from creamtea.cli import main, serve
 from creamtea.errors import InputError
 from creamtea.plugins import Additions, BrokenPlugin, Plugin, Registry
 from creamtea.settings import site_address
@@ -42,6 +46,26 @@ def test_without_a_link_it_says_how_to_make_one(greeting: Any) -> None:
     printed = greeting(None).out
     assert "#" not in printed
     assert "creamtea link --role organiser --url http://x\n" in printed
+
+
+def test_a_full_disk_ends_a_start_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first write is made before the server runs, which would log a traceback."""
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OperationalError("UPDATE", {}, sqlite3.OperationalError("database or disk is full"))
+
+    monkeypatch.setenv("CREAMTEA_HOME", str(tmp_path))
+    monkeypatch.delenv("CREAMTEA_DATABASE_URL", raising=False)
+    monkeypatch.setattr(sessions, "link_at_start", full)
+    monkeypatch.setattr(serve._webapp(), "serve", lambda *_: pytest.fail("the server was started"))
+    monkeypatch.setattr("sys.argv", ["creamtea", "serve", "--port", "0", "--no-browser"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "disk is full; free some space" in said
 
 
 def test_a_protocol_that_cannot_be_used_is_named(greeting: Any, monkeypatch: pytest.MonkeyPatch) -> None:

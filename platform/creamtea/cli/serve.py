@@ -59,12 +59,14 @@ def serve(
     server = _webapp()
     sign_in = SignIn.load()
     url = None if url is None else site_address(url)
+    # before the link: a start that fails withdraws no link of the server that has the port
+    server.check_address(host, port)
+    terminal = sys.stdout.isatty()
+    with opened_database() as database:
+        secret = sessions.link_at_start(database, for_person=terminal)
 
     def ready(bound_port: int) -> None:
         shown = url or f"http://{f'[{host}]' if ':' in host else host}:{bound_port}"
-        terminal = sys.stdout.isatty()
-        with opened_database() as database:
-            secret = sessions.link_at_start(database, for_person=terminal)
         _greet(secret, shown, host)
         if browser and terminal and secret is not None:
             webbrowser.open(link_to(shown, secret))
