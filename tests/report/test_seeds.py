@@ -107,7 +107,18 @@ def test_an_ensemble_is_one_system(build: Build, spec: Spec) -> None:
     spec["systems"]["scones-greedy"]["ensemble"] = True
     report = build()
     assert delta_of(report, "scones-greedy").seeds_low is None
-    assert "An ensemble counts as one model" in notes(report, "reading/notes")[0]
+    assert "An ensemble counts as one seed" in notes(report, "reading/notes")[0]
+
+
+@pytest.mark.parametrize("of", ["softmax", "scones"])
+def test_an_ensemble_is_unsure_as_one_seed_is_except_against_its_own_models(
+    of: str, build: Build, spec: Spec
+) -> None:
+    """The baseline has three seeds of softmax."""
+    spec["systems"]["scones-greedy"] = {"variant": of, "ensemble": True}
+    delta = delta_of(build(), "scones-greedy")
+    assert max(p.corrected or 1.0 for p in delta.p_values.values()) < 0.05
+    assert (delta.significant, delta.note) == ((True, "") if of == "softmax" else (False, ONE_SEED))
 
 
 def test_while_a_seed_has_no_score_there_is_none(build: Build) -> None:

@@ -26,7 +26,6 @@ from creamtea.methods.analysis import (
 from creamtea.methods.metrics import METRICS
 from creamtea.report import text, vega
 from creamtea.report.cells import (
-    ENSEMBLE,
     NEAR_ZERO,
     SEEDS_ALLOW,
     WITH_SEEDS,
@@ -37,6 +36,7 @@ from creamtea.report.cells import (
     idioms_of,
     known_count,
     model_of,
+    models_of,
     read_cell,
     read_delta,
     state_of,
@@ -246,7 +246,7 @@ def _column(
 def _models(results: StudyResults, name: str, spec: Analysis, group: str) -> list[str]:
     """Return the models of the seeds, in the order of the analysis' steps."""
     if spec.rows == "system" and results.spec.systems[group].ensemble:
-        return [ENSEMBLE]
+        return models_of(results, group, [])
     steps = results.of(spec.step.name, analysis=name, **{spec.rows: group})
     labels = [step.node.labels for step in steps]
     return [model_of(results, label["variant"], label["seed"]) for label in labels]

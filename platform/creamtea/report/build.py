@@ -230,7 +230,7 @@ def _significance(spec: Study) -> str:
         else "p and intervals cover the choice of segments alone."
     )
     if any(system.ensemble for system in spec.systems.values()):
-        reach += " An ensemble counts as one model: its differences cover segments alone, whatever its seeds."
+        reach += " An ensemble counts as one seed; against its own models, p and intervals cover segments."
     return (
         f"Δ: difference from {baseline}, paired over segments; brackets are 95 % intervals. p: paired "
         f"bootstrap ({chosen.samples} samples) / approximate randomisation ({chosen.trials} trials; seed "

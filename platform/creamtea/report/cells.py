@@ -333,13 +333,12 @@ WITH_SEEDS = (
 )
 SEEDS_ALLOW = ", and so is p “with seeds”"
 
-ENSEMBLE = "ensemble"  # stands for the digest of a model
-
 
 def scores_by_model(results: StudyResults, system: str, test_set: str, metric: Metric) -> Scores | None:
     """Return a system's scores by the digest of its model, or of the model that it was fine-tuned from.
 
-    An ensemble has one score, given outputs have none. Returns None if one of several seeds has no score.
+    An ensemble has one score, by the name of `ensemble_of`; given outputs have none. Returns None if one of
+    several seeds has no score.
     """
     spec = results.spec.systems[system]
     measured = results.of("score", system=system, test_set=test_set, metric=metric.name())
@@ -348,9 +347,21 @@ def scores_by_model(results: StudyResults, system: str, test_set: str, metric: M
         score = step.find(metric.row())
         if score is None or score.value is None:
             return None if len(measured) > 1 else {}
-        seed = step.node.labels["seed"]
-        scores[ENSEMBLE if spec.ensemble else model_of(results, spec.variant, seed)] = score.value
+        scores[models_of(results, system, [step.node.labels["seed"]])[0]] = score.value
     return scores
+
+
+def models_of(results: StudyResults, system: str, seeds: Sequence[int]) -> list[str]:
+    """Return the digest of each seed's model; for an ensemble, its name."""
+    spec = results.spec.systems[system]
+    if spec.ensemble:
+        seeds = results.spec.variants[spec.variant].seeds
+    models = [model_of(results, spec.variant, seed) for seed in seeds]
+    return [ensemble_of(models)] if spec.ensemble else models
+
+
+def ensemble_of(models: Iterable[str]) -> str:
+    return " ".join(["ensemble", *sorted(models)])
 
 
 def model_of(results: StudyResults, variant: str, seed: int) -> str:
@@ -370,13 +381,18 @@ def model_of(results: StudyResults, variant: str, seed: int) -> str:
 def with_seeds(delta: Delta, system: Scores | None, baseline: Scores | None) -> Delta:
     """Add the interval and p over segments and seeds to a difference, if either side has several seeds.
 
-    If a score is missing, or one side has a single seed, a note keeps the difference from being marked. An
-    ensemble's difference stays unchanged: the variation of ensembles over other seeds is unknown.
+    If a score is missing, or one side has a single seed or is an ensemble, a note keeps the difference from
+    being marked.
     """
-    if delta.value is None or ENSEMBLE in (*(system or ()), *(baseline or ())):
+    if delta.value is None:
         return delta
     if system is None or baseline is None:
         return replace(delta, note=SEEDS_MISSING)
+    if system.keys() == {ensemble_of(baseline)} or baseline.keys() == {ensemble_of(system)}:
+        # An ensemble shares the luck of its models' seeds. For 60 ensembles of five small classifiers, such a
+        # difference had a standard deviation of 0.8 points, as much as its standard error over segments; from
+        # the mean of other models 1.4, where the standard error over segments was 1.0.
+        return delta
     if one_against_several(system, baseline):
         return replace(delta, note=ONE_SEED)
     spread = spread_of_difference(system, baseline)

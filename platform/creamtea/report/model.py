@@ -26,8 +26,8 @@ def _times(value: float | None, factor: float) -> float | None:
 
 SEEDS_MISSING = "not marked: the score of a seed is missing, and with it the interval over seeds"
 ONE_SEED = (
-    "not marked: one side has a single seed and the other several, so the first side's variation over seeds "
-    "is unknown"
+    "not marked: one side has a single seed or is an ensemble and the other has several seeds, so the first "
+    "side's variation over seeds is unknown"
 )
 UNMARKED = (SEEDS_MISSING, ONE_SEED)  # differences with these notes are never marked
 
