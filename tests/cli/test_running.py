@@ -119,12 +119,25 @@ def test_interrupt_and_go_on(creamtea, study: Path) -> None:
     assert process.returncode == 130
     assert told.startswith("creamtea: interrupted")
     assert "`creamtea retry tiny`" in told
+    assert "finished steps are kept, and training resumes" in told
     assert creamtea.state()["train/softmax/1"] == "cancelled"
     facts = creamtea.json("retry", "tiny", *INLINE, "--quiet")
     assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 3)
     said = creamtea.refused("retry", "tiny", *INLINE)
     assert "all 11 steps of tiny have succeeded: there is nothing to retry" in said
     assert creamtea.json("status", "tiny")["state"] == "succeeded"
+
+
+def test_an_interrupted_comparison_speaks_of_no_training(creamtea) -> None:
+    for name in ("source", "reference", "ours"):
+        (creamtea.folder / name).write_text(f"{name}\n" * 4)
+    files = ["--source", "source", "--reference", "reference", "ours", "--name", "tiny"]
+    process = creamtea.start("compare", *files, "--metrics", "bleu", FAKES='{"score": "sleep"}')
+    wait_until(lambda: "running" in creamtea.state().values())
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=ANSWER)
+    assert process.returncode == 130, told
+    assert told.rstrip().endswith("continues from here: finished steps are kept")
 
 
 def test_interrupted_inside_of_torch_it_has_the_same_exit_code(creamtea, study: Path) -> None:

@@ -124,6 +124,8 @@ def control(
     from creamtea.engine import lease as leases
     from creamtea.engine.controller import Controller
     from creamtea.orders.submission import cancel
+    from creamtea.steps.systems import TRAIN
+    from creamtea.store.queries import study_nodes
 
     submission: Submission | None = None
 
@@ -150,9 +152,11 @@ def control(
         cancel(database, submission.study_id)
         raise
     if interrupted and cancel(database, submission.study_id):
+        with database.transaction() as session:
+            trains = bool(study_nodes(session, submission.study_id, TRAIN.name))
         say(
             f"creamtea: interrupted. The same command, or `creamtea retry {submission.name}`, continues from "
-            "here: finished steps are kept, and training resumes from its last checkpoint",
+            f"here: finished steps are kept{', and training resumes from its last checkpoint' * trains}",
             err=True,
         )
         raise typer.Exit(130)
