@@ -200,7 +200,7 @@ def read_cell(measured: Sequence[Measured], read: Read, missing: str) -> Cell:
             values.append(metric)
             continue
         if state == "ok":
-            state, note = "unavailable", metric.note if metric else f"not measured ({step_title(step.node)})"
+            state, note = "absent", metric.note if metric else f"not measured ({step_title(step.node)})"
         gaps.append((state, note, str(step.node.labels.get("seed", ""))))
     if not values:
         state = min((state for state, _, _ in gaps), key=_GRAVITY.index)
@@ -255,7 +255,7 @@ def read_delta(measured: Measured | None, subject: str | None = None) -> Delta:
     else:
         row = measured.find("delta", subject)
     if row is None or row.value is None:
-        return Delta("unavailable", row.note if row else f"no difference ({step_title(measured.node)})")
+        return Delta("absent", row.note if row else f"no difference ({step_title(measured.node)})")
     return tested_delta(row)
 
 

@@ -403,7 +403,7 @@ def _training_cell(run: Measured, name: str) -> Cell:
         return Cell(state, note)
     seconds = run.node.facts.get("training_seconds")
     if seconds is None:
-        return Cell("unavailable", f"how long it took is not known ({step_title(run.node)})")
+        return Cell("absent", f"how long it took is not known ({step_title(run.node)})")
     return Cell("ok", value=float(seconds), seeds=1)
 
 
