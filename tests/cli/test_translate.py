@@ -96,8 +96,8 @@ def test_a_disk_that_fills_up_while_a_model_is_written_is_one_message() -> None:
     [
         ("out", "^out/model: cannot be written"),
         ("out/.model-x/weights", "^out/model: cannot be written"),
-        ("out/store/ab12", "^out/store/ab12: Input/output error; mend"),
-        ("/scratch/step", "^/scratch/step: Input/output error; mend"),
+        ("out/store/ab12", "^out/store/ab12: Input/output error; fix that"),
+        ("/scratch/step", "^/scratch/step: Input/output error; fix that"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_not_blamed_on_the_exported_folder(path: str, told: str) -> None:

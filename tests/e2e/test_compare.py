@@ -169,7 +169,9 @@ def test_a_human_reference_in_one_study_keeps_no_system_from_being_compared(run:
     code, said, _ = run("report", "compare-src", "other", "--json")
     assert code == 0
     (shown,) = [section for section in json.loads(said)["sections"] if section["key"] == "systems-0"]
-    systems, meanings, _ = shown["blocks"]
+    systems, meanings = (
+        next(block for block in shown["blocks"] if block["type"] == kind) for kind in ("table", "facts")
+    )
     (bleu,) = [column["key"] for column in systems["columns"] if column["title"] == "BLEU"]
     cells = {row["name"]: row["cells"][bleu] for row in systems["rows"]}
     assert (cells["other: gpt"]["value"], cells["other: gpt"]["delta"]["value"]) == (

@@ -65,7 +65,7 @@ def test_of_raters(visit: Visit, database: Database) -> None:
     app = pressed(app, "Add and make a link")
     assert "add-rater" in place_of_error(app, "already")  # fields and button are one row
     app = pressed(app, "Make links (CSV)")
-    assert "many-raters" in place_of_error(app, "one of the two")
+    assert "many-raters" in place_of_error(app, "not both")
 
 
 def test_of_a_draft(visit: Visit, database: Database) -> None:
@@ -110,7 +110,7 @@ def test_names_that_look_like_options_stay_as_they_are(visit: Visit, database: D
 
 # options in texts that no page shows, or that stand in a command to be copied
 OF_COMMANDS = {
-    "human": {"--batch-info", "--reason"},  # of commands to be copied: Appraise's, and how to reopen
+    "human": {"--batch-info", "--reason", "--wmt"},  # of commands to be copied
     "document.document": {"--set"},  # pages override nothing
     "orders.submission": {"--make-anew"},
     "papers.catalogue": {"--set", "--data", "--paper", "--table"},

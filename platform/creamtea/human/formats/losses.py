@@ -98,7 +98,7 @@ def rule_of_2024(content: Content) -> tuple[NotKept, ...]:
     """Say which rule of WMT mode an imported contrastive ESA takes."""
     if (content.protocol, content.settings.get("wmt")) != (ContrastiveEsa.name, "esa"):
         return ()
-    what = f"WMT mode of contrastive ESA by the rule of 2024; {option('wmt')} 2026 gives that of 2026"
+    what = "WMT mode of contrastive ESA by the rule of 2024 (of 2026: `creamtea campaign report --wmt 2026`)"
     return (NotKept(1, what, once=True, note=True),)
 
 
