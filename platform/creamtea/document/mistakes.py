@@ -36,9 +36,8 @@ class Mistake:
     found: str
     allowed: str
     place: Place | None = None  # if it differs from the place of `path`
-    settled: bool = (
-        False  # it explains all that is wrong with this value: others at or below it are not shown
-    )
+    # it explains all that is wrong with this value: others at or below it are not shown
+    settled: bool = False
 
     def line(self, place: Place | None = None) -> str:
         """Return the message, with the mistake's place, or `place` if it has none."""
