@@ -40,7 +40,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The study, of which only `ON_SAMPLED` translate a second test set: each system translates one."""
+    """Write the study so that each system translates one test set, and those of `ON_SAMPLED` a second."""
     spec = yaml.safe_load(STUDY.read_text())
     for name, system in spec["systems"].items():
         if name not in ON_SAMPLED:

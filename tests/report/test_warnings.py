@@ -125,7 +125,7 @@ def empty(share: float) -> dict[str, Change]:
 
 
 def cut(*shares: float) -> dict[str, Change]:
-    """By seed of SCONES."""
+    """Change the shares of outputs that were cut, one for each seed of SCONES."""
     return {
         f"decode/scones-greedy/{seed}": rows(truncated=share, empty=0.0, selected_size=10.0)
         for seed, share in enumerate(shares, 1)

@@ -96,7 +96,7 @@ def marked_errors(judged: RatedCampaign, given: Sequence[Payload | None]) -> Tab
 
 
 def proposed_errors(session: Session, judged: RatedCampaign, given: Sequence[Payload | None]) -> list[Table]:
-    """Build the table of what raters did with errors marked beforehand. No such errors: no table."""
+    """Build the table of what raters did with proposed errors; the list is empty if none were proposed."""
     ratings, settings = judged.ratings, judged.ratings.campaign.settings
     rows_of_items = select(Item.id, Item.proposals).where(
         Item.campaign_id == ratings.campaign.id, Item.proposals.is_not(None)

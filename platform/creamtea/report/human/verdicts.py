@@ -503,7 +503,12 @@ def ranks(judged: RatedCampaign) -> Table:
     for system, name in enumerate(judged.systems):
         cells = {"rank_low": Cell("absent", judged.missing)}
         if estimates is not None:
-            cells = {column.key: count(int(getattr(estimates, column.key)[system])) for column in columns}
+            cells = {
+                "scores": count(int(estimates.scores[system])),
+                "rank_low": count(int(estimates.rank_low[system])),
+                "rank_high": count(int(estimates.rank_high[system])),
+                "cluster": count(int(estimates.cluster[system])),
+            }
         rows.append(Row(name, cells))
     return table("ranks", "Ranks from all pages", _about_ranks(judged, estimates), "system", columns, rows)
 
