@@ -224,6 +224,32 @@ def test_a_corpus_that_cannot_be_read_says_why(
         read(spec, folder)
 
 
+CELL = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), max_size=12)
+
+
+@given(rows=st.lists(st.tuples(CELL, CELL, CELL), max_size=8), ends=st.sampled_from(["\n", "\r\n"]))
+def test_columns_are_read_as_files_of_their_texts_are(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], ends: str
+) -> None:
+    folder = Folder(tmp_path_factory.mktemp("columns"))
+    rows = [*rows, ("0.9", "tea", "Tee")]
+    texts = ["".join(f"{row[column]}{ends}" for row in rows) for column in (1, 2)]
+    apart = corpus_of(folder, (texts[0], texts[1]), ("a\n", "x\n"), Filters(max_characters=40))
+    table = folder.write("pairs.tsv", "".join("\t".join(row) + ends for row in rows))
+    joined = apart.model_copy(update={"train": [TrainingText(source=table, target=table, columns=[2, 3])]})
+    ours, theirs = read(joined, folder), read(apart, folder)
+    assert (ours.train, ours.dropped) == (theirs.train, theirs.dropped)
+
+
+def test_a_line_without_the_column_is_named_and_an_empty_line_is_an_empty_pair(folder: Folder) -> None:
+    table = folder.write("pairs.tsv", "tea\tTee\n\nmilk\tMilch\nsugar\n")
+    columns = TrainingText(source=table, target=table, columns=[1, 2])
+    lines = folder.files.pairs(columns)
+    assert [next(lines) for _ in range(3)] == [("tea", "Tee"), ("", ""), ("milk", "Milch")]
+    with pytest.raises(StepError, match=r"^pairs\.tsv, line 4: 1 column, so there is no column 2$"):
+        next(lines)
+
+
 # ---------------------------------------------------------------- test sets
 
 

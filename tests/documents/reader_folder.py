@@ -88,8 +88,8 @@ def make_files(folder: Path) -> None:
     shutil.copytree(STUDIES, folder / "studies", ignore=shutil.ignore_patterns("tatoeba"))
     tatoeba = folder / "studies" / "tatoeba"
     tatoeba.mkdir()
-    for code in ("en", "de"):
-        _copy_lines(code, tatoeba / f"train.{code}", 0)
+    with (TATOEBA / "en-de.tsv").open(encoding="utf-8") as pairs:
+        (tatoeba / "en-de.tsv").write_text("".join(itertools.islice(pairs, LINES["train"])), encoding="utf-8")
     for name, (code, start) in {**OTHERS, **WMT}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         _copy_lines(code, folder / name, start)
@@ -132,6 +132,8 @@ def _dumped(study: dict[str, Any]) -> str:
 
 def _copy_lines(code: str, target: Path, start: int) -> None:
     """Copy lines of Tatoeba: the first ones as a training text, later ones as a test set."""
-    with (TATOEBA / f"train.{code}").open(encoding="utf-8") as lines:
-        part = itertools.islice(lines, start, start + LINES["test" if start else "train"])
-        target.write_text("".join(part), encoding="utf-8")
+    column = ("en", "de").index(code)
+    with (TATOEBA / "en-de.tsv").open(encoding="utf-8") as pairs:
+        part = itertools.islice(pairs, start, start + LINES["test" if start else "train"])
+        texts = (pair.rstrip("\n").split("\t")[column] for pair in part)
+        target.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")

@@ -160,6 +160,19 @@ def test_bad_files(write_files: Write, spoil: Callable[[], object], found: str) 
     assert caught.value.exit_code == 2
 
 
+def test_lines_without_the_column_are_named(write_files: Write) -> None:
+    pairs = "{source: train.en, target: train.de}"
+    loaded = load_study(write_files((pairs, "{source: t.tsv, target: t.tsv, columns: [2, 1]}")))
+    Path("t.tsv").write_text("eins\tone\nzwei\n\ndrei\tthree\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        plan(loaded.study, Path(), loaded.errors)
+    found = 'found "t.tsv", line 2: 1 column, so there is no column 2, allowed text in column 2 of each line'
+    assert str(caught.value).splitlines() == [
+        f"study.yaml:7: corpora.text.train[0].source: {found}",
+        "1 mistake in study.yaml",
+    ]
+
+
 def test_all_bad_files_at_once(write_files: Write) -> None:
     loaded = load_study(write_files(("target: test.de}", "target: test.de, idioms: idioms.jsonl}")))
     Path("idioms.jsonl").write_text("[]\n[]\n", encoding="utf-8")

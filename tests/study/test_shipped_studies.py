@@ -96,8 +96,9 @@ def stand_ins(spec: Any) -> dict[str, str]:
     for key in ("source", "target", "idioms", "info", "table", "file"):
         name = spec.get(key)
         if isinstance(name, str):
-            notes = "[]\n" * len(SENTENCES.splitlines())
-            found[name] = notes if name.endswith(".jsonl") else SENTENCES
+            lines = SENTENCES.splitlines()
+            kinds = {".jsonl": "[]\n" * len(lines), ".tsv": "".join(f"{line}\t{line}\n" for line in lines)}
+            found[name] = kinds.get(Path(name).suffix, SENTENCES)
     return found
 
 
@@ -222,9 +223,10 @@ def test_a_plan_is_in_order_and_names_each_step_and_node_once(path: Path) -> Non
 # ---------------------------------------------------------------- the demo's text
 
 
-def test_tatoeba_has_as_many_lines_in_both_languages() -> None:
-    texts = [(STUDIES / "tatoeba" / f"train.{language}").read_text("utf-8") for language in ("en", "de")]
-    assert [text.count("\n") for text in texts] == [12104, 12104]
+def test_tatoeba_has_two_texts_on_each_line() -> None:
+    *lines, rest = (STUDIES / "tatoeba" / "en-de.tsv").read_text("utf-8").split("\n")
+    assert (len(lines), rest) == (12104, "")
+    assert all(len([text for text in line.split("\t") if text]) == 2 for line in lines)
 
 
 def test_after_the_demo_the_study_of_known_faults_trains_nothing() -> None:

@@ -120,7 +120,7 @@ def test_few_long_sentences_are_doubted(text: Write) -> None:
 
 def test_a_survey_sees_text_as_steps_will(text: Write) -> None:
     text("train", ["one\u2581two\0three", "\u2581"])
-    found = survey(Path("train.en"), Path("train.de"))
+    found = survey(Pair(Path("train.en"), Path("train.de")).lines())
     assert (found.source.words, found.empty) == (3, 1)
 
 
@@ -129,7 +129,7 @@ def test_text_without_blanks_can_be_trained_on(text: Write) -> None:
     japanese = [f"私たちは{number}番の駅の前で会いますか。" for number in range(700)]
     Path("train.ja").write_text("\n".join(japanese) + "\n")
     init("--source", "train.en", "--target", "train.ja")
-    found = survey(Path("train.en"), Path("train.ja"), unspaced=True)
+    found = survey(Pair(Path("train.en"), Path("train.ja")).lines(), unspaced=True)
     assert (found.uneven, found.long) == (0, 0)
 
 
@@ -343,7 +343,7 @@ def test_a_pair_with_an_empty_side_is_not_set_aside(tmp_path: Path) -> None:
     source, target = tmp_path / "a", tmp_path / "b"
     source.write_text("".join("\n" if number == 7 else f"one {number}\n" for number in range(200)))
     target.write_text("".join(f"eins {number}\n" for number in range(200)))
-    found = survey(source, target, bare)
+    found = survey(Pair(source, target).lines(), bare)
     drawn = [draw_lines(found, ["dev"], seed)["dev"] for seed in range(20)]  # a quarter of the lines each
     assert not np.isin(7, np.concatenate(drawn))
 
@@ -377,9 +377,9 @@ def test_bad_files_are_refused_before_anything_is_written(
 def test_sentences_that_differ_in_marks_or_case_are_no_repetitions(text: Write) -> None:
     """The study's own filter keeps them. Only text set aside shares no such sentence with the rest."""
     text("train", ["Come in!", "come in", "come  in"], ["Herein!", "herein", "herein"])
-    found = survey(Path("train.en"), Path("train.de"), bare)
+    found = survey(Pair(Path("train.en"), Path("train.de")).lines(), bare)
     assert (found.repeated, found.usable) == (1, 2)
-    pairs = usable_pairs(Path("train.en"), Path("train.de"))
+    pairs = usable_pairs(Pair(Path("train.en"), Path("train.de")).lines())
     assert list(pairs) == [("Come in!", "Herein!"), ("come in", "herein")]
 
 
@@ -396,7 +396,7 @@ def test_a_survey_counts_pairs_by_what_is_wrong_with_them(text: Write) -> None:
     source = ["a b", "", "x " * 201, "one two three four five six seven", "a b", "c"]
     target = ["A B", "leer", "x", "eins", "A  B", "Ç"]
     text("train", source, target)
-    found = survey(Path("train.en"), Path("train.de"))
+    found = survey(Pair(Path("train.en"), Path("train.de")).lines())
     assert (found.pairs, found.empty, found.long, found.uneven, found.repeated) == (6, 1, 1, 1, 1)
     assert (found.usable, found.target.words, found.target.characters) == (2, 8, 14)
 

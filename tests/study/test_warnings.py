@@ -16,7 +16,7 @@ from creamtea.document.mistakes import StudyWarning
 from creamtea.study.comparison import comparison
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
-from creamtea.study.start import recipe_for
+from creamtea.study.start import Pair, recipe_for
 from creamtea.study.survey import survey
 from creamtea.study.warnings import byte_order_marks, least_vocabulary, warnings_of
 
@@ -205,10 +205,14 @@ def test_development_text_that_training_text_has(copied: int, told: bool, write_
         ("dev", "corpora.text.dev"),
     ],
 )
-def test_the_same_text_on_both_sides(name: str, place: str, write_texts: Write) -> None:
-    path = write_texts(trained(GOOD))
+@pytest.mark.parametrize("columns", [False, True])
+def test_the_same_text_on_both_sides(name: str, place: str, columns: bool, write_texts: Write) -> None:
+    pair = f"{{source: {name}.en, target: {name}.de"
+    change = (pair, f"{{source: {name}.tsv, target: {name}.tsv, columns: [2, 3]")
+    path = write_texts(trained(GOOD), *([change] if columns and name != "test" else []))
     source = lines_of(f"{name}.en")
     write_lines(f"{name}.de", *(f" {line}" for line in source))
+    write_lines(f"{name}.tsv", *(f"{number}\t{line}\t {line}" for number, line in enumerate(source)))
     warning = the_one(warned(path))
     assert (warning.kind, warning.place.partition(": ")[2]) == ("same-sides", place)
     assert name == "train" or warning.found.startswith(f"{len(source)} of {len(source)} pairs")
@@ -253,7 +257,7 @@ def test_no_vocabulary_is_advised_that_has_no_room_for_the_characters(
 ) -> None:
     kanji = [chr(0x4E00 + number % 2000) for number in range(10 * PAIRS)]
     write_lines("train.de", *(" ".join(kanji[10 * number : 10 * number + 10]) for number in range(PAIRS)))
-    text = survey(Path("train.en"), Path("train.de"))
+    text = survey(Pair(Path("train.en"), Path("train.de")).lines())
     path = write_texts(trained(GOOD), ("vocabulary: 100", f"vocabulary: {vocabulary}"))
     found = {warning.kind: warning for warning in warned(path)}
     assert advised in found["vocabulary"].remedy

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
@@ -19,6 +21,7 @@ from creamtea.methods.texts import (
     TextPair,
     TrainingText,
     WordLines,
+    in_column,
     needs_joint,
 )
 
@@ -52,18 +55,13 @@ class FilesCorpus(Corpus):
     worker: ClassVar[str] = "creamtea_workers.corpora.files"
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        pairs: list[tuple[KeyPath, TextPair]] = [
-            *(((*place, "train", index), pair) for index, pair in enumerate(self.train)),
-            ((*place, "dev"), self.dev),
-        ]
-        aligned: list[list[File]] = [
-            [((*path, "source"), pair.source), ((*path, "target"), pair.target)] for path, pair in pairs
-        ]
+        train = [((*place, "train", index), pair) for index, pair in enumerate(self.train)]
+        text = plan_pairs([*train, ((*place, "dev"), self.dev)])
         # test sets to hold out are given by their files, so that a test set may itself need this corpus
         held_out = [planner.held_out(name) for name in self.filters.held_out]
         for name, source in zip(self.filters.held_out, held_out, strict=True):
-            aligned.append([(("test_sets", name, "source"), source.source)])
-        return TextPlan(aligned=aligned, held_out=held_out)
+            text.aligned.append([(("test_sets", name, "source"), source.source)])
+        return replace(text, held_out=held_out)
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
@@ -74,6 +72,23 @@ class FilesCorpus(Corpus):
             if isinstance(name, str) and name not in files:
                 where = (*path, "filters", "held_out", index)
                 yield Mistake(where, shown(name), one_of(files, name, "a test set of files"))
+
+
+CHECKED_LINES = 10**6  # first lines of a tab-separated file that a plan checks; its step checks all
+
+
+def plan_pairs(pairs: Iterable[tuple[KeyPath, TextPair]]) -> TextPlan:
+    """Plan pairs of files, given with their positions in the study; lines of columns are checked."""
+    plan = TextPlan()
+    for place, pair in pairs:
+        files: list[File] = [((*place, "source"), pair.source), ((*place, "target"), pair.target)]
+        plan.aligned.append(files)
+        for column, file in zip(pair.columns or [], files, strict=False):
+            read = partial(in_column, column=column)
+            plan.checked.append(
+                CheckedFile(file, CHECKED_LINES, read, f"text in column {column} of each line")
+            )
+    return plan
 
 
 Gamma = Annotated[float, Field(ge=0.0, le=10.0**6)]  # a temperature; its reciprocal is an exponent
@@ -117,11 +132,8 @@ class PhrasebookCorpus(Corpus):
     worker: ClassVar[str] = "creamtea_workers.corpora.phrasebook"
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        beside: list[list[File]] = [
-            [((*place, "beside", n, "source"), pair.source), ((*place, "beside", n, "target"), pair.target)]
-            for n, pair in enumerate(self.beside)
-        ]
-        return TextPlan(aligned=[[((*place, "file"), self.file)], *beside])
+        beside = plan_pairs(((*place, "beside", n), pair) for n, pair in enumerate(self.beside))
+        return replace(beside, aligned=[[((*place, "file"), self.file)], *beside.aligned])
 
 
 class Ibm3Params(StepParams):

@@ -48,7 +48,7 @@ class TextPlan:
 
     inputs: Inputs = field(default_factory=dict)
     aligned: list[list[File]] = field(default_factory=list)  # groups of files whose lines belong together
-    checked: Sequence[CheckedFile] = ()
+    checked: list[CheckedFile] = field(default_factory=list)
     held_out: list[HeldOut] | None = None
     corpus: Corpus | None = None  # the corpus that a test set's sentences resemble
 

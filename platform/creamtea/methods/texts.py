@@ -25,16 +25,36 @@ class Languages(Strict):
     target: Annotated[str, Field(pattern=LANGUAGE_CODE)]  # code of the target language
 
 
+Side = Literal["source", "target"]
+SIDES: tuple[Side, Side] = ("source", "target")
+
+
 class TextPair(Strict):
-    """Two line-aligned text files, plain or gzip, UTF-8.
+    """Two line-aligned text files, plain or gzip, UTF-8, or two columns of tab-separated files.
 
     Paths are relative to the study or to --data. `tokenized: moses` undoes Moses' tokens and escapes when the
-    files are read.
+    files are read. `columns: [1, 2]` reads tab-separated files: `source` and `target` may be the same file.
     """
 
     source: str  # path of the source text
     target: str  # path of its translation, line by line
+    # columns of the source text and of its translation, from 1, if the files are tab-separated; a line that
+    # lacks one is an error, but an empty line is a pair of empty texts
+    columns: Annotated[list[Positive], Field(min_length=2, max_length=2)] | None = unstated(None)
     tokenized: Tokenized = "no"  # moses: the files hold Moses' tokens and escapes, which are undone
+
+    def column(self, side: Side) -> int | None:
+        return self.columns[SIDES.index(side)] if self.columns else None
+
+
+def in_column(line: str, column: int | None) -> str:
+    """Return the text in a column of a line, or the whole line. Raise ValueError if the column is missing."""
+    if column is None or not line.strip():
+        return line
+    cells = line.split("\t")
+    if len(cells) < column:
+        raise ValueError(f"{counted(len(cells), 'column')}, so there is no column {column}")
+    return cells[column - 1]
 
 
 class TrainingText(TextPair):

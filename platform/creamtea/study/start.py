@@ -216,6 +216,9 @@ class Pair:
     source: Path
     target: Path
 
+    def lines(self) -> Iterator[tuple[str, str]]:
+        return zip(lines_of(self.source), lines_of(self.target), strict=False)
+
 
 @dataclass(frozen=True)
 class FirstStudy:
@@ -423,7 +426,7 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
     unspaced = any_unspaced(*languages)
     test = options.given.get("test")  # held out from training; text set aside shares no sentence anyway
     held_out = frozenset(map(normalise, lines_of(test.source)) if test else ())
-    text = survey(options.train.source, options.train.target, bare, unspaced=unspaced, held_out=held_out)
+    text = survey(options.train.lines(), bare, unspaced=unspaced, held_out=held_out)
     if text.usable < MIN_PAIRS:
         raise InputError(
             f"{text.usable:,} of {counted(text.pairs, 'pair')} can be trained on ({text.empty:,} with an "
@@ -444,7 +447,7 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
             with _writing(options.output):
                 write_sets(options.train, sets, place / TEXT, languages)
             train, folder = _pair("train", place / TEXT, languages), _data_folder(options)
-            text = survey(train.source, train.target, bare, unspaced=unspaced, held_out=held_out)
+            text = survey(train.lines(), bare, unspaced=unspaced, held_out=held_out)
             pairs |= {name: _pair(name, folder, languages) for name in ("train", *missing)}
             why = (
                 f"\n    # `creamtea init` set {' and '.join(missing)} aside at random "
@@ -455,7 +458,7 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
         recipe = recipe_for(text)
         few = text.source.vocabulary + text.target.vocabulary < FEW_WORDS * recipe.vocabulary
         if few or text.source.characters + text.target.characters < FEW_CHARACTERS:
-            pairs_left = usable_pairs(train.source, train.target, unspaced, held_out)
+            pairs_left = usable_pairs(train.lines(), unspaced, held_out)
             recipe = recipe_for(text, filled_vocabulary(recipe, pairs_left))
         if recipe.vocabulary < MIN_VOCABULARY:
             raise InputError(

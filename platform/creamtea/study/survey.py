@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.files import unpacked
-from creamtea.methods.texts import Filters, Symbols, WordLines
+from creamtea.methods.texts import Filters, Symbols, WordLines, in_column
 from creamtea.words import count_words, normalise
 
 FILTERS = Filters()  # the filters of a corpus that names none
@@ -74,29 +74,29 @@ def bare(line: str) -> str:
     return re.sub(r"[\W_]+", " ", normalise(line).casefold()).strip() or normalise(line)
 
 
-def lines_of(path: Path) -> Iterator[str]:
-    """Yield the lines of a plain or gzip file of UTF-8 that `scan` has accepted."""
+def lines_of(path: Path, column: int | None = None) -> Iterator[str]:
+    """Yield the lines of a plain or gzip file of UTF-8 that `scan` has accepted, or a column of the lines."""
     with path.open("rb") as raw:
         for number, line in enumerate(unpacked(raw)):
-            yield line.decode("utf-8-sig" if number == 0 else "utf-8").rstrip("\n")
+            text = line.decode("utf-8-sig" if number == 0 else "utf-8").rstrip("\n")
+            yield in_column(text, column)
 
 
 def survey(
-    source: Path,
-    target: Path,
+    lines: Iterable[tuple[str, str]],
     key: Callable[[str], str] = normalise,
     limit: int | None = None,
     unspaced: bool = False,
     held_out: frozenset[str] = frozenset(),
 ) -> Survey:
-    """Survey the first `limit` pairs, or all, of two files that `scan` has accepted.
+    """Survey the first `limit` pairs of lines, or all.
 
     `unspaced`: see `count_words`. `held_out`: normalised source sentences that training text may not have.
     """
     counts = [_Counts(), _Counts()]
     same, dropped = 0, Counter[str | None]()
     seen: set[int] = set()
-    for texts, lengths, reason in islice(_judged(source, target, unspaced, held_out), limit):
+    for texts, lengths, reason in islice(_judged(lines, unspaced, held_out), limit):
         for side, text, length in zip(counts, texts, lengths, strict=True):
             side.add(text, length, key)
         if reason is None:
@@ -110,21 +110,21 @@ def survey(
 
 
 def usable_pairs(
-    source: Path, target: Path, unspaced: bool = False, held_out: frozenset[str] = frozenset()
+    lines: Iterable[tuple[str, str]], unspaced: bool = False, held_out: frozenset[str] = frozenset()
 ) -> Iterator[tuple[str, str]]:
-    """Yield the normalised pairs that a survey of the same files counts as usable."""
+    """Yield the normalised pairs that a survey of the same lines counts as usable."""
     seen: set[int] = set()
-    for texts, _, reason in _judged(source, target, unspaced, held_out):
+    for texts, _, reason in _judged(lines, unspaced, held_out):
         if reason is None and hash(texts) not in seen:
             seen.add(hash(texts))
             yield texts
 
 
 def _judged(
-    source: Path, target: Path, unspaced: bool, held_out: frozenset[str]
+    pairs: Iterable[tuple[str, str]], unspaced: bool, held_out: frozenset[str]
 ) -> Iterator[tuple[tuple[str, str], list[int], str | None]]:
     """Yield the normalised pairs with the words of each side and the filter that drops the pair, if any."""
-    for lines in zip(lines_of(source), lines_of(target), strict=False):
+    for lines in pairs:
         texts = normalise(lines[0]), normalise(lines[1])
         words = [count_words(text, unspaced) for text in texts]
         reason: str | None = FILTERS.drop_reason(*words)

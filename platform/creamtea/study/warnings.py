@@ -17,7 +17,7 @@ from creamtea.document.mistakes import KeyPath, PlaceOf, StudyWarning, dotted
 from creamtea.files import unpacked
 from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.test_sets import FilesTestSet, OfFile, SyntheticTestSet, WordTestSet
-from creamtea.methods.texts import MAX_CHARACTERS, Subwords
+from creamtea.methods.texts import MAX_CHARACTERS, Side, Subwords, TextPair
 from creamtea.methods.training import Training
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.steps.systems import DECODE, OUTPUTS
@@ -85,12 +85,22 @@ class _Texts:
             if self.known and isinstance(test_set, FilesTestSet)
         }
         # each text, and each file of words, is read once
-        self._surveys: dict[tuple[str, str], tuple[Survey, float]] = {}
+        self._surveys: dict[tuple[str, str, str], tuple[Survey, float]] = {}
         self._words: dict[str, WordSurvey] = {}
 
     def lines(self, path: str, limit: int | None = None) -> Iterator[str]:
         """Yield the first `limit` lines of a file, or all, normalised."""
         return islice(map(normalise, lines_of(self.root / path)), limit)
+
+    def side(self, text: TextPair, side: Side) -> Iterator[str]:
+        return lines_of(self.root / getattr(text, side), text.column(side))
+
+    def pairs(self, text: TextPair) -> Iterator[tuple[str, str]]:
+        return zip(self.side(text, "source"), self.side(text, "target"), strict=False)
+
+    def sources(self, text: TextPair) -> Iterator[str]:
+        """Yield the source sentences, normalised."""
+        return map(normalise, self.side(text, "source"))
 
     def of(self, corpus: Corpus, repeated: bool = True) -> list[tuple[Survey, float]]:
         """Return a survey of each text's first pairs, and the factor from these pairs to the whole text.
@@ -99,13 +109,13 @@ class _Texts:
         """
         surveys: list[tuple[Survey, float]] = []
         for text in corpus.train if self.corpora and isinstance(corpus, FilesCorpus) else ():
-            names = (text.source, text.target)
-            if names not in self._surveys:
-                source, target = (self.root / name for name in names)
-                result = survey(source, target, limit=SURVEYED, unspaced=self.unspaced)
-                lines = result.pairs if result.pairs < SURVEYED else sum(1 for _ in lines_of(source))
-                self._surveys[names] = result, lines / result.pairs
-            result, times = self._surveys[names]
+            key = (text.source, text.target, str(text.columns))
+            if key not in self._surveys:
+                result = survey(self.pairs(text), limit=SURVEYED, unspaced=self.unspaced)
+                known = result.pairs < SURVEYED
+                lines = result.pairs if known else sum(1 for _ in lines_of(self.root / text.source))
+                self._surveys[key] = result, lines / result.pairs
+            result, times = self._surveys[key]
             surveys.append((result, times * (text.repeat if repeated else 1)))
         return surveys
 
@@ -303,9 +313,7 @@ def _nothing_left(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
         passing = (
             pair
             for text in corpus.train
-            for pair in zip(
-                *(lines_of(texts.root / path) for path in (text.source, text.target)), strict=False
-            )
+            for pair in texts.pairs(text)
             if max(map(len, pair)) <= filters.max_characters
             and filters.drop_reason(*(count_words(normalise(side), texts.unspaced) for side in pair)) is None
         )
@@ -323,16 +331,15 @@ def _same_sides(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[Stud
         for number, (text, _) in enumerate(texts.of(corpus)):
             if warning := same_sides_warning(place_of(("corpora", name, "train", number)), text):
                 yield warning
-    measured: list[tuple[KeyPath, str, str, int | None]] = [
-        (("corpora", name, "dev"), corpus.dev.source, corpus.dev.target, None)
-        for name, corpus in texts.corpora.items()
+    measured: list[tuple[KeyPath, Iterator[tuple[str, str]]]] = [
+        (("corpora", name, "dev"), texts.pairs(corpus.dev)) for name, corpus in texts.corpora.items()
     ]
     for name, test_set in texts.test_sets.items():
         if test_set.target is not None:
-            measured.append((("test_sets", name), test_set.source, test_set.target, test_set.limit))
-    for place, *paths, limit in measured:
-        sides = (texts.lines(path, limit) for path in paths)
-        same = [source == target != "" for source, target in zip(*sides, strict=False)]
+            sides = (texts.lines(path, test_set.limit) for path in (test_set.source, test_set.target))
+            measured.append((("test_sets", name), zip(*sides, strict=False)))
+    for place, pairs in measured:
+        same = [normalise(source) == normalise(target) != "" for source, target in pairs]
         if 2 * sum(same) > len(same):
             yield StudyWarning(
                 "same-sides",
@@ -501,11 +508,11 @@ def _seen_in_training(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning
     }
     for name, corpus in texts.corpora.items():
         checked = {test: lines for test, lines in sentences.items() if test not in corpus.filters.held_out}
-        development = [line for line in texts.lines(corpus.dev.source) if line]
+        development = [line for line in texts.sources(corpus.dev) if line]
         wanted = {line for lines in (development, *checked.values()) for line in lines if line}
         seen: set[str] = set()
         for text in corpus.train if wanted else ():
-            seen.update(line for line in texts.lines(text.source) if line in wanted)
+            seen.update(line for line in texts.sources(text) if line in wanted)
         for test, lines in checked.items():
             if count := sum(line in seen for line in lines):
                 yield seen_warning(place_of(("test_sets", test)), test, name, count, len(lines))
@@ -517,7 +524,7 @@ def _seen_in_training(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning
 def _seen_in_development(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     """Warn if more than a tenth of a test set is in development text, which chooses the checkpoint."""
     for corpus_name, corpus in texts.corpora.items():
-        development = set(texts.lines(corpus.dev.source)) - {""}
+        development = set(texts.sources(corpus.dev)) - {""}
         for name, test_set in texts.test_sets.items():
             lines = list(texts.lines(test_set.source, test_set.limit))
             seen = sum(line in development for line in lines)

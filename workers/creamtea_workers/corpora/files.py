@@ -18,15 +18,15 @@ from creamtea.errors import StepError
 from creamtea.methods.corpora import FilesCorpus
 from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import FilesTestSet
-from creamtea.methods.texts import DropReason, Filters, Languages, TextPair, Tokenized
+from creamtea.methods.texts import SIDES, DropReason, Filters, Languages, Side, TextPair, Tokenized, in_column
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea.wording import counted
 from creamtea.words import count_words
 from creamtea_workers.corpora.text import UserFile, detokenise, normalise
 
 Filter = DropReason | Literal["held_out", "duplicate"]
-Side = Literal["source", "target"]
 T = TypeVar("T")
+Line = TypeVar("Line", str, str | None)
 PART = 1 << 13  # pairs to filter at a time
 
 
@@ -62,8 +62,10 @@ class Files:
 
         Raises StepError at the end of the shorter file if their lengths differ.
         """
-        sides: tuple[Side, Side] = ("source", "target")
-        lines = [self.text(name, side, text.tokenized) for name, side in zip(names(text), sides, strict=True)]
+        lines = [
+            map(self._plain(side, text.tokenized), in_its_column(text, side, self.lines(name)))
+            for side, name in zip(SIDES, names(text), strict=True)
+        ]
         return (Pair(*pair) for pair in aligned(names(text), *lines))
 
     def pairs(self, text: TextPair) -> Iterator[Pair]:
@@ -72,8 +74,11 @@ class Files:
 
     def pairs_within(self, text: TextPair, longest: int) -> Iterator[Pair | None]:
         """Read pairs as `pairs` does; None for a pair with a line of more than `longest` characters."""
-        plain = [self._plain(side, text.tokenized) for side in ("source", "target")]
-        sides = [self._file(name).lines_within(longest) for name in names(text)]
+        plain = [self._plain(side, text.tokenized) for side in SIDES]
+        sides = [
+            in_its_column(text, side, self._file(name).lines_within(longest))
+            for side, name in zip(SIDES, names(text), strict=True)
+        ]
         for source, target in aligned(names(text), *sides):
             if source is None or target is None:
                 yield None
@@ -94,6 +99,16 @@ class Files:
 def names(text: TextPair | FilesTestSet) -> tuple[str, str]:
     assert text.target is not None  # callers check it: test sets may lack one
     return text.source, text.target
+
+
+def in_its_column(text: TextPair | FilesTestSet, side: Side, lines: Iterator[Line]) -> Iterator[Line]:
+    """Yield one side's text of each line of its file. Raise StepError at a line that lacks its column."""
+    column = text.column(side) if isinstance(text, TextPair) else None
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield line if line is None else in_column(line, column)
+        except ValueError as error:
+            raise StepError(f"{getattr(text, side)}, line {number}: {error}") from None
 
 
 def aligned(names: Sequence[str], sources: Iterator[T], targets: Iterator[T]) -> Iterator[tuple[T, T]]:
