@@ -292,7 +292,7 @@ def swaps(n: int, trials: int, seed: int) -> Iterator[Array]:
 
 
 RESAMPLES = 2000  # of repetitions
-MIN_VALUES = 5  # the bootstrap interval of a median covers 52 % for two values, 73 % for three, 94 % for five
+MIN_VALUES = 5  # the bootstrap interval of a median covers 52 % for two values, 73 % for three, 93 % for five
 FEW_VALUES = f"no interval of the median of fewer than {MIN_VALUES}"
 
 

@@ -1,8 +1,8 @@
 """Prepare a trained model for translation: pack weights once for the kernels that use them.
 
 On a CPU torch computes fp32 products by MKL. On processors not made by Intel, oneDNN with packed weights is
-twice as fast, and three times for a few rows of a large matrix. So the larger weights are packed for oneDNN,
-and a single row is multiplied by `row_product`. Results differ from the unprepared model's by rounding only,
+faster, most for a few rows of a large matrix. So the larger weights are packed for oneDNN, and a single row
+is multiplied by `row_product`. Results differ from the unprepared model's by rounding only,
 except in int8.
 """
 
@@ -23,7 +23,7 @@ from creamtea_workers.models.model import Model
 from creamtea_workers.models.nvs import NvsHead
 
 MIN_PACKED = 2**18  # elements of an fp32 weight; packing a smaller one costs more per call than it saves
-# Up to two threads, oneDNN takes 1.5 times as long as `row_product` on one (docs/results/benchmarks.md).
+# On two threads greedy search takes 1.4 to 1.6 times as long by oneDNN (docs/results/data/speed.yaml).
 ROW_THREADS = 2
 Layer = Callable[[Tensor], Tensor]  # (..., D) → (..., K)
 
