@@ -47,7 +47,7 @@ VARIABLES = {variable.name for variables in SECTIONS.values() for variable in va
 OF_OTHERS = ("AWS_", "RAY_")  # variables of Amazon's and Ray's
 OF_THE_READER = re.compile(r"^/(?=(shared|etc|mnt)/)")
 ELSEWHERE = {"docs": "tests/wheel/test_wheel.py"}  # it shows the site, which is built there
-PROGRAMS = ("cp", "mkdir", "printf")  # that every machine has
+PROGRAMS = ("cp", "cut", "mkdir", "printf")  # that every machine has
 
 
 @dataclass
