@@ -96,6 +96,30 @@ def test_its_study_is_valid_and_gives_no_warning(pairs: int, text: Write) -> Non
     assert (training.schedule, training.keep) == ("linear", "last"), "the model at the end of the schedule"
 
 
+def test_columns_give_the_study_that_their_texts_give(text: Write) -> None:
+    text("train", sentences(700))
+    sides = [Path(f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("en", "de")]
+    rows = ("\t".join((str(at), *pair)) for at, pair in enumerate(zip(*sides, strict=True)))
+    Path("pairs.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    table = ("--source", "pairs.tsv", "--target", "pairs.tsv", "--columns", "2", "3")
+    languages = ("--source-language", "en", "--target-language", "de")
+    apart, joined = init(*TRAIN), init(*table, *languages, "-o", "joined.yaml")
+    assert apart["pairs"] == joined["pairs"]
+    for file in Path("study-data").iterdir():
+        assert file.read_bytes() == (Path("joined-data") / file.name).read_bytes()
+    text("other", sentences(60)[-50:])
+    files = ("--dev", "other.en", "other.de", "--test", "other.en", "other.de")
+    init(*table, *languages, *files, "-o", "given.yaml")
+    study = load_study(Path("given.yaml"))
+    assert plan(study.study, Path(), study.errors).steps
+    (train,) = study.spec["corpora"]["text"]["train"]
+    assert (train["source"], train["target"], train["columns"]) == ("pairs.tsv", "pairs.tsv", [2, 3])
+    wrong = r"pairs\.tsv, line 1: 3 columns, so there is no column 4; --columns names others"
+    refused(wrong, *table[:-1], "4", *languages, "-o", "wrong.yaml")
+    refused("columns are counted from 1", *table[:-1], "0", *languages, "-o", "wrong.yaml")
+    assert not Path("wrong.yaml").exists()
+
+
 def test_a_text_of_few_words_gets_a_vocabulary_that_it_can_fill(text: Write, tmp_path: Path) -> None:
     draw = random.Random(1)
     rows = [[draw.randrange(6) for _ in range(draw.randint(3, 9))] for _ in range(400)]

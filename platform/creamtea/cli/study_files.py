@@ -13,12 +13,13 @@ from rich.table import Table
 
 from creamtea.cli import workplace
 from creamtea.cli.printing import say
+from creamtea.errors import InputError
 from creamtea.report.configuration import describe_imported, describe_system
 from creamtea.report.terminal import PrintingConsole
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
-from creamtea.wording import counted
+from creamtea.wording import counted, option
 
 if TYPE_CHECKING:
     from creamtea.study.start import FirstStudy
@@ -32,6 +33,9 @@ INIT_EXAMPLES = """Examples:
 -o with-dev.yaml`
 
 `creamtea init --source a.txt --target b.txt --source-language en --target-language ja -o en-ja.yaml`
+
+`creamtea init --source en-de.tsv --target en-de.tsv --columns 1 2 --source-language en
+--target-language de`
 """
 
 TwoFiles = tuple[Path, Path]
@@ -50,6 +54,10 @@ def init(
         str | None, typer.Option(metavar="CODE", help="en, de, … By default the ending of the file's name.")
     ] = None,
     target_language: Annotated[str | None, typer.Option(metavar="CODE", help="The same.")] = None,
+    columns: Annotated[
+        tuple[int, int] | None,
+        typer.Option(metavar="SOURCE TARGET", help="Columns, from 1, if the training text is tab-separated."),
+    ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="STUDY.yaml", help="The study to write.")
     ] = Path("study.yaml"),
@@ -64,11 +72,13 @@ def init(
 
     Exit code 0: written; 2: a file or an option is wrong, and nothing was written.
     """
+    if columns is not None and min(columns) < 1:
+        raise InputError(f"{option('columns')} {columns[0]} {columns[1]}: columns are counted from 1")
     from creamtea.study.start import InitOptions, Pair, begin, data_option, doubts, duration
 
     given = {name: Pair(*pair) for name, pair in (("dev", dev), ("test", test)) if pair is not None}
     options = InitOptions(
-        train=Pair(source, target),
+        train=Pair(source, target, columns),
         given=given,
         languages=(source_language, target_language),
         output=output,

@@ -34,7 +34,7 @@ from creamtea.document.mistakes import StudyWarning
 from creamtea.errors import InputError
 from creamtea.languages import ending, known_code
 from creamtea.languages import pair as language_pair
-from creamtea.methods.texts import LANGUAGE_CODE, MIN_VOCABULARY, Subwords
+from creamtea.methods.texts import LANGUAGE_CODE, MIN_VOCABULARY, Subwords, in_column
 from creamtea.study.data_files import UnreadableFile, scan
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
@@ -213,11 +213,18 @@ def in_words(minutes: tuple[float, float]) -> str:
 
 @dataclass(frozen=True)
 class Pair:
+    """Two line-aligned text files, or columns (from 1) of tab-separated files."""
+
     source: Path
     target: Path
+    columns: tuple[int, int] | None = None
+
+    def sides(self) -> list[tuple[Path, int | None]]:
+        return list(zip((self.source, self.target), self.columns or (None, None), strict=True))
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        return zip(lines_of(self.source), lines_of(self.target), strict=False)
+        source, target = (lines_of(path, column) for path, column in self.sides())
+        return zip(source, target, strict=False)
 
 
 @dataclass(frozen=True)
@@ -369,7 +376,8 @@ def _files(study: FirstStudy, pair: Pair) -> str:
         json.dumps(os.path.relpath(path, study.root), ensure_ascii=False)
         for path in (pair.source, pair.target)
     )
-    return "{{source: {}, target: {}}}".format(*paths)
+    columns = f", columns: {list(pair.columns)}" if pair.columns else ""
+    return "{{source: {}, target: {}{}}}".format(*paths, columns)
 
 
 def _autocast(timing: Timing) -> str:
@@ -487,7 +495,8 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
 
 
 def _pair(name: str, folder: Path, suffixes: tuple[str, str]) -> Pair:
-    return Pair(*(folder / f"{name}.{suffix}" for suffix in suffixes))
+    source, target = (folder / f"{name}.{suffix}" for suffix in suffixes)
+    return Pair(source, target)
 
 
 def _data_folder(options: InitOptions) -> Path:
@@ -542,7 +551,7 @@ def _write_study(study: FirstStudy, place: Path, folder: Path) -> None:
 
 def _check_texts(pair: Pair) -> None:
     counts = []
-    for path in (pair.source, pair.target):
+    for path, column in pair.sides():
         try:
             facts = scan(path)
         except UnreadableFile as error:
@@ -552,6 +561,11 @@ def _check_texts(pair: Pair) -> None:
         if facts.blank:
             raise InputError(f"{path}: a file without text")
         counts.append(facts.lines)
+        for number, line in enumerate(lines_of(path) if column else (), start=1):
+            try:
+                in_column(line, column)
+            except ValueError as error:
+                raise InputError(f"{path}, line {number:,}: {error}; --columns names others") from None
     if counts[0] != counts[1]:
         raise InputError(
             f"{pair.source} has {counted(counts[0], 'line')} and {pair.target} {counts[1]:,}: line n of one "
@@ -676,7 +690,7 @@ def write_sets(
     """Write `train` and each set into the folder, as NAME.SUFFIX; the text's own files are not changed."""
     folder.mkdir(parents=True, exist_ok=True)
     of_line = {int(line): name for name, lines in sets.items() for line in lines}
-    for path, suffix in zip((text.source, text.target), suffixes, strict=True):
+    for (path, column), suffix in zip(text.sides(), suffixes, strict=True):
         with ExitStack() as stack:
             files = {
                 name: stack.enter_context(
@@ -684,5 +698,5 @@ def write_sets(
                 )
                 for name in ("train", *sets)
             }
-            for number, line in enumerate(lines_of(path)):
+            for number, line in enumerate(lines_of(path, column)):
                 files[of_line.get(number, "train")].write(line + "\n")
