@@ -20,8 +20,7 @@ if "OMP_WAIT_POLICY" not in os.environ:
 def collect_rarely() -> None:
     """Let a process of creamtea's own look for garbage less often, and not when it ends.
 
-    Imports make very many objects, which Python would search again and again: a quarter of the time of
-    a process that only imports torch.
+    Imports make very many objects, which Python would search again and again.
     """
     gc.set_threshold(10_000, 10, 10)
     atexit.register(gc.freeze)

@@ -21,8 +21,7 @@ def prepare_torch(cpus: int, deterministic: bool = True) -> None:
     torch.set_deterministic_debug_mode("warn" if deterministic else "default")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     use_tf32(False)  # with TF32 in cuDNN's recurrent layers, gradients are off by 10⁻³
-    # cuDNN plans its attention for each new shape, which takes as long as several updates; batches have many
-    # shapes
+    # cuDNN plans its attention for each new shape; batches have many shapes
     torch.backends.cuda.enable_cudnn_sdp(False)
     if sys.platform == "linux":
         keep_freed_memory()
@@ -47,8 +46,7 @@ def keep_freed_memory() -> None:
     """Ask malloc to keep freed blocks of some megabytes; do nothing if the C library has no `mallopt`.
 
     By default malloc returns every larger tensor to the kernel, which must find and zero the pages of the
-    next one: with this, a softmax of 256 × 4000 takes 1.3 ms instead of 6, a whole update 10 % less. Results
-    are the same.
+    next one. Results are the same.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

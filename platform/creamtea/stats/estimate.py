@@ -277,10 +277,8 @@ def cluster_mean(totals: ArrayLike, sizes: ArrayLike, cluster: str = "cluster") 
     `totals[g]`: the sum over cluster g, such as the subwords that only one of two selections reaches.
     `sizes[g]`: its number of cases, > 0. `cluster`: what reasons call a cluster.
 
-    The degrees of freedom are the effective number of clusters − 1. In simulations with the clusters of
-    IdiomTranslationDS, one of them a third of the cases, the interval covers 91 to 95 %; with the plain
-    variance and as many degrees of freedom as clusters it covered 82 to 93 %. A single cluster, and clusters
-    of equal means, have no interval. ValueError without clusters.
+    The degrees of freedom are the effective number of clusters − 1. A single cluster, and clusters of equal
+    means, have no interval. ValueError without clusters.
     """
     total, size = np.asarray(totals, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     if len(size) == 0 or len(size) != len(total) or bool((size <= 0).any()):
@@ -520,8 +518,8 @@ def widened(value: float, low: float, high: float, seeds: Spread) -> Bounds:
     """Widen a 95 % interval over segments, low to high, to an interval over segments and seeds.
 
     Each side is √(d² + half²), where d is the distance of the limit from the value (Zou and Donner 2008,
-    "Construction of confidence limits about effect measures"). With few seeds it keeps to 95 %, where
-    Satterthwaite's degrees of freedom for both errors together fell to 88 % in simulations.
+    "Construction of confidence limits about effect measures"). With few seeds it keeps to 95 %
+    (docs/results/data/intervals.yaml).
     """
     return value - math.hypot(value - low, seeds.half), value + math.hypot(high - value, seeds.half)
 

@@ -221,9 +221,9 @@ def sign_flip(
 #
 # A few raters say little about how raters differ, and an interval must allow for that. A bootstrap of items
 # and raters does not: its 95 % intervals covered 82 % in simulated campaigns with four raters, 68 % with two.
-# A single t with Hillis' degrees of freedom, estimated from the same few raters, does not do enough (92 %
-# with three, 87 % with two). So the critical value is Cochran and Cox's (1950, "Experimental designs"): the
-# mean of the two terms' t quantiles, weighted by the terms. It covers 93.5 to 97.6 % with two to 40 raters,
+# Nor does a single t with Hillis' degrees of freedom, estimated from the same few raters. So the critical
+# value is Cochran and Cox's (1950, "Experimental designs"): the mean of the two terms' t quantiles, weighted
+# by the terms. It covers 93.5 to 97.6 % with two to 40 raters,
 # each item rated by one, some or all of them, and up to 99 % if work is shared unevenly, items weigh
 # differently and scores are missing (docs/results/data/human-evaluation.yaml; tests/stats/test_error_rates.py
 # repeats a part of the simulation). Intervals from few raters are wide, as they must be: t is 12.7 with two

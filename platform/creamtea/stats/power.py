@@ -93,7 +93,7 @@ def items_for_equivalence(
 def _chance_above(critical: float, degrees: int, shift: float) -> float:
     """Return the upper tail of the noncentral t distribution.
 
-    scipy.stats gives the same to 1e-15, also for the largest shifts, but takes sixty times as long.
+    scipy.stats gives the same to 1e-15, also for the largest shifts, but is slower.
     """
     below = float(scipy.special.nctdtr(degrees, shift, critical))
     return float(scipy.stats.nct.sf(critical, degrees, shift)) if math.isnan(below) else 1.0 - below

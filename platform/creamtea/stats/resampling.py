@@ -271,7 +271,7 @@ def swaps(n: int, trials: int, seed: int) -> Iterator[Array]:
 
     They equal `default_rng(seed).integers(2, (trials, n), dtype=bool)`. NumPy takes 32 such draws from each
     random number, the lowest bit first, so chunks of 32 rows give the same draws as one call. Unpacking the
-    bits takes a third of the time of `integers`.
+    bits is faster than `integers`.
     """
     rng = np.random.default_rng(seed)
     rows_per_chunk = max(1, _CHUNK_SWAPS // (32 * n)) * 32

@@ -276,7 +276,7 @@ def _attend_backwards(  # type: ignore[no-untyped-def]
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-    """Attend with a few queries; PyTorch's kernels read keys and values at a quarter of the memory's speed.
+    """Attend with a few queries.
 
     Queries (B, H, k, E), keys and values (B, H, N, E), additive mask (B, 1, k or 1, N) → (B, k, D). Each
     query needs a key that is not masked."""

@@ -243,8 +243,8 @@ def _written_out(x: Tensor, packed: Packed, bias: Tensor) -> Tensor:
 
 
 with warnings.catch_warnings():
-    # Scripted because calling this operator from Python takes as long as a product of 512 × 512: decoding
-    # in int8 is a fifth faster. TorchScript is deprecated, but will exist as long as the operator does.
+    # Scripted because calling this operator from Python is slow. TorchScript is deprecated, but will exist as
+    # long as the operator does.
     warnings.simplefilter("ignore", DeprecationWarning)
     _product = torch.jit.script(_written_out)
 

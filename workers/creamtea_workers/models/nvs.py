@@ -103,7 +103,7 @@ def maximum_and_place(votes: Tensor) -> tuple[Tensor, Tensor]:
     """Return the maximum of votes (b, S, V) over S and its position, (b, V) each.
 
     bf16 fills half of an fp32 number; the position goes into the other half, and a plain maximum finds both:
-    four times as fast on a CPU as a maximum that also returns its position.
+    faster on a CPU than a maximum that also returns its position.
     """
     if votes.dtype != torch.bfloat16:
         top, place = votes.max(1)

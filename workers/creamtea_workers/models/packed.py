@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-RECORD_AT = 8  # record at a shape's eighth call: a recording takes as long as some thirty calls
+RECORD_AT = 8  # record at a shape's eighth call: a recording takes as long as many calls
 MOST = 64  # recordings; each keeps its arguments, its result and their gradients in the GPU's memory
 ROOM = 0.1  # share of a GPU's memory that recordings leave free
 WARM_UP = 3  # calls before a recording, in which libraries choose their kernels and allocate memory

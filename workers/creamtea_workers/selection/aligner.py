@@ -403,7 +403,7 @@ def viterbi(aligner: Aligner, shard: Shard) -> list[Ids]:
     def lookup(source: Ids | int, target: Ids) -> Reals:
         """Look up t(target | source), 0 if the two never occur together; the shapes broadcast."""
         pairs = source * size + target
-        wanted, numbers = np.unique(pairs, return_inverse=True)  # sorted look-ups are many times faster
+        wanted, numbers = np.unique(pairs, return_inverse=True)  # sorted look-ups are faster
         nearest = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         values = np.where(keys[nearest] == wanted, table.probability[nearest], 0.0)
         return values[numbers].reshape(pairs.shape)

@@ -337,8 +337,7 @@ def _compared(
     if len({len(array) for outputs in arrays for array in outputs}) != 1:
         raise StepError("the analyses to compare have different numbers of segments")
     kind, segments = system[0][own].score, len(arrays[0][0])
-    # if only two of 200 segments have the measure, equal systems differ in 42 % of simulations, with five in
-    # 11 %
+    # if only a few segments have the measure, equal systems differ too often
     fewest = max(_FEWEST[kind], min(MIN_VALUES, segments)) if kind in _FEWEST else 0
     if any(np.count_nonzero(array[:, -1]) < fewest for outputs in arrays for array in outputs):
         return MetricRow("delta", None, subject=subject, note=TOO_FEW)

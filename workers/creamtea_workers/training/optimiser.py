@@ -17,8 +17,7 @@ from creamtea.methods.training import Training
 class Eager(Optimizer):
     """Optimizer's methods without the wrappers that hide them from `torch.compile`.
 
-    The wrappers' first call imports `torch._dynamo` and sympy, which takes about as long as importing torch,
-    and nothing here is compiled.
+    The wrappers' first call imports `torch._dynamo` and sympy, which takes long. Nothing here is compiled.
     """
 
     add_param_group = unwrap(Optimizer.add_param_group)

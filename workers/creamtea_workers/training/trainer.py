@@ -43,7 +43,7 @@ from creamtea_workers.training.evaluate import (
 from creamtea_workers.training.group import Exchange, Group, TreeSum, batch_seed, block, gradient_of
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 
-RECORD_AT, RECORDINGS = 2, 256  # record a shape's second batch; a recording of the base size takes 60 MB
+RECORD_AT, RECORDINGS = 2, 256  # record a shape's second batch; recordings take memory
 HEADS_WIDTH = 8  # attention kernels support multiples of it, up to 256
 MIN_BIAS = -100.0  # bias of a symbol that is never produced: smoothed labels give it a small finite loss
 REPORT_EVERY = 20  # updates between readings of the loss, each of which waits for a GPU
@@ -452,7 +452,8 @@ class Trainer:
 def attention_kernels(device: torch.device, deterministic: bool) -> AbstractContextManager[None]:
     """Choose plain matrix products where fused kernels are slow or not deterministic.
 
-    On a CPU the backward pass of the fused kernel takes seven times as long (bf16, sentences of 17 subwords).
+    On a CPU the backward pass of the fused kernel takes seven times as long (bf16, sentences of 17 subwords;
+    docs/results/data/training.yaml).
     """
     return sdpa_kernel(SDPBackend.MATH) if deterministic or device.type == "cpu" else nullcontext()
 

@@ -1,4 +1,4 @@
-"""Stands in for the agent of Ray's dashboard, which takes seconds to start and 120 MB.
+"""Stands in for the agent of Ray's dashboard, which takes time to start and memory.
 
 The raylet waits for the agent's ports, for 15 seconds at most, and ends when the agent ends.
 """

@@ -340,7 +340,7 @@ _NONE = -1  # in a column of whole numbers
 def _numbers(session: Session, first: Any, *others: Any, within: Callable[[Any], Any]) -> Integers:
     """Read whole numbers of many rows as (rows, columns), in no order.
 
-    The database joins them to one text: rows with an object per number would take several times as long.
+    The database joins them to one text: rows with an object per number would take longer.
     """
     words: ColumnElement[str] = cast(first, String)
     for column in others:

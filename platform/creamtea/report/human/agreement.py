@@ -249,7 +249,7 @@ def _fill(session: Session, step: str, segments: Integers, column: Array) -> Non
     query = select(SegmentScore.index, SegmentScore.value).where(
         SegmentScore.step_key == step, SegmentScore.index.between(int(segments[0]), int(segments[-1]))
     )
-    # few rows at once: with all of them in memory, garbage collection takes twice as long as everything else
+    # few rows at once: with all of them in memory, garbage collection takes long
     partitions = session.connection().execute(query).partitions(500)
     stored = np.fromiter((number for rows in partitions for row in rows for number in row), dtype=np.float64)
     index, value = stored.reshape(-1, 2).T
