@@ -91,9 +91,9 @@ def train(arguments: argparse.Namespace, rank: int, workers: int, file: str) -> 
         if update == WARM_UP:
             tokens, started = 0, time.perf_counter()
         first = update * arguments.accumulate % (len(plan) - arguments.accumulate)
-        members = plan[first : first + arguments.accumulate]
-        trainer.update(members)
-        tokens += trainer.target_tokens(members)
+        batches = plan[first : first + arguments.accumulate]
+        trainer.update(batches)
+        tokens += trainer.target_tokens(batches)
     speed = tokens / (time.perf_counter() - started)
     digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in trainer.model.parameters()))
     print(f"workers {workers:>2}   tokens/s {speed:>7,.0f}   weights {digest.hexdigest()[:16]}")

@@ -111,9 +111,9 @@ def measure(arguments: argparse.Namespace, objective: str, nvs: bool, threads: i
     for update in range(WARM_UP + arguments.updates):
         if update == WARM_UP:
             tokens, wall, processor = 0, time.perf_counter(), time.process_time()
-        members = [plan[update % len(plan)]]
-        trainer.update(members)
-        tokens += trainer.target_tokens(members)
+        batches = [plan[update % len(plan)]]
+        trainer.update(batches)
+        tokens += trainer.target_tokens(batches)
     wall, processor = time.perf_counter() - wall, time.process_time() - processor
     return {
         "objective": objective,

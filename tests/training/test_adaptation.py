@@ -140,7 +140,7 @@ def test_symbols_that_an_imported_model_never_produces_cost_nothing(parent: Path
 
 def test_another_dropout_is_not_another_model(parent: Path, tmp_path: Path) -> None:
     made = trainer(parameters(TUNING, {"dropout": 0.5}), PAIRS, tmp_path, initial=parent)
-    assert made.judge_initial
+    assert made.validates_initial
     weights = load_file(parent / "model.safetensors")
     assert all(torch.equal(value, weights[name]) for name, value in made.model.state_dict().items())
 
@@ -200,7 +200,7 @@ def test_the_head_alone_learns_what_it_would_beside_the_model(parent: Path, tmp_
         for number, changes in enumerate(({}, {"freeze": "translation"}))
     ]
     for loop in made:
-        loop.update(loop.next_members())
+        loop.update(loop.next_batches())
     joint, alone = (loop.model.state_dict()["nvs.weight"] for loop in made)
     assert torch.allclose(joint, alone, atol=1e-6)
 

@@ -28,9 +28,9 @@ from creamtea_workers.training.group import (
     Terms,
     TreeSum,
     batch_seed,
-    block,
+    leaves_of,
     lost_worker,
-    power_of_two,
+    next_power_of_two,
 )
 
 HERE = Path(__file__).parent
@@ -55,12 +55,12 @@ def summed(leaves: list[float]) -> float:
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40))
 def test_a_tree_sum_is_that_of_halves(leaves: list[float]) -> None:
-    assert summed(leaves) == tree(leaves, power_of_two(len(leaves)))
+    assert summed(leaves) == tree(leaves, next_power_of_two(len(leaves)))
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.sampled_from([1, 2, 4, 8]))
 def test_workers_sum_subtrees(leaves: list[float], size: int) -> None:
-    blocks = [block(len(leaves), rank, size) for rank in range(size)]
+    blocks = [leaves_of(len(leaves), rank, size) for rank in range(size)]
     assert [leaf for members in blocks for leaf in members] == list(range(len(leaves)))
     parts = [summed([leaves[i] for i in members]) for members in blocks]
     while len(parts) > 1:  # as the workers do, in pairs

@@ -175,7 +175,7 @@ def test_an_nvs_head_that_is_not_detached_trains_the_encoder_alone(tmp_path: Pat
         params = parameters({**SHORT, **one}, nvs={"positive_weight": 100.0, "detach": detach})
         loop = trainer(params, PAIRS, tmp_path / name)
         loop.plan_of(0)
-        loop.accumulate(loop.next_members())
+        loop.accumulate(loop.next_batches())
         states.append({key: weight.grad for key, weight in loop.model.named_parameters()})
     blocked, joint = states
     differing = {key for key in blocked if not torch.equal(blocked[key], joint[key])}
@@ -247,7 +247,7 @@ def test_the_average_is_the_mean_of_the_best(
     best: list[Best] = []
     for update, loss in enumerate([5.0, 3.0, 4.0, 6.0, 2.0, 7.0], start=1):
         model = {"weight": torch.full((3,), float(update))}
-        best = keep_best(saver, best, 2, (loss, update), model, keep)
+        best = keep_best(saver, best, 2, loss, update, model, keep)
     assert [(one.loss, one.update) for one in best] == kept
     assert torch.equal(average_best(saver, best)["weight"], torch.full((3,), mean))
 
@@ -257,7 +257,7 @@ def test_a_new_best_overwrites_nothing_that_the_last_checkpoint_names(tmp_path: 
     best: list[Best] = []
     for update, loss in enumerate([5.0, 3.0, 4.0, 2.0, 1.0, 0.5], start=1):
         before = {one.slot: (tmp_path / slot_name(one.slot)).read_bytes() for one in best}
-        best = keep_best(saver, best, 2, (loss, update), {"weight": torch.full((3,), float(update))})
+        best = keep_best(saver, best, 2, loss, update, {"weight": torch.full((3,), float(update))})
         saver.wait()
         for slot, content in before.items():
             assert (tmp_path / slot_name(slot)).read_bytes() == content

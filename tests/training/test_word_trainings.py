@@ -105,7 +105,7 @@ def test_the_best_model_is_the_best_by_the_metric(select_by: Any, tmp_path: Path
 def test_gradients_are_clipped_number_by_number(tmp_path: Path) -> None:
     loop = trainer(parameters({**SHORT, "clip_value": 0.001}), PAIRS, tmp_path)
     loop.plan_of(0)
-    loop.accumulate(loop.next_members())
+    loop.accumulate(loop.next_batches())
     before = {name: weight.grad.clone() for name, weight in loop.model.named_parameters()}
     assert max(gradient.abs().max() for gradient in before.values()) > 0.001
     loop.clip_gradients()

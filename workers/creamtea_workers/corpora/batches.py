@@ -161,14 +161,14 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def batch(self, members: NDArray[np.int64]) -> Batch:
-        return Batch.of(self.sources.table(members, PAD, EOS), self.targets.table(members, PAD, EOS))
+    def batch(self, rows: NDArray[np.int64]) -> Batch:
+        return Batch.of(self.sources.table(rows, PAD, EOS), self.targets.table(rows, PAD, EOS))
 
 
 def plan_epoch(
     pairs: Pairs, batch_tokens: int, seed: int, epoch: int, batch_sentences: int | None = None
 ) -> list[NDArray[np.int64]]:
-    """Plan an epoch: return the members of each batch, in training order. Every pair occurs once.
+    """Plan an epoch: return the rows of each batch, in training order. Every pair occurs once.
 
     The pairs are shuffled, then sorted by target and source length (ties stay shuffled), cut into batches
     of at most `batch_tokens` target positions, padding included, and the batches are shuffled. A pair
@@ -190,9 +190,9 @@ def plan_in_order(pairs: Pairs, batch_tokens: int) -> list[NDArray[np.int64]]:
     order = order_by_length(pairs.target_lengths, pairs.source_lengths)
     cuts = cut(pairs.target_lengths[order], batch_tokens)
     return [
-        np.array(members)
+        np.array(rows)
         for first, last in pairwise(cuts)
-        for members in parts(order[first:last].tolist(), pairs.source_lengths)
+        for rows in parts(order[first:last].tolist(), pairs.source_lengths)
     ]
 
 

@@ -69,7 +69,7 @@ class Position:
 class Saver:
     """Writes checkpoints in the background, one at a time, in the order in which they are saved.
 
-    Every worker of the group calls the same methods in the same order. Content of at most `_part` bytes is
+    Every worker of the group calls the same methods in the same order. Content of at most `_part_bytes` is
     copied in memory, and the first worker writes it. Larger content is not copied, and each worker writes
     some of its parts: call `settle` before changing any of its tensors.
     """
@@ -79,17 +79,17 @@ class Saver:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
         self._split: Split | None = None  # the content in parts that is being written
-        self._part = 0  # bytes; from the first worker's settings
+        self._part_bytes = 0  # from the first worker's settings
 
     def save(self, name: str, content: Any) -> None:
         """Store the current `content` under `name`. Raises the error of the previous write, if any."""
         self.wait()
-        self._part = self._part or self._group.share(checkpoint_part)
-        if bytes_of(content) > self._part:
+        self._part_bytes = self._part_bytes or self._group.share(checkpoint_part)
+        if bytes_of(content) > self._part_bytes:
             save_id = self._group.share(lambda: secrets.token_hex(6))
-            self._split = Split.of(content, name, save_id, self._part)
-            place = (self._group.rank, self._group.size)
-            self._pending = self._thread.submit(self._split.write, self._checkpoints, *place)
+            self._split = Split.of(content, name, save_id, self._part_bytes)
+            worker = (self._group.rank, self._group.size)
+            self._pending = self._thread.submit(self._split.write, self._checkpoints, *worker)
         elif self._group.rank == 0:
             self._pending = self._thread.submit(self._save, name, on_cpu(content))
 
@@ -161,9 +161,9 @@ class Saver:
         The first worker reads a single file for all workers; each worker reads parts itself.
         """
         self.wait()
-        kept = self._checkpoints
-        content = self._group.share(lambda: read_index(kept, name) or load(kept, name))
-        return load_parts(kept, content) if isinstance(content, PartIndex) else content
+        checkpoints = self._checkpoints
+        content = self._group.share(lambda: read_index(checkpoints, name) or load(checkpoints, name))
+        return load_parts(checkpoints, content) if isinstance(content, PartIndex) else content
 
     def load_existing(self, name: str) -> Any:
         """Load content that a checkpoint refers to. Raise DamagedCheckpoint if it is missing."""
@@ -186,8 +186,8 @@ def save(checkpoints: Checkpoints, name: str, content: Any) -> None:
 
 
 def load(checkpoints: Checkpoints, name: str) -> Any:
-    """Load a saved content; None if there is none."""
-    return checkpoints.read(name, loaded)
+    """Load the content of a single file; None if there is none."""
+    return checkpoints.read(name, read_tensors)
 
 
 def save_position(saver: Saver, position: Position, model: dict[str, Any], optimiser: dict[str, Any]) -> None:
@@ -246,27 +246,27 @@ class Split:
     """The content of a checkpoint in parts. The same content has the same parts at every worker."""
 
     name: str
-    save: str  # identifies this save
+    save_id: str
     rest: Any
     parts: list[Part]
 
     @classmethod
-    def of(cls, content: Any, name: str, save: str, most: int) -> Split:
-        """Split `content` into parts of at most `most` bytes; a single larger tensor is a part of its own."""
+    def of(cls, content: Any, name: str, save_id: str, max_bytes: int) -> Split:
+        """Split `content` into parts of at most `max_bytes`; a single larger tensor is a part of its own."""
         parts: list[Part] = []
         seen: dict[tuple[Any, ...], tuple[Part, str]] = {}
         for place, tensor in tensors_of(content):
             if (same := seen.get(identity(tensor))) is not None:  # tied weights are written once
                 same[0].places[same[1]].append(place)
                 continue
-            if not parts or parts[-1].size + tensor.nbytes > most:
-                file = part_name(name, save, f"{len(parts):05}.safetensors")
+            if not parts or parts[-1].size + tensor.nbytes > max_bytes:
+                file = part_name(name, save_id, f"{len(parts):05}.safetensors")
                 parts.append(Part(file))
             part, key = parts[-1], "/".join(map(str, place))
             part.tensors[key], part.places[key] = tensor, [place]
             part.size += tensor.nbytes
             seen[identity(tensor)] = part, key
-        return cls(name, save, without_tensors(content), parts)
+        return cls(name, save_id, without_tensors(content), parts)
 
     def write(self, checkpoints: Checkpoints, rank: int, workers: int) -> None:
         """Write this worker's share, one part after the other; the first worker also writes the rest."""
@@ -278,7 +278,7 @@ class Split:
                 checkpoints.save(part.file, file)
             if rank == 0:
                 torch.save(self.rest, file)
-                checkpoints.save(part_name(self.name, self.save, REST), file)
+                checkpoints.save(part_name(self.name, self.save_id, REST), file)
 
     def commit(self, checkpoints: Checkpoints) -> None:
         """Make the parts the checkpoint of this name, and remove the previous one.
@@ -286,12 +286,12 @@ class Split:
         Call it once every worker has written.
         """
         before, written = read_index(checkpoints, self.name), set(checkpoints.names())
-        if not written >= {part.file for part in self.parts} | {part_name(self.name, self.save, REST)}:
+        if not written >= {part.file for part in self.parts} | {part_name(self.name, self.save_id, REST)}:
             raise InfrastructureError(
                 "parts of the unfinished checkpoint were removed: another attempt of this step has begun"
             )
         index = PartIndex(
-            rest=part_name(self.name, self.save, REST),
+            rest=part_name(self.name, self.save_id, REST),
             tensors={
                 part.file: {key: [list(place) for place in places] for key, places in part.places.items()}
                 for part in self.parts
@@ -349,9 +349,9 @@ def read_index(checkpoints: Checkpoints, name: str) -> PartIndex | None:
 
 def load_parts(checkpoints: Checkpoints, index: PartIndex) -> Any:
     """Load the content of all parts, on the CPU."""
-    content = _part(checkpoints, index.rest, loaded)
+    content = read_part(checkpoints, index.rest, read_tensors)
     for file, tensors in index.tensors.items():
-        stored = _part(checkpoints, file, load_file)
+        stored = read_part(checkpoints, file, load_file)
         for key, places in tensors.items():
             for place in places:
                 if place:
@@ -361,11 +361,11 @@ def load_parts(checkpoints: Checkpoints, index: PartIndex) -> Any:
     return content
 
 
-def loaded(file: Path) -> Any:
+def read_tensors(file: Path) -> Any:
     return torch.load(file, map_location="cpu", weights_only=True)
 
 
-def _part(checkpoints: Checkpoints, file: str, parse: Callable[[Path], Any]) -> Any:
+def read_part(checkpoints: Checkpoints, file: str, parse: Callable[[Path], Any]) -> Any:
     content = checkpoints.read(file, parse)
     if content is None:
         raise missing(file)
@@ -396,7 +396,7 @@ def is_whole(checkpoints: Checkpoints, name: str) -> bool:
 
 
 def remove_index(checkpoints: Checkpoints, name: str) -> None:
-    """Remove the index after a checkpoint in one file has replaced one in parts."""
+    """Remove the index of a checkpoint in parts, if there is one, and then the parts."""
     if (index := read_index(checkpoints, name)) is not None:
         checkpoints.remove(index_name(name))
         remove_parts(checkpoints, index)
@@ -417,20 +417,20 @@ def keep_best(
     saver: Saver,
     best: list[Best],
     count: int,
-    candidate: tuple[float, int],
+    loss: float,
+    update: int,
     model: State,
     keep: Keep = "best",
     spared: Collection[int] = (),
 ) -> list[Best]:
-    """Add a candidate (loss, update) if it is good enough; return at most `count` models, best first.
+    """Add the model if it is good enough; return at most `count` models, best first.
 
     `keep`: the best models have the lowest losses ("best") or the highest updates ("last").
 
-    There are two more slots than models. The candidate goes into a slot that neither the last checkpoint
+    There are two more slots than models. The new model goes into a slot that neither the last checkpoint
     (`best`) nor the one before it (`spared`) uses, so that an attempt that resumes from either finds all of
     its models.
     """
-    loss, update = candidate
     taken = {*spared, *(kept.slot for kept in best)}
     slot = next(slot for slot in itertools.count() if slot not in taken)
     new = Best(loss, update, slot)

@@ -85,12 +85,10 @@ def evaluate_head(model: Model, nvs: Nvs, development: Development, device: torc
     model.eval()
     total, pairs = 0.0, development.pairs
     with torch.inference_mode():
-        for members in plan_in_order(pairs, BATCH_TOKENS):
-            batch = pairs.batch(members).to(device)
+        for rows in plan_in_order(pairs, BATCH_TOKENS):
+            batch = pairs.batch(rows).to(device)
             logits = model.nvs_logits(model.encode(batch.source))
-            total += (
-                len(members) * nvs_loss(logits, batch.target, nvs.positive_weight, nvs.auto_weight).item()
-            )
+            total += len(rows) * nvs_loss(logits, batch.target, nvs.positive_weight, nvs.auto_weight).item()
     model.train(was_training)
     return Evaluation(total / len(pairs), math.inf, math.nan)
 
@@ -103,9 +101,9 @@ def best_logits(
     Losses are convex in the logits, which are linear in factor and shift, so there is a single minimum. The
     shift is 0 for an objective that does not depend on it.
     """
-    members = next(iter(plan_in_order(pairs, BATCH_TOKENS)))
+    rows = next(iter(plan_in_order(pairs, BATCH_TOKENS)))
     with torch.inference_mode():
-        batch = pairs.batch(members).to(device)
+        batch = pairs.batch(rows).to(device)
         hidden, targets = batch.real(model.decode(model.encode(batch.source), batch.target_in))
         hidden, targets = hidden[:FITTED_TOKENS], targets[:FITTED_TOKENS]
 
@@ -141,8 +139,8 @@ def reference_loss(
     loss = torch.zeros((), dtype=torch.float64, device=device)
     surprise = torch.zeros_like(loss)
     tokens = 0
-    for members in plan_in_order(pairs, BATCH_TOKENS):
-        batch = pairs.batch(members).to(device)
+    for rows in plan_in_order(pairs, BATCH_TOKENS):
+        batch = pairs.batch(rows).to(device)
         hidden, targets = batch.real(model.decode(model.encode(batch.source), batch.target_in))
         loss += objective.loss(hidden, model.output_weight, model.output_bias, targets)
         for rows, gold in zip(hidden.split(ROWS), targets.split(ROWS), strict=True):

@@ -19,6 +19,7 @@ from creamtea.contract.step import GROUP_PATIENCE
 from creamtea.errors import InfrastructureError
 
 T = TypeVar("T")
+Terms = list[Tensor]  # of a sum: the gradients of some weights, or losses
 PART = 1 << 22  # numbers of a gradient to send together (more if one weight has more)
 
 
@@ -101,15 +102,15 @@ class ProcessGroup(Group):
             first, second = (low, middle), (middle, high)
             kept, given = (second, first) if self.rank & distance else (first, second)
             received = torch.empty_like(vector[slice(*kept)])
-            self._exchange(vector[slice(*given)], received, distance)
+            self._swap(vector[slice(*given)], received, distance)
             vector[slice(*kept)] += received
             halves.append((kept, given))
             (low, high), distance = kept, 2 * distance
         for kept, given in reversed(halves):
             distance //= 2
-            self._exchange(vector[slice(*kept)], vector[slice(*given)], distance)
+            self._swap(vector[slice(*kept)], vector[slice(*given)], distance)
 
-    def _exchange(self, sent: Tensor, received: Tensor, distance: int) -> None:
+    def _swap(self, sent: Tensor, received: Tensor, distance: int) -> None:
         partner = self.rank ^ distance
         both = [
             distributed.P2POp(distributed.isend, sent, partner),
@@ -161,7 +162,7 @@ class Exchange:
         self._stream = torch.cuda.Stream() if group.size > 1 and weights[0].is_cuda else None
         if group.size > 1:
             for index, weight in enumerate(weights):
-                weight.register_post_accumulate_grad_hook(partial(self._reached, index))
+                weight.register_post_accumulate_grad_hook(partial(self._gradient_ready, index))
 
     def begin(self, total: TreeSum) -> None:
         """Send each gradient from now on as soon as the backward pass has computed it."""
@@ -173,7 +174,7 @@ class Exchange:
         for index, weight in enumerate(self._weights):
             if index not in self._terms:
                 weight.grad = gradient_of(weight)
-                self._reached(index, weight)
+                self._gradient_ready(index, weight)
         self._send([total.with_last(len(self._weights), losses)])
         *parts, [losses] = [self._received(*wait()) for wait in self._sent]
         for index, gradient in zip(chain(*self._parts), chain(*parts), strict=True):
@@ -182,7 +183,7 @@ class Exchange:
         self._terms.clear()
         return losses
 
-    def _reached(self, index: int, weight: Tensor) -> None:
+    def _gradient_ready(self, index: int, weight: Tensor) -> None:
         if self._total is None:  # not the last batch
             return
         assert weight.grad is not None
@@ -221,9 +222,6 @@ class Exchange:
 # are the leaves of a binary tree. A worker that holds an aligned block of leaves sums a subtree.
 
 
-Terms = list[Tensor]
-
-
 def gradient_of(weight: Tensor) -> Tensor:
     """Return the weight's gradient; zeros if a batch does not use the weight."""
     return torch.zeros_like(weight) if weight.grad is None else weight.grad
@@ -253,13 +251,13 @@ class TreeSum:
         return term
 
 
-def block(leaves: int, rank: int, size: int) -> range:
+def leaves_of(leaves: int, rank: int, size: int) -> range:
     """Return the leaves (a subtree) that worker `rank` of `size`, a power of two, computes."""
-    width = max(1, power_of_two(leaves) // size)
+    width = max(1, next_power_of_two(leaves) // size)
     return range(min(rank * width, leaves), min((rank + 1) * width, leaves))
 
 
-def power_of_two(number: int) -> int:
+def next_power_of_two(number: int) -> int:
     """Return the smallest power of two that is at least `number`, which is at least 1."""
     return 1 << (number - 1).bit_length()
 

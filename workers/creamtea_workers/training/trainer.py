@@ -40,7 +40,7 @@ from creamtea_workers.training.evaluate import (
     evaluate,
     evaluate_head,
 )
-from creamtea_workers.training.group import Exchange, Group, TreeSum, batch_seed, block, gradient_of
+from creamtea_workers.training.group import Exchange, Group, TreeSum, batch_seed, gradient_of, leaves_of
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 
 RECORD_AT, RECORDINGS = 2, 256  # record a shape's second batch; recordings take memory
@@ -106,7 +106,7 @@ class Trainer:
         self.model = build_model(self.config)
         self.width = self.model.output_weight.shape[1]
         same_parts = initial is not None and not load_initial(self.model, initial)
-        self.judge_initial = same_parts and self.training.keep == "best"
+        self.validates_initial = same_parts and self.training.keep == "best"
         self.model.to(device)
         self.frozen = self.training.freeze is not None
         if self.frozen:
@@ -126,7 +126,7 @@ class Trainer:
             self.pack()
         self.state = checkpoint.Position()
         self.plan: list[NDArray[Any]] = []
-        self.plan_epoch = -1  # the epoch of `plan`
+        self.planned_epoch = -1
         self.losses: list[Tensor] = []  # (2,) per update since the last flush: loss, translation losses
         self.loss_summary = self.dev_summary = ""
         self.clock = 0.0  # training time is counted up to this moment
@@ -139,7 +139,7 @@ class Trainer:
             self.resume()
             self.live.begin(self.state)
             self.clock = time.monotonic()
-            if self.judge_initial and not self.state.best:
+            if self.validates_initial and not self.state.best:
                 self.validate()
             while not self.stop_reason():
                 self.proceed()
@@ -170,7 +170,7 @@ class Trainer:
             if self.training.validate_every is None:
                 self.validate()
             return
-        self.update(self.next_members())
+        self.update(self.next_batches())
         if self.training.validate_every and self.state.update % self.training.validate_every == 0:
             self.validate()
         elif self.state.update % self.training.checkpoint_every == 0:
@@ -197,13 +197,13 @@ class Trainer:
                 self.packed.refresh()
 
     def plan_of(self, epoch: int) -> list[NDArray[Any]]:
-        if self.plan_epoch != epoch:
+        if self.planned_epoch != epoch:
             if self.pairs_of_epoch is not None:
                 self.pairs = self.pairs_of_epoch(epoch)
             self.plan = plan_epoch(
                 self.pairs, self.training.batch_tokens, self.seed, epoch, self.training.batch_sentences
             )
-            self.plan_epoch = epoch
+            self.planned_epoch = epoch
         return self.plan
 
     def stop_reason(self) -> str:
@@ -217,32 +217,32 @@ class Trainer:
             return "min_learning_rate"
         return "patience" if self.state.waited >= self.training.patience else ""
 
-    def next_members(self) -> list[NDArray[Any]]:
-        """Return the pairs in each batch of one update: `accumulate` batches, or the rest of the epoch."""
+    def next_batches(self) -> list[NDArray[Any]]:
+        """Return the batches of one update, as rows of `pairs`: `accumulate`, or the rest of the epoch."""
         first = self.state.position
         return self.plan[first : first + self.training.accumulate]
 
-    def update(self, members: Sequence[NDArray[Any]]) -> None:
+    def update(self, batches: Sequence[NDArray[Any]]) -> None:
         self.model.train(not self.frozen)  # a frozen model encodes without dropout, as in translation
         self.state.update += 1
-        self.state.position += len(members)
+        self.state.position += len(batches)
         for group in self.optimiser.param_groups:
             group["lr"] = self.learning_rate()
-        self.losses.append(self.accumulate(members))
+        self.losses.append(self.accumulate(batches))
         self.clip_gradients()
         self.saver.settle()
         self.optimiser.step()
         if self.packed is not None:
             self.packed.refresh()
         self.optimiser.zero_grad(set_to_none=True)
-        tokens = self.target_tokens(members)
+        tokens = self.target_tokens(batches)
         self.state.tokens += tokens
         self.state.loss_tokens += tokens
         if len(self.losses) >= REPORT_EVERY:
             self.flush_losses()
 
-    def target_tokens(self, members: Sequence[NDArray[Any]]) -> int:
-        return sum(int(self.pairs.target_lengths[rows].sum()) for rows in members)
+    def target_tokens(self, batches: Sequence[NDArray[Any]]) -> int:
+        return sum(int(self.pairs.target_lengths[rows].sum()) for rows in batches)
 
     def clip_gradients(self) -> None:
         """Clip the gradients; clip the NVS head's separately.
@@ -250,29 +250,29 @@ class Trainer:
         With a common norm, the head would shorten the model's steps.
         """
         head = [weight for name, weight in self.model.named_parameters() if name.startswith("nvs.")]
-        own = [weight for name, weight in self.model.named_parameters() if not name.startswith("nvs.")]
+        others = [weight for name, weight in self.model.named_parameters() if not name.startswith("nvs.")]
         if self.training.clip_value is None:
-            torch.nn.utils.clip_grad_norm_(own, self.training.clip)
+            torch.nn.utils.clip_grad_norm_(others, self.training.clip)
         else:
-            torch.nn.utils.clip_grad_value_(own, self.training.clip_value)
+            torch.nn.utils.clip_grad_value_(others, self.training.clip_value)
         if self.nvs is not None:
             torch.nn.utils.clip_grad_norm_(head, self.nvs.clip)
 
-    def accumulate(self, members: Sequence[NDArray[Any]]) -> Tensor:
+    def accumulate(self, batches: Sequence[NDArray[Any]]) -> Tensor:
         """Accumulate the gradients of all batches as if they were one.
 
         Returns the loss, and the sum of the translation losses: (2,). `TreeSum` adds the batches, so that the
         sums are exactly the same for any number of workers.
         """
-        tokens, sentences = self.target_tokens(members), sum(map(len, members))
+        tokens, sentences = self.target_tokens(batches), sum(map(len, batches))
         if self.training.accumulate == 1:
-            return self.backward(members[0], 0, tokens, sentences)
+            return self.backward(batches[0], 0, tokens, sentences)
         total, losses = TreeSum(), torch.zeros(2, device=self.device)  # stays 0 for a worker without batches
-        positions = block(len(members), self.group.rank, self.group.size)
+        positions = leaves_of(len(batches), self.group.rank, self.group.size)
         for position in positions:
             if position == positions[-1] and self.packed is None:  # in a replay all gradients arrive together
                 self.exchange.begin(total)
-            losses = self.backward(members[position], position, tokens, sentences)
+            losses = self.backward(batches[position], position, tokens, sentences)
             if position != positions[-1]:
                 total.add([*map(gradient_of, self.weights), losses])
                 self.optimiser.zero_grad(set_to_none=True)
@@ -280,27 +280,27 @@ class Trainer:
 
     def backward(self, rows: NDArray[Any], position: int, tokens: int, sentences: int) -> Tensor:
         """Add the gradients of one batch of an update; return (2,): its share of the losses."""
-        batch, chance = self.pairs.batch(rows), batch_seed(self.seed, self.state.update, position)
+        batch, seed = self.pairs.batch(rows), batch_seed(self.seed, self.state.update, position)
         if self.training.word_dropout:
-            batch = batch.without_words(self.training.word_dropout, chance)
-        torch.manual_seed(chance)  # for dropout
+            batch = batch.without_words(self.training.word_dropout, seed)
+        torch.manual_seed(seed)  # for dropout
         bf16 = self.training.autocast == "bf16"
         with tf32_products() if self.training.autocast == "tf32" else nullcontext():
             with (
                 attention_kernels(self.device, self.deterministic),
                 torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
             ):
-                loss, translation = self.losses_of(batch, chance, tokens, sentences)
+                loss, translation = self.losses_of(batch, seed, tokens, sentences)
             loss.backward()
         if self.packed is not None:
             self.packed.collect()
         return torch.stack((loss.detach(), translation.detach())).float()
 
-    def losses_of(self, batch: Batch, chance: int, tokens: int, sentences: int) -> tuple[Tensor, Tensor]:
+    def losses_of(self, batch: Batch, seed: int, tokens: int, sentences: int) -> tuple[Tensor, Tensor]:
         """Return a batch's part in the loss of an update, and the sum of its translation losses.
 
         `tokens`, `sentences`: numbers in the whole update, whose loss is the mean translation loss per token
-        plus the mean NVS loss per sentence. `chance`: the seed of dropout. If only the head is trained, its
+        plus the mean NVS loss per sentence. `seed`: the seed of dropout. If only the head is trained, its
         loss per sentence replaces the translation loss.
         """
         if self.frozen:
@@ -314,7 +314,7 @@ class Trainer:
             memory = self.model.encode(batch.source)
             hidden, targets = batch.real(self.model.decode(memory, batch.target_in))
         else:
-            packed = PackedBatch.of(batch, chance, self.device)
+            packed = PackedBatch.of(batch, seed, self.device)
             targets = packed.targets
             rows, hidden = self.packed(packed)
             if self.nvs is not None:
@@ -384,14 +384,15 @@ class Trainer:
             self.saver,
             self.state.best,
             self.training.average,
-            (rank, self.state.update),
+            rank,
+            self.state.update,
             self.trained_state(),
             self.training.keep,
             self.state.spared,
         )
         self.state.spared = before
         self.state.validated = self.state.update
-        self.record(result)
+        self.add_points(result)
         self.live.add_translations(self.state.update, result.examples)
         self.state.waited = 0 if is_better else self.state.waited + 1
         self.state.stalled = 0 if is_better else self.state.stalled + 1
@@ -424,7 +425,7 @@ class Trainer:
     def learning_rate(self) -> float:
         return learning_rate(self.state.update, self.training, self.width, self.state.halvings)
 
-    def record(self, result: Evaluation) -> None:
+    def add_points(self, result: Evaluation) -> None:
         trained = self.state.update > 0  # False at the start of an adaptation
         rate = self.learning_rate() if trained else math.nan
         values = {
@@ -510,9 +511,9 @@ class PackedPasses:
             memory, hidden = self.model.run_packed(source, target_in, places, table, packing)
             return memory.detach(), hidden
 
-        places = batch.places, batch.source_starts, batch.target_starts
+        starts = batch.source_starts, batch.target_starts
         table = self.model.positions(0, max(batch.longest))
-        arguments = (batch.source, batch.target_in, *places, batch.seed, table)
+        arguments = (batch.source, batch.target_in, batch.places, *starts, batch.seed, table)
         if batch.source.is_cuda:
             memory, hidden = self.recorder(run, self.weights, *arguments, key=batch.longest)
         else:
