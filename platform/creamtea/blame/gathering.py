@@ -41,6 +41,7 @@ from creamtea.study.spec import Study
 
 VERSION = 1  # of the evidence
 MODULE = "creamtea_workers.analysis.origins"
+FILE = "segments.jsonl"  # written by a step `test_set`; rows of the database have only the first references
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class _Work:
     step: TranslatingStep
     sources: dict[Output, str]
     texts: dict[Output, dict[str, str]]
-    others: dict[str, TranslatingStep]  # by variant; their translations are also evidence
+    other_models: dict[str, TranslatingStep]  # by variant; their translations are also evidence
 
 
 @dataclass(frozen=True)
@@ -118,39 +119,37 @@ def gather(
         rows = session.execute(stored.where(Blame.campaign_id == inputs.campaign))
         keys = {(segment, system): key for segment, system, key in rows}
     to_examine: list[tuple[_Work, list[Output]]] = []
-    for system in work:
-        missing = [output for output in system.sources if keys.get(output) != _key(system, output, settings)]
-        gathered.before += len(system.sources) - len(missing)
-        to_examine.append((system, missing))
+    for part in work:
+        missing = [output for output in part.sources if keys.get(output) != _key(part, output, settings)]
+        gathered.before += len(part.sources) - len(missing)
+        to_examine.append((part, missing))
     total = sum(len(missing) for _, missing in to_examine)
     if not only:  # forget outputs that have lost their marks: a rater was excluded, or the bound is lower
         with database.transaction() as session:
             for row in session.scalars(select(Blame).where(Blame.campaign_id == inputs.campaign)):
                 if (row.segment_index, row.system) not in inputs.marked.marks:
                     session.delete(row)
-    for system, missing in to_examine:
+    for part, missing in to_examine:
         if not missing:
             continue
-        texts = _with_models(store, system, missing)
-        with opened(system.step.task, store) as context:
+        texts = _texts_with_models(store, part, missing)
+        with opened(part.step.task, store) as context:
             module = load_module(MODULE, context.cpus)
             investigation = module.Investigation.of_step(context, settings.beam, settings.states)
         for output in missing:
-            examined = investigation.examine(
-                system.sources[output], inputs.marked.texts[output], texts[output]
-            )
+            examined = investigation.examine(part.sources[output], inputs.marked.texts[output], texts[output])
             row = Blame(
                 campaign_id=inputs.campaign,
                 segment_index=output[0],
                 system=output[1],
-                step_key=system.step.node.key,
-                key=_key(system, output, settings),
+                step_key=part.step.node.key,
+                key=_key(part, output, settings),
                 evidence={**examined, "settings": asdict(settings)},
             )
             with database.transaction() as session:
                 session.merge(row)  # it replaces earlier evidence on the output
             gathered.now += 1
-            progress(gathered.now, total, system.system)
+            progress(gathered.now, total, part.system)
     return gathered
 
 
@@ -187,15 +186,15 @@ def _read(
     )
     sources = session.execute(select(Segment.index, Segment.source).where(Segment.step_key == test_set.key))
     return _BlameInputs(
-        study_row.id,
-        spec_of(study_row),
-        rated.id,
-        list(rated.systems),
-        marked,
-        dict(sources.all()),
-        references_of(session, store, test_set.key, rated.id),
-        {(systems[key], index): text for key, index, text in hypotheses},
-        frozenset(first),
+        study=study_row.id,
+        spec=spec_of(study_row),
+        campaign=rated.id,
+        systems=list(rated.systems),
+        marked=marked,
+        sources=dict(sources.all()),
+        references=references_of(session, store, test_set.key, rated.id),
+        hypotheses={(systems[key], index): text for key, index, text in hypotheses},
+        trained=frozenset(first),
     )
 
 
@@ -219,6 +218,7 @@ def _plan(
     only: Sequence[str],
     gathered: Gathered,
 ) -> list[_Work]:
+    """Return what to examine for each system; count in `gathered` what no model of the study can explain."""
     work = []
     for position, system in enumerate(inputs.systems):
         outputs = sorted(output for output in inputs.marked.marks if output[1] == position)
@@ -236,8 +236,8 @@ def _plan(
             step = translating_step(database, store, inputs.study, system, None)
             texts = {output: _texts(inputs, output) for output in ours}
             sources = {output: inputs.sources[output[0]] for output in ours}
-            others = _others(database, store, inputs, system)
-            work.append(_Work(system, step, sources, texts, others))
+            other_models = _other_models(database, store, inputs, system)
+            work.append(_Work(system, step, sources, texts, other_models))
     if not work and gathered.others:
         raise InputError(
             "none of the outputs with marked errors is a translation by this study: "
@@ -260,7 +260,7 @@ def why_none(spec: Study, systems: Sequence[str]) -> str:
     return "; ".join(reasons)
 
 
-def _others(
+def _other_models(
     database: Database, store: ArtefactStore, inputs: _BlameInputs, system: str
 ) -> dict[str, TranslatingStep]:
     """Return a step that translates with each of the study's variants of another objective.
@@ -268,7 +268,7 @@ def _others(
     Ensembles are left out, because they combine several models.
     """
     variants, systems = inputs.spec.variants, inputs.spec.systems
-    objective, models = variants[systems[system].variant].objective, {}
+    objective, models = variants[systems[system].variant].objective, dict[str, TranslatingStep]()
     for name, variant in variants.items():
         using_variant = [
             other
@@ -293,13 +293,13 @@ def _texts(inputs: _BlameInputs, output: Output) -> dict[str, str]:
     return {**beside, **edits, **references}
 
 
-def _with_models(
+def _texts_with_models(
     store: ArtefactStore, work: _Work, outputs: Sequence[Output]
 ) -> dict[Output, dict[str, str]]:
     """Add translations by the study's variants of another objective: same search, full vocabulary."""
     texts = {output: dict(work.texts[output]) for output in outputs}
     search = DecodeParams.model_validate(work.step.task.params).search
-    for name, step in work.others.items():
+    for name, step in work.other_models.items():
         with opened(step.task, store) as context:
             other = load_module(MODULE, context.cpus).OtherModel.of_step(context, search)
         for output, text in zip(
@@ -310,12 +310,9 @@ def _with_models(
 
 
 def _key(work: _Work, output: Output, settings: Settings) -> str:
-    models = {name: step.task.key for name, step in work.others.items()}
+    models = {name: step.task.key for name, step in work.other_models.items()}
     texts = [work.sources[output], work.texts[output]]
     return digest([VERSION, work.step.task.key, *texts, asdict(settings), *output, models])
-
-
-FILE = "segments.jsonl"  # written by a step `test_set`; rows of the database have only the first references
 
 
 def references_of(

@@ -26,6 +26,9 @@ from creamtea.human.results.ratings import Ratings, payloads
 from creamtea.store.tables import SYSTEM_KINDS, Item
 from creamtea.words import word_spans, words
 
+Output = tuple[int, int]  # a segment of the test set, and a position in Campaign.systems
+SEVERITIES = ("minor", "major", "critical")  # of errors: neither neutral nor undecided
+# names of candidates
 OUTPUT, FULL, REFERENCE, POST_EDIT = "output", "full vocabulary", "reference", "post-edit"
 EXACT = "exact search"
 LACKS_OUTPUT = "the evidence lacks the output itself"
@@ -120,12 +123,12 @@ class Evidence:
             tokens = scored["length"] + 1  # with </s>
             score = -math.inf if scored["score"] is None else scored["score"]
             return Candidate(
-                tuple(scored["names"]),
-                scored["text"],
-                score / tokens**power,
-                row["tolerance"] * tokens / tokens**power,
-                tuple((start, end) for start, end in scored["forbidden"] or ()),
-                scored["outcome"] == "proved",
+                names=tuple(scored["names"]),
+                text=scored["text"],
+                rank=score / tokens**power,
+                tolerance=row["tolerance"] * tokens / tokens**power,
+                forbidden=tuple((start, end) for start, end in scored["forbidden"] or ()),
+                proved=scored["outcome"] == "proved",
             )
 
         return cls(tuple(map(candidate, row["candidates"])))
@@ -236,9 +239,9 @@ class Comparison:
             if tag != "equal"
         ]
 
-    def right(self, evidence: Evidence, better: Sequence[str]) -> Candidate | None:
+    def first_better(self, evidence: Evidence, names: Sequence[str]) -> Candidate | None:
         """Return the first of the better translations that differs from the output at the mark."""
-        for candidate in map(evidence.named, better):
+        for candidate in map(evidence.named, names):
             if candidate is not None and self.region(candidate).differs:
                 return candidate
         return None
@@ -282,34 +285,34 @@ class Comparison:
         return neighbours
 
 
-def label(evidence: Evidence, mark: Mark, better: Sequence[str]) -> Finding:
+def label(evidence: Evidence, mark: Mark, better_names: Sequence[str]) -> Finding:
     """Find where the marked error comes from.
 
-    `better`: names of better translations, the best first; the first that differs at the mark has the needed
+    `better_names`: better translations, the best first; the first that differs at the mark has the needed
     words. Without a vocabulary selection there is no candidate FULL.
     """
     output = evidence.named(OUTPUT)
     if output is None:
         raise ValueError(LACKS_OUTPUT)
     comparison = Comparison(output, mark)
-    right = comparison.right(evidence, better)
-    if right is None:
+    better = comparison.first_better(evidence, better_names)
+    if better is None:
         return Finding(Origin.UNDECIDED, comparison.text)
-    needed = comparison.region(right)
+    needed = comparison.region(better)
     full = evidence.named(FULL)
-    if full is not None and _selection(comparison, full, right):
-        return Finding(Origin.SELECTION, comparison.text, needed.words, right, full)
-    mended = [candidate for candidate in evidence.candidates if comparison.mends(candidate, right)]
-    with_error = [candidate for candidate in evidence.candidates if comparison.keeps(candidate, right)]
+    if full is not None and _is_selection_error(comparison, full, better):
+        return Finding(Origin.SELECTION, comparison.text, needed.words, better, full)
+    mended = [candidate for candidate in evidence.candidates if comparison.mends(candidate, better)]
+    with_error = [candidate for candidate in evidence.candidates if comparison.keeps(candidate, better)]
     best, wrong = (
         max(candidates, key=lambda candidate: candidate.rank) for candidates in (mended, with_error)
     )
     prefers = best.rank > wrong.rank + max(best.tolerance, wrong.tolerance)
     origin, instead = (Origin.SEARCH, best) if prefers else (Origin.MODEL, wrong)
-    return Finding(origin, comparison.text, needed.words, right, instead)
+    return Finding(origin, comparison.text, needed.words, better, instead)
 
 
-def _selection(comparison: Comparison, full: Candidate, right: Candidate) -> bool:
+def _is_selection_error(comparison: Comparison, full: Candidate, better: Candidate) -> bool:
     """Return True for a selection error.
 
     That needs two things: the same search over the full vocabulary writes something else at the mark, and
@@ -318,15 +321,11 @@ def _selection(comparison: Comparison, full: Candidate, right: Candidate) -> boo
     """
     if not comparison.region(full).differs:
         return False
-    needed = comparison.region(right)
+    needed = comparison.region(better)
     for start, end in needed.places:
-        if any(start < banned[1] and banned[0] < end for banned in right.forbidden):
+        if any(start < banned[1] and banned[0] < end for banned in better.forbidden):
             return True
-    return bool(full.forbidden) and comparison.mends(full, right)
-
-
-Output = tuple[int, int]  # a segment of the test set, and a position in Campaign.systems
-COUNTED = ("minor", "major", "critical")
+    return bool(full.forbidden) and comparison.mends(full, better)
 
 
 @dataclass(frozen=True)
@@ -375,7 +374,9 @@ def marks_of(session: Session, ratings: Ratings) -> Marked:
         else:
             # a special mark has no place, so there is no word to explain
             spans = [
-                span for span in spans_of(payload) if span.severity in COUNTED and span.special_mark is None
+                span
+                for span in spans_of(payload)
+                if span.severity in SEVERITIES and span.special_mark is None
             ]
             marks = [Mark() if span.in_source else Mark(span.start, span.end) for span in spans]
         if marks:
@@ -412,7 +413,7 @@ def scores_of(ratings: Ratings) -> Mapping[Output, float]:
         (int(ratings.segment_index[unit]), system): float(matrix[unit, system])
         for unit in range(len(matrix))
         for system in range(matrix.shape[1])
-        if matrix[unit, system] == matrix[unit, system]  # not NaN
+        if not np.isnan(matrix[unit, system])
     }
 
 

@@ -368,12 +368,12 @@ def _repaired(cases: Sequence[_Case], name: str, place: int) -> dict[str, Cell]:
         if other is None or output is None:
             continue
         comparison = Comparison(output, case.mark)
-        right = comparison.right(case.evidence, case.better)
-        if right is None:
+        better = comparison.first_better(case.evidence, case.better)
+        if better is None:
             continue
         counted = counts[case.cluster]
-        counted[0] += not comparison.keeps(other, right)
-        counted[1] += comparison.mends(other, right)
+        counted[0] += not comparison.keeps(other, better)
+        counted[1] += comparison.mends(other, better)
         counted[2] += 1
     if not counts:
         return {}
@@ -412,9 +412,9 @@ def _examples(session: Session, judged: RatedCampaign, cases: Sequence[_Case]) -
 
 def _entry(judged: RatedCampaign, case: _Case, source: str) -> Entry:
     campaign, finding = judged.ratings.campaign, case.finding
-    output, right, instead = case.evidence.named(OUTPUT), finding.better, finding.instead
+    output, better, instead = case.evidence.named(OUTPUT), finding.better, finding.instead
     assert output is not None
-    assert right is not None
+    assert better is not None
     assert instead is not None
     target = campaign.target_language
     passages = [
@@ -422,9 +422,9 @@ def _entry(judged: RatedCampaign, case: _Case, source: str) -> Entry:
         Passage(f"output, {_scored_words(output)}", output.text, target),
         Passage("marked", finding.marked or "an omission", target if finding.marked else ""),
         Passage("needed", " ".join(finding.needed) or "nothing", target if finding.needed else ""),
-        Passage(f"better: {', '.join(right.names)}, {_scored_words(right)}", right.text, target),
+        Passage(f"better: {', '.join(better.names)}, {_scored_words(better)}", better.text, target),
     ]
-    if instead not in (output, right):
+    if instead not in (output, better):
         words = "prefers" if finding.origin is Origin.MODEL else "would write"
         who = "the model" if finding.origin is not Origin.SELECTION else "the same search"
         label = f"{who} {words} ({', '.join(instead.names)}), {_scored_words(instead)}"
