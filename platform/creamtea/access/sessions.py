@@ -12,9 +12,8 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from sqlalchemy import Result, func, or_, select, update
+from sqlalchemy import Row, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from creamtea.access import audit
@@ -96,7 +95,7 @@ def create_link(
     with database.transaction() as session:
         now = database.now(session)
         if rater_id is not None:
-            campaign_id = linkable(session, rater_id).campaign_id
+            campaign_id = rater_with_identity(session, rater_id).campaign_id
         elif campaign_id is not None and session.get(Campaign, campaign_id) is None:
             raise InputError(f"there is no campaign with id {campaign_id}")
         if study_id is not None and session.get(StudyRow, study_id) is None:
@@ -137,7 +136,7 @@ def add_link(
     return secret
 
 
-def linkable(session: Session, rater_id: int) -> Rater:
+def rater_with_identity(session: Session, rater_id: int) -> Rater:
     """Return the rater; InputError if there is none, or if the identity was deleted."""
     rater = session.get(Rater, rater_id)
     if rater is None:
@@ -224,14 +223,14 @@ def identify(database: Database, session_secret: str | None) -> Identity | None:
     if not session_secret:
         return None
     with database.session() as session:
-        row = _open_sessions(session, session_secret).one_or_none()
+        row = _find_session(session, session_secret)
     return None if row is None else Identity(row.id, row.role, row.rater_id, row.campaign_id, row.study_id)
 
 
 def opened_by(database: Database, session_secret: str, link_secret: str) -> bool:
-    """Return True if this session is open and came from this link, which its holder opens again."""
+    """Return True if this link has opened this session, which still lasts."""
     with database.session() as session:
-        row = _open_sessions(session, session_secret).one_or_none()
+        row = _find_session(session, session_secret)
         return row is not None and row.link_digest == digest(link_secret)
 
 
@@ -242,7 +241,9 @@ def sign_out(database: Database, session_secret: str) -> None:
         session.execute(update(WebSession).where(*is_open).values(revoked_at=database.now(session)))
 
 
-def _open_sessions(session: Session, session_secret: str) -> Result[Any]:
+def _find_session(
+    session: Session, session_secret: str
+) -> Row[int, str, int | None, int | None, int | None, str | None] | None:
     return session.execute(
         select(
             WebSession.id,
@@ -259,13 +260,13 @@ def _open_sessions(session: Session, session_secret: str) -> Result[Any]:
             WebSession.expires_at > Database.now(session),
             AccessToken.revoked_at.is_(None),
         )
-    )
+    ).one_or_none()
 
 
 def withdraw_links(session: Session, rater_id: int, now: datetime) -> list[int | None]:
     """Withdraw a rater's links that are not withdrawn yet; return the campaign of each."""
-    left = AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None)
-    revoked = update(AccessToken).where(*left).values(revoked_at=now)
+    not_withdrawn = AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None)
+    revoked = update(AccessToken).where(*not_withdrawn).values(revoked_at=now)
     return list(session.scalars(revoked.returning(AccessToken.campaign_id)))
 
 
@@ -282,11 +283,11 @@ def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_L
     """
     with database.transaction() as session:
         removed = update(Rater).where(Rater.id == rater_id, Rater.subject.is_not(None)).values(subject=None)
-        signs_in = session.scalars(removed.returning(Rater.campaign_id)).all()
+        sign_ins = session.scalars(removed.returning(Rater.campaign_id)).all()
         revoked = withdraw_links(session, rater_id, database.now(session))
-        campaigns = [campaign_id for campaign_id in (*revoked, *signs_in) if campaign_id is not None]
+        campaigns = [campaign_id for campaign_id in (*revoked, *sign_ins) if campaign_id is not None]
         if campaigns:
-            detail = {"links": len(revoked)} | ({"sign-in": True} if signs_in else {})
+            detail = {"links": len(revoked)} | ({"sign-in": True} if sign_ins else {})
             audit.record(session, campaigns[0], actor, audit.LINKS_WITHDRAWN, rater_id, reason, detail)
         return len(revoked)
 
@@ -373,8 +374,8 @@ def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> No
     InputError for an unknown link, a link withdrawn before, and a reason if the link has no campaign.
     """
     with database.transaction() as session:
-        left = AccessToken.id == link_id, AccessToken.revoked_at.is_(None)
-        withdrawn = update(AccessToken).where(*left).values(revoked_at=database.now(session))
+        not_withdrawn = AccessToken.id == link_id, AccessToken.revoked_at.is_(None)
+        withdrawn = update(AccessToken).where(*not_withdrawn).values(revoked_at=database.now(session))
         token: AccessToken | None = session.scalar(withdrawn.returning(AccessToken))
         if token is None:
             if session.get(AccessToken, link_id) is not None:

@@ -22,7 +22,7 @@ from creamtea.store.queries import find_campaign
 from creamtea.store.tables import AccessToken, Campaign, Rater
 
 MAX_SUBJECT = 500  # characters
-ORGANISES = timedelta(days=365)  # then the organiser has to be registered again
+ORGANISER_LIFETIME = timedelta(days=365)  # then the organiser has to be registered again
 
 
 class NotRegistered(CreamteaError):
@@ -49,7 +49,7 @@ class Person:
         """The subjects under which this person may be registered."""
         if self.email is None or not _is_address(self.email):
             return [self.identifier]
-        return [self.identifier, _plain(self.email)]
+        return [self.identifier, _lower_case(self.email)]
 
 
 def checked_subject(subject: str) -> str:
@@ -60,7 +60,7 @@ def checked_subject(subject: str) -> str:
     subject = subject.strip()
     if subject.isprintable() and len(subject) <= MAX_SUBJECT:
         if _is_address(subject):
-            return _plain(subject)
+            return _lower_case(subject)
         issuer, bar, name = subject.partition("|")
         if bar and name and issuer.startswith(("https://", "http://")):
             return subject
@@ -77,7 +77,7 @@ def _is_address(text: str) -> bool:
     )
 
 
-def _plain(address: str) -> str:
+def _lower_case(address: str) -> str:
     # other alphabets have letters whose lower case is another's: the Kelvin sign becomes k
     return address.lower() if address.isascii() else address
 
@@ -90,7 +90,7 @@ def set_subject(database: Database, rater_id: int, actor: str, subject: str) -> 
     """
     subject = checked_subject(subject)
     with database.transaction() as session:
-        rater = sessions.linkable(session, rater_id)
+        rater = sessions.rater_with_identity(session, rater_id)
         if rater.subject == subject:
             return
         campaign = session.get_one(Campaign, rater.campaign_id, with_for_update={"key_share": True})
@@ -112,16 +112,16 @@ def check_free(session: Session, campaign: Campaign, subject: str) -> None:
         )
 
 
-# ---------------------------------------------------------------- organisers
-
-
 def _held_by(*subjects: str) -> ColumnElement[bool]:
     """Match tokens that let one of these subjects sign in and are not withdrawn."""
     return AccessToken.subject.in_(subjects) & AccessToken.revoked_at.is_(None)
 
 
+# ---------------------------------------------------------------- organisers
+
+
 def add_organiser(
-    database: Database, campaign: str, actor: str, subject: str, lifetime: timedelta = ORGANISES
+    database: Database, campaign: str, actor: str, subject: str, lifetime: timedelta = ORGANISER_LIFETIME
 ) -> None:
     """Let somebody organise this campaign, and no other, by signing in.
 

@@ -36,8 +36,6 @@ MadeUp = Annotated[int, Field(ge=1, le=10**6)]  # segments to make in memory
 Count = Annotated[int, Field(ge=1, le=4096)]  # layers, heads, threads, processors
 Width = Annotated[int, Field(ge=1, le=65536)]  # width of a layer
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
-
-
 FILE = "file"  # in JSON Schema, the format of a text that names a file
 
 
@@ -70,13 +68,13 @@ def descriptions(model: type[BaseModel]) -> dict[str, Description]:
     result: dict[str, Description] = {}
     for owner in reversed(model.__mro__):
         if issubclass(owner, Strict) and owner is not Strict:
-            result |= _described_in(owner)
+            result |= _own_descriptions(owner)
     keys = {name: field.alias for name, field in model.model_fields.items() if field.alias}
     return {keys.get(name, name): words for name, words in result.items()}
 
 
 @cache
-def _described_in(model: type) -> dict[str, Description]:
+def _own_descriptions(model: type) -> dict[str, Description]:
     """Return the descriptions of the class's own fields; {} if its source is not available."""
     try:
         source = textwrap.dedent(inspect.getsource(model))
@@ -104,8 +102,7 @@ def _described_in(model: type) -> dict[str, Description]:
 
 
 # ---------------------------------------------------------------- JSON
-
-
+#
 # JSON is read strictly by RFC 8259, and written canonically for digests. Reading refuses NaN, infinity, and
 # repeated keys, whose last value would silently win.
 

@@ -483,7 +483,7 @@ def invite(
     invitations = []
     for pseudonym in named:
         rater = known.get(pseudonym or "") or insert(session, row, actor, pseudonym)
-        sessions.linkable(session, rater.id)
+        sessions.rater_with_identity(session, rater.id)
         secret = sessions.add_link(session, "rater", now, rater_id=rater.id, campaign_id=row.id)
         invitations.append(Invitation(rater.pseudonym, secret))
     detail = {"role": "rater", "links": len(invitations)}
