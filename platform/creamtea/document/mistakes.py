@@ -19,6 +19,7 @@ from creamtea.errors import InputError
 from creamtea.wording import counted
 
 KeyPath = tuple[str | int, ...]
+PlaceOf = Callable[[KeyPath], str]  # returns the place of a study's value, for messages
 
 
 @dataclass(frozen=True, order=True)
@@ -59,6 +60,25 @@ class StudyErrors(InputError):
         self.by_key = by_key or {}
         count = f"{counted(len(self.lines), 'mistake')} in {name}"
         super().__init__("\n".join([*self.lines, count]), next(iter(self.by_key), ""))
+
+
+@dataclass(frozen=True)
+class StudyWarning:
+    """Something about a study or its results that deserves a look. It never changes an exit code."""
+
+    kind: str  # for scripts: "warm-up", "few-updates", …
+    place: str  # "study.yaml:12: variants.softmax.training", or words: "softmax, seed 1"
+    found: str
+    remedy: str
+
+    def line(self) -> str:
+        return f"{self.place}: {self.message()}"
+
+    def message(self) -> str:
+        return f"{self.found}. {self.remedy}"
+
+    def values(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 # ---------------------------------------------------------------- wording
@@ -122,8 +142,6 @@ ALLOWED = {
     "amount": "a number of items, or a share below 1 (0.1 for a tenth)",
     "too_long": "at most {max_length} entries",
 }
-
-
 REQUIRED = "required key is missing"
 UNKNOWN = "an unknown key"
 
@@ -259,28 +277,6 @@ def _members(union: Any) -> Mapping[str, type[BaseModel]]:
     return members
 
 
-PlaceOf = Callable[[KeyPath], str]  # returns the place of a study's value, for messages
-
-
-@dataclass(frozen=True)
-class StudyWarning:
-    """Something about a study or its results that deserves a look. It never changes an exit code."""
-
-    kind: str  # for scripts: "warm-up", "few-updates", …
-    place: str  # "study.yaml:12: variants.softmax.training", or words: "softmax, seed 1"
-    found: str
-    remedy: str
-
-    def line(self) -> str:
-        return f"{self.place}: {self.message()}"
-
-    def message(self) -> str:
-        return f"{self.found}. {self.remedy}"
-
-    def values(self) -> dict[str, Any]:
-        return asdict(self)
-
-
 # ---------------------------------------------------------------- a study that may be malformed
 
 
@@ -378,6 +374,9 @@ def kind_of(block: Any) -> str:
     return kind if isinstance(kind, str) else ""
 
 
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
 def parsed(model: type[T] | Any, value: Any) -> T | None:
     """Parse `value` as `model`, a type or a family of methods; return None if it is malformed."""
     try:
@@ -385,9 +384,6 @@ def parsed(model: type[T] | Any, value: Any) -> T | None:
         return result
     except ValidationError:
         return None
-
-
-_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def target_language(study: RawStudy) -> str:

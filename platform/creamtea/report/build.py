@@ -91,22 +91,18 @@ def report_of(session: Session, row: StudyRow, complete: bool = True, *, alone: 
     nodes = results.nodes
     campaigns, left_out = campaign_reports(session, row, results, complete, alone=alone)
     styles = styles_of(spec)
-    tables = [
-        SystemsOn(
-            name,
-            table,
-            further_table(results, name, table),
-            styles,
-            all_differences(results, name, metrics[0]) if (metrics := spec.metrics_on(name)) else {},
-            {} if (clock := speed_of(table)) is None else time_shares(results, clock.key),
-        )
-        for name in spec.test_sets
-        for table in [systems_table(results, name, human_columns(campaigns, name))]
-    ]
+    tables = []
+    for name in spec.test_sets:
+        table = systems_table(results, name, human_columns(campaigns, name))
+        metrics, clock = spec.metrics_on(name), speed_of(table)
+        further = further_table(results, name, table)
+        pairs = all_differences(results, name, metrics[0]) if metrics else {}
+        times = {} if clock is None else time_shares(results, clock.key)
+        tables.append(SystemsOn(name, table, further, styles, pairs, times))
     analyses = [build_analysis(results, name, analysis) for name, analysis in spec.analyses.items()]
     warnings = result_warnings(session, results, tables)
     sections = [
-        answer_section(spec, tables, campaigns, warnings, _failed(nodes), analyses),
+        answer_section(spec, tables, campaigns, warnings, _failure_sentences(nodes), analyses),
         Section("warnings", "Warnings", (Warnings("warnings", warnings),) if warnings else (), folded=True),
         Section("systems", "Systems", tuple(_systems_section(results, systems) for systems in tables)),
         Section("reading", "", (Notes("notes", tuple(_notes(spec, results))),)),
@@ -239,32 +235,13 @@ def _significance(spec: Study) -> str:
     )
 
 
-def _hardware(results: StudyResults) -> tuple[str, ...]:
-    """Return the machines of the trainings and of the latency run, each once."""
-    machines: dict[str, None] = {}
-    for training in results.of("train"):
-        if device := training.node.facts.get("device"):
-            threads = training.node.facts.get("threads")
-            words = [f"training: {device}", *([counted(threads, "thread")] if threads else [])]
-            if training.node.facts.get("deterministic") is False:
-                words.append("not deterministic")
-            machines[", ".join(words)] = None
-    for timing in results.of("latency"):
-        for metric in timing.metrics:
-            if hardware := metric.detail.get("hardware"):
-                if isinstance(hardware, dict):
-                    hardware = ", ".join(f"{key} {item}" for key, item in hardware.items())
-                machines[f"latency: {hardware}"] = None
-    return tuple(machines)
-
-
 # ---------------------------------------------------------------- failures, provenance
 
 
 UPSTREAM = "not run: an earlier step failed"
 
 
-def _failed(nodes: Collection[Node]) -> tuple[str, ...]:
+def _failure_sentences(nodes: Collection[Node]) -> tuple[str, ...]:
     """Say which step failed first and why, and count the other reasons; else count cancelled steps."""
     reasons: dict[str, str] = {}
     for node in nodes:
@@ -305,6 +282,25 @@ def _failures_section(nodes: Iterable[Node]) -> Section:
     return Section("missing", "What is missing", texts)
 
 
+def _hardware(results: StudyResults) -> tuple[str, ...]:
+    """Return the machines of the trainings and of the latency run, each once."""
+    machines: dict[str, None] = {}
+    for training in results.of("train"):
+        if device := training.node.facts.get("device"):
+            threads = training.node.facts.get("threads")
+            words = [f"training: {device}", *([counted(threads, "thread")] if threads else [])]
+            if training.node.facts.get("deterministic") is False:
+                words.append("not deterministic")
+            machines[", ".join(words)] = None
+    for timing in results.of("latency"):
+        for metric in timing.metrics:
+            if hardware := metric.detail.get("hardware"):
+                if isinstance(hardware, dict):
+                    hardware = ", ".join(f"{key} {item}" for key, item in hardware.items())
+                machines[f"latency: {hardware}"] = None
+    return tuple(machines)
+
+
 def _provenance_section(row: StudyRow, results: StudyResults, tables: Sequence[SystemsOn]) -> Section:
     seeds = tuple(
         f"{name}: {', '.join(map(str, variant.seeds))}" for name, variant in results.spec.variants.items()
@@ -331,10 +327,10 @@ def _provenance_section(row: StudyRow, results: StudyResults, tables: Sequence[S
         *([Fact("hardware", hardware or "not reported")] if seeds or hardware else []),
         *(Fact(name, signature, code=True) for name, signature in signatures.items()),
     )
-    tables_of_texts = [table for table in (corpora_table(results), trainings_table(results)) if table.rows]
+    made_from = [table for table in (corpora_table(results), trainings_table(results)) if table.rows]
     blocks: tuple[Block, ...] = (
-        *tables_of_texts,
-        *column_meanings(column for table in tables_of_texts for column in table.columns),
+        *made_from,
+        *column_meanings(column for table in made_from for column in table.columns),
         Facts("versions", "Versions, seeds, hardware", facts),
     )
     return Section("provenance", "Provenance", blocks)

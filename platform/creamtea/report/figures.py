@@ -93,8 +93,8 @@ Runs = dict[str, Mapping[str, Sequence[CurvePoint]]]  # a training's curves, by 
 class SystemsOn(NamedTuple):
     """The tables of a test set: systems, and comparisons with further baselines.
 
-    `pairs`: the differences of every two systems. `times`: each timed system's time as a percentage of each
-    one's, as `speed_of` measures it.
+    `pairs`: the differences of every two systems. `times`: each timed system's time as a percentage of every
+    system's, as `speed_of` measures it.
     """
 
     test_set: str
