@@ -27,7 +27,7 @@ from creamtea.document.document import read_document
 from creamtea.document.mistakes import fields_by_key, number
 from creamtea.document.values import FILE, NAME_CHARACTERS, Description, Positive, Strict, descriptions
 from creamtea.human.making.settings import CampaignDocument
-from creamtea.human.protocols import OWN
+from creamtea.human.protocols import BUILT_IN
 from creamtea.methods.analysis import ANALYSES, EMPTY, LENGTH
 from creamtea.methods.family import Family
 from creamtea.methods.metrics import METRICS
@@ -208,7 +208,7 @@ def methods_page() -> str:
                 f"{protocol.min_systems} to {protocol.max_systems}",
                 ", ".join(f"`{selection}`" for selection in protocol.selections),
             )
-            for name, protocol in OWN.items()
+            for name, protocol in BUILT_IN.items()
             if protocol.rated_here
         ],
     )

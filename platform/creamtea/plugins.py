@@ -86,34 +86,34 @@ def plugin_of(point: EntryPoint) -> Plugin:
 
 @dataclass(frozen=True)
 class Registry(Generic[T]):
-    """Objects of one class by name: creamtea's `own`, and objects from plug-ins' entry points of `group`.
+    """Objects of one class by name: creamtea's `built_in`, and those of plug-ins' entry points in `group`.
 
     An entry point leads to such an object, or to its class. `check` raises an error for a broken object.
     """
 
     group: str
     base: type[T]
-    own: Mapping[str, T]
+    built_in: Mapping[str, T]
     check: Callable[[T], None] = lambda _: None
 
     def names(self) -> tuple[str, ...]:
         """Return creamtea's names, then the plug-ins' names, working or not. Loads no plug-in."""
-        return (*self.own, *sorted({point.name for point in installed(self.group)} - set(self.own)))
+        return (*self.built_in, *sorted({point.name for point in installed(self.group)} - set(self.built_in)))
 
     def added(self) -> Additions[T]:
-        return additions(self.group, self.own, self._checked)
+        return additions(self.group, self.built_in, self._checked)
 
     def usable(self) -> dict[str, T]:
         """Return all objects by name, except those of broken plug-ins."""
-        return {**self.own, **self.added().kinds}
+        return {**self.built_in, **self.added().kinds}
 
     def find(self, name: str, called: str, about: str = "") -> T:
         """Return the object with this name.
 
         Raises InputError if it is unknown or its plug-in is broken; `called` names it in the message.
         """
-        if name in self.own:
-            return self.own[name]
+        if name in self.built_in:
+            return self.built_in[name]
         added = self.added()
         if name in added.kinds:
             return added.kinds[name]

@@ -27,7 +27,7 @@ from creamtea.human.making import launching
 from creamtea.human.making.preview import preview
 from creamtea.human.making.settings import CampaignSettings
 from creamtea.human.protocols import (
-    OWN,
+    BUILT_IN,
     PROTOCOLS,
     find_protocol,
     protocol_names,
@@ -173,7 +173,7 @@ def test_a_broken_plug_in_is_named(
     importlib.invalidate_caches()
     with pytest.raises(InputError, match=reason):
         find_protocol(NAME)
-    assert [protocol.name for protocol in usable_protocols()] == list(OWN)  # the others are not touched
+    assert [protocol.name for protocol in usable_protocols()] == list(BUILT_IN)  # the others are not touched
     assert protocol_title(NAME) == NAME
     (broken,) = PROTOCOLS.added().broken
     assert (broken.kind, broken.plugin.distribution) == (NAME, "other")
@@ -186,7 +186,7 @@ def test_a_protocol_whose_script_was_not_packaged_is_broken(
     monkeypatch.setattr(type(find_protocol(NAME)), "scripts", (script,))
     (broken,) = PROTOCOLS.added().broken
     assert (broken.kind, str(script) in broken.reason) == (NAME, True)
-    assert [protocol.name for protocol in usable_protocols()] == list(OWN)
+    assert [protocol.name for protocol in usable_protocols()] == list(BUILT_IN)
     with pytest.raises(InputError, match=r"lost\.js"):
         find_protocol(NAME)
     script.touch()

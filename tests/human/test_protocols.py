@@ -23,7 +23,7 @@ from creamtea.human.formats.exchange import export_campaign, import_campaign
 from creamtea.human.formats.losses import not_held
 from creamtea.human.formats.storing import collect
 from creamtea.human.making.settings import CampaignSettings, settings_of
-from creamtea.human.protocols import OWN, Protocol, ScoredAnswer, find_protocol
+from creamtea.human.protocols import BUILT_IN, Protocol, ScoredAnswer, find_protocol
 from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, SELECTIONS
 from creamtea.human.protocols.spans import Esa, Mqm, Span, spans_of
 from creamtea.human.protocols.taxonomy import ESA, GOOGLE, Taxonomy, read_taxonomy
@@ -34,12 +34,12 @@ from creamtea.store.tables import Rating
 from creamtea.words import split_words
 from creamtea_webapp.board import HERE, SCRIPTS
 
-PROTOCOLS = list(OWN.values())
+PROTOCOLS = list(BUILT_IN.values())
 LISTED = [protocol for protocol in PROTOCOLS if protocol.scale.steps < 10**6]  # not "scores", of any number
 FOUR = ["same", "other", "same", "third"]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=list(OWN))
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=list(BUILT_IN))
 def test_a_protocol_leaves_nothing_out(protocol: Protocol) -> None:
     for name in Protocol.__annotations__:
         value = getattr(protocol, name)
@@ -65,7 +65,7 @@ def test_page_data_is_json_and_its_widget_is_registered(protocol: Protocol) -> N
         assert len(data["scale"]["labels"]) == protocol.scale.steps
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=list(OWN))
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=list(BUILT_IN))
 def test_what_is_shown_together_is_within_the_protocols_numbers(protocol: Protocol) -> None:
     groups = protocol.shown_together(FOUR, "all", 0)
     for group in groups:
@@ -82,10 +82,10 @@ def test_a_preference_accepts_what_goes_together() -> None:
         pairs = {(a, 2 - a) for a in range(first[0], first[1] + 1)}
         consistent = {b for _, b in pairs} == set(range(second[0], second[1] + 1))
         if consistent:
-            OWN["preference"].check_accepted([first, second])
+            BUILT_IN["preference"].check_accepted([first, second])
         else:
             with pytest.raises(ValueError, match="decides"):
-                OWN["preference"].check_accepted([first, second])
+                BUILT_IN["preference"].check_accepted([first, second])
 
 
 def test_answers_are_said_in_words() -> None:
@@ -99,7 +99,7 @@ def test_answers_are_said_in_words() -> None:
         "mqm": ([ScoredAnswer(9990, {"spans": [error, error]})], "2 errors"),
         "post-edit": ([ScoredAnswer(1000, {"text": "a"}), ScoredAnswer(0, {"text": ""})], edited),
     }
-    assert {name: OWN[name].in_words(given) for name, (given, _) in answers.items()} == {
+    assert {name: BUILT_IN[name].in_words(given) for name, (given, _) in answers.items()} == {
         name: words for name, (_, words) in answers.items()
     }
 

@@ -13,7 +13,7 @@ from property_tests import FIXTURES_ARE_SHARED
 from small_campaigns import LAPSED, add_rater, make_campaign, rate, rate_all, ratings, stored, work_for
 
 from creamtea.human import rating as assignment
-from creamtea.human.protocols import OWN, Protocol, find_protocol
+from creamtea.human.protocols import BUILT_IN, Protocol, find_protocol
 from creamtea.human.rating import RatingRefused, Work
 from creamtea.human.rating.page import lock_page
 from creamtea.human.rating.saving import check_draft, read_answers
@@ -21,7 +21,7 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Item
 
 # the protocols whose answers are their scores
-SCORED = [name for name, protocol in OWN.items() if type(protocol).read_answer is Protocol.read_answer]
+SCORED = [name for name, protocol in BUILT_IN.items() if type(protocol).read_answer is Protocol.read_answer]
 NUMBERS = count(1)
 
 

@@ -42,8 +42,8 @@ def _rows(everything: bool) -> list[dict[str, str]]:
 
     groups: list[tuple[str, Mapping[str, Any], Additions[Any]]] = [
         *((family.noun, family.built_in, family.added) for family in FAMILIES),
-        ("rating protocol", PROTOCOLS.own, PROTOCOLS.added()),
-        ("format of ratings", FORMATS.own, FORMATS.added()),
+        ("rating protocol", PROTOCOLS.built_in, PROTOCOLS.added()),
+        ("format of ratings", FORMATS.built_in, FORMATS.added()),
     ]
     rows = []
     for noun, built_in, added in groups:
@@ -53,8 +53,10 @@ def _rows(everything: bool) -> list[dict[str, str]]:
                 _row(noun, kind, creamtea_itself, "built in", method.title)
                 for kind, method in built_in.items()
             ]
-        for kind, method in added.kinds.items():
-            rows.append(_row(noun, kind, added.plugins[kind], "ready", method.title))
+        rows += [
+            _row(noun, kind, added.plugins[kind], "ready", method.title)
+            for kind, method in added.kinds.items()
+        ]
         rows += [_row(noun, broken.kind, broken.plugin, "broken", broken.reason) for broken in added.broken]
     return rows
 

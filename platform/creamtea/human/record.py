@@ -21,7 +21,7 @@ from pydantic_core.core_schema import no_info_plain_validator_function
 from creamtea.errors import InputError
 from creamtea.human.making.settings import CampaignSettings, settings_of
 from creamtea.human.media import checked_entries, distinct, types_of
-from creamtea.human.protocols import OWN, PROTOCOLS, protocol_names
+from creamtea.human.protocols import BUILT_IN, PROTOCOLS, protocol_names
 from creamtea.human.protocols.base import MAX_SYSTEMS
 from creamtea.store.rows import check_json, check_text
 from creamtea.store.tables import (
@@ -81,7 +81,7 @@ def allowed_values(values: Callable[[], Sequence[str]]) -> PlainValidator:
 
 def _protocol(value: Any) -> str:
     # creamtea's names first: finding plug-ins reads the metadata of all distributions, too slow for each row
-    if not (isinstance(value, str) and (value in OWN or value in protocol_names())):
+    if not (isinstance(value, str) and (value in BUILT_IN or value in protocol_names())):
         raise ValueError
     return value
 

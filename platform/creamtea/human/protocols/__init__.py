@@ -27,21 +27,20 @@ def _check_board(protocol: Protocol) -> None:
             raise FileNotFoundError(f"{path} of its board is missing: it was not packaged")
 
 
-OWN: dict[str, Protocol] = {
+BUILT_IN: dict[str, Protocol] = {
     protocol.name: protocol
     for protocol in (
         *(ContrastiveDa(), Da(), DaSqm(), Preference(), PostEdit()),
         *(Esa(), ContrastiveEsa(), Mqm(), SegmentScores()),
     )
 }
-PROTOCOLS = Registry("creamtea.protocols", Protocol, OWN, _check_board)
+PROTOCOLS = Registry("creamtea.protocols", Protocol, BUILT_IN, _check_board)
 
 
 def protocol_names(rated_here: bool = False) -> tuple[str, ...]:
     """Return all names; with `rated_here`, without creamtea's protocols that are only imported."""
-    return tuple(
-        name for name in PROTOCOLS.names() if not rated_here or name not in OWN or OWN[name].rated_here
-    )
+    imported = {name for name, protocol in BUILT_IN.items() if not protocol.rated_here}
+    return tuple(name for name in PROTOCOLS.names() if not (rated_here and name in imported))
 
 
 def find_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Protocol:
@@ -70,4 +69,4 @@ def protocol_title(name: str) -> str:
 def origin_of(name: str) -> Plugin:
     """Return the distribution that has the protocol. InputError as in `find_protocol`."""
     find_protocol(name)
-    return Plugin("creamtea", creamtea.__version__) if name in OWN else PROTOCOLS.added().plugins[name]
+    return Plugin("creamtea", creamtea.__version__) if name in BUILT_IN else PROTOCOLS.added().plugins[name]
