@@ -26,8 +26,8 @@ from creamtea.cli.workplace import (
     ACTOR,
     AsJson,
     Force,
+    Reason,
     Surplus,
-    Why,
     Yes,
     artefact_store,
     existing_database,
@@ -83,14 +83,14 @@ def init(
 
 
 @commands.command(epilog="Example: `creamtea programme validate programme.yaml`")
-def validate(file: File, override: Overrides = None, json_output: AsJson = False) -> None:
+def validate(file: File, override: Overrides = None, as_json: AsJson = False) -> None:
     """Check a programme and the files of all its directions, and list every mistake.
 
     Exit code 2: there are mistakes.
     """
     systems: dict[str, list[str]] = {}
     mistakes: dict[str, list[str]] = {}  # with the directions that have them
-    with mistakes_as_json(json_output):
+    with mistakes_as_json(as_json):
         programme = load_programme(file, override or [])
         for direction, loaded in programme.directions.items():
             try:
@@ -107,7 +107,7 @@ def validate(file: File, override: Overrides = None, json_output: AsJson = False
     lines = [f"{file} is valid: {counted(len(systems), 'direction')}"]
     lines += [f"  {direction}: {counted(len(found), 'system')}" for direction, found in systems.items()]
     lines += _note_on_systems(systems)
-    show(json_output, {"valid": True, "name": programme.name, "directions": systems}, lines)
+    show(as_json, {"valid": True, "name": programme.name, "directions": systems}, lines)
 
 
 def _note_on_systems(systems: Mapping[str, Sequence[str]]) -> list[str]:
@@ -147,7 +147,7 @@ def create(
     file: File,
     override: Overrides = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace the drafts of this programme.")] = False,
-    json_output: AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Create the campaigns of all directions as drafts: all of them, or none if one cannot be.
 
@@ -180,11 +180,11 @@ def create(
     lines.append(
         f"next: creamtea campaign preview {first}, then creamtea programme launch {quote(programme.name)}"
     )
-    show(json_output, [each.campaign for each in made], lines)
+    show(as_json, [each.campaign for each in made], lines)
 
 
 @commands.command(epilog="Example: `creamtea programme launch programme`")
-def launch(name: Name, json_output: AsJson = False) -> None:
+def launch(name: Name, as_json: AsJson = False) -> None:
     """Open all drafts of a programme to their raters. Campaigns launched before stay as they are."""
     digests, before = {}, []
     with existing_database() as database:
@@ -199,11 +199,11 @@ def launch(name: Name, json_output: AsJson = False) -> None:
             digests[direction] = registered["digest"]
     lines = [f"{direction} is launched; registered as {digest[:16]}" for direction, digest in digests.items()]
     lines += [*before, f"next: creamtea programme links {quote(name)} --count N -o links.csv"]
-    show(json_output, digests, lines)
+    show(as_json, digests, lines)
 
 
 @commands.command(epilog="Example: `creamtea programme close programme --reason 'enough items'`")
-def close(name: Name, reason: Why = "") -> None:
+def close(name: Name, reason: Reason = "") -> None:
     """End the rating of all directions that are launched. What raters saved stays."""
     with existing_database() as database:
         with database.session() as session:
@@ -219,7 +219,7 @@ def close(name: Name, reason: Why = "") -> None:
 
 
 @commands.command("rm", epilog="Example: `creamtea programme rm programme`")
-def remove(name: Name, yes: Yes = False, json_output: AsJson = False) -> None:
+def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
     """Remove the campaigns of all directions for good, with ratings, raters and logs.
 
     All of them are removed, or none if one is launched. To keep the ratings, run `creamtea programme export`
@@ -236,14 +236,14 @@ def remove(name: Name, yes: Yes = False, json_output: AsJson = False) -> None:
             typer.confirm(f"remove programme {name} with {holds} for good?", abort=True, err=True)
         removed = remove_campaigns(database, [row.name for row in campaigns.values()])
     values = {direction: dataclasses.asdict(gone) for direction, gone in zip(campaigns, removed, strict=True)}
-    show(json_output, values, [f"removed programme {name}: {holds}"])
+    show(as_json, values, [f"removed programme {name}: {holds}"])
 
 
 @commands.command(epilog="Example: `creamtea programme status programme --raters`")
 def status(
     name: Name,
     raters: Annotated[bool, typer.Option("--raters", help="List every rater, too.")] = False,
-    json_output: AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the progress of a programme by direction, and with --raters by rater."""
     with existing_database() as database:
@@ -272,7 +272,7 @@ def status(
         }
         for each in directions
     ]
-    show(json_output, values, lines)
+    show(as_json, values, lines)
 
 
 @commands.command(

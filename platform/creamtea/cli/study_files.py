@@ -18,7 +18,7 @@ from creamtea.report.configuration import describe_imported, describe_system
 from creamtea.report.terminal import PrintingConsole
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, plan
-from creamtea.study.spec import Study
+from creamtea.study.spec import Study, schema_of, study_schema
 from creamtea.wording import counted, option
 
 if TYPE_CHECKING:
@@ -87,9 +87,8 @@ def init(
         timed=not no_timing,
     )
     begun = begin(options, lambda words: say(f"{words} …", err=True))
-    facts = _facts(begun)
     if as_json:
-        say(json.dumps(facts, ensure_ascii=False))
+        say(json.dumps(_facts(begun), ensure_ascii=False))
         return
     text, recipe, size = begun.text, begun.recipe, begun.recipe.size
     say(
@@ -260,7 +259,6 @@ def schema() -> None:
 def whole_schema() -> dict[str, Any]:
     """Return the schema of a study file and its campaigns, which the model of a study does not include."""
     from creamtea.human.making.settings import CampaignDocument
-    from creamtea.study.spec import schema_of, study_schema
 
     schema = study_schema()
     text = json.dumps(schema_of(CampaignDocument, ""))

@@ -38,7 +38,7 @@ def gc(
         float,
         typer.Option(min=1, max=1_000_000, metavar="HOURS", help="Keep what was written in the last HOURS."),
     ] = 24.0,
-    as_json: workplace.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the files that no study needs; with --delete, delete them.
 
@@ -52,17 +52,17 @@ def gc(
     with workplace.existing_database() as database:
         store = artefact_store(writable=delete)
         garbage = unneeded(database, store, age)
-        new = unneeded(database, store, timedelta(0)) if as_json or not garbage else []
-        young = [entry for entry in new if entry not in garbage]
+        of_any_age = unneeded(database, store, timedelta(0)) if as_json or not garbage else []
+        too_new = [entry for entry in of_any_age if entry not in garbage]
     if delete:
         garbage = collect(store, garbage, age)
         clear_abandoned()
     areas = _sums(garbage)
     if as_json:
-        say(json.dumps({"deleted": delete, "areas": areas, "too_new": _sums(young)}))
+        say(json.dumps({"deleted": delete, "areas": areas, "too_new": _sums(too_new)}))
         return
     if not garbage:
-        say(f"nothing to delete in {store.root}{_too_new(young, older_than)}")
+        say(f"nothing to delete in {store.root}{_about_new(too_new, older_than)}")
         return
     table = Table("unneeded", Column("files", justify="right"), Column("size", justify="right"))
     for area, sums in areas.items():
@@ -77,13 +77,13 @@ def gc(
     )
 
 
-def _too_new(young: Sequence[Entry], hours: float) -> str:
+def _about_new(too_new: Sequence[Entry], hours: float) -> str:
     """Say how many unneeded files stay because they are new."""
-    if not young:
+    if not too_new:
         return ""
-    size = in_units(sum(entry.size for entry in young))
+    size = in_units(sum(entry.size for entry in too_new))
     return (
-        f" yet: {counted(len(young), 'unneeded file')} ({size}) changed in the last {hours:g} h, and a "
+        f" yet: {counted(len(too_new), 'unneeded file')} ({size}) changed in the last {hours:g} h, and a "
         "running step may need them (--older-than HOURS)"
     )
 
@@ -99,7 +99,7 @@ def _sums(garbage: Iterable[Entry]) -> dict[str, dict[str, int]]:
 
 def du(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A study; without it, all.")] = None,
-    as_json: workplace.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show how many bytes each study takes in the artefact store, by kind of step.
 
@@ -147,7 +147,7 @@ def remove(
         typer.Option("--older", help="Only the submissions before the newest; those with a campaign stay."),
     ] = False,
     yes: workplace.Yes = False,
-    as_json: workplace.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Remove a study for good, with the results that no other study shares.
 
@@ -255,29 +255,28 @@ def check(
     option = "" if database is None else f" --database {quote(parsed.render_as_string())}"  # without password
     schema.check_revision(parsed, revision, f"creamtea db upgrade{option}")
     schema.check_pages(parsed)
-    facts: dict[str, Any] = {"database": place, "revision": revision, "usable": True}
     if not as_json:
         say(f"{place}: {_in_words(revision)}, as this creamtea requires")
-    report = _check_files(url, facts) if files and database is None else ""
+    facts, report = _check_files(url) if files and database is None else ({}, "")
     if as_json:
-        say(json.dumps(facts))
+        say(json.dumps({"database": place, "revision": revision, "usable": True, **facts}))
     elif report:
         say(report)
     if facts.get("faults"):
         raise typer.Exit(1)
 
 
-def _check_files(url: str, facts: dict[str, Any]) -> str:
-    """Check the store's files; add the result to `facts`, and return it in words."""
+def _check_files(url: str) -> tuple[dict[str, Any], str]:
+    """Check the store's files; return the result as facts and in words."""
     from creamtea.upkeep import check_store, remedies
 
     store = artefact_store(writable=False)
-    shown = time.monotonic()
+    last_line = time.monotonic()
 
     def report(done: int, total: int) -> None:
-        nonlocal shown
-        if time.monotonic() > shown + REPORT_SECONDS:
-            shown = time.monotonic()
+        nonlocal last_line
+        if time.monotonic() > last_line + REPORT_SECONDS:
+            last_line = time.monotonic()
             say(f"read {in_units(done)} of {in_units(total)}", err=True)
 
     opened = open_database(url)
@@ -285,18 +284,18 @@ def _check_files(url: str, facts: dict[str, Any]) -> str:
         checked = check_store(opened, store, report)
     finally:
         opened.close()
-    facts |= {"artefacts": store.root, "files": checked.files, "bytes": checked.size}
-    facts["faults"] = [asdict(fault) for fault in checked.faults]
+    faults = [asdict(fault) for fault in checked.faults]
+    facts = {"artefacts": store.root, "files": checked.files, "bytes": checked.size, "faults": faults}
     amount = f"{counted(checked.files, 'file')} ({in_units(checked.size)}) in {store.root}"
     if not checked.faults:
-        return f"{amount}: as they were stored"
+        return facts, f"{amount}: as they were stored"
     lines = [
         f"  {fault.what}: {fault.path} ({'; '.join(fault.places)})" for fault in checked.faults[:MAX_SHOWN]
     ]
     if len(checked.faults) > MAX_SHOWN:
         lines.append(f"  and {len(checked.faults) - MAX_SHOWN} more: --json lists all")
     first = f"{len(checked.faults)} of {amount} are damaged or missing:"
-    return "\n".join([first, *lines, " ".join(remedies(checked))])
+    return facts, "\n".join([first, *lines, " ".join(remedies(checked))])
 
 
 def _address(database: str | None) -> tuple[str, str]:

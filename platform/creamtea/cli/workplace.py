@@ -66,7 +66,6 @@ CampaignName = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.
 Surplus = Annotated[
     bool, typer.Option("--surplus", help="Allow more links than there is work for: not everybody comes.")
 ]
-Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the log keeps it.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the campaign's log keeps it.")]
 
 

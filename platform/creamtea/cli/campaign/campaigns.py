@@ -20,7 +20,6 @@ from creamtea.cli.workplace import (
     CampaignName,
     Force,
     Reason,
-    Why,
     Yes,
     artefact_store,
     existing_database,
@@ -54,16 +53,16 @@ from creamtea.store.tables import ItemKind
 from creamtea.wording import counted
 
 USUAL_SYSTEMS = 4  # how many of a study's systems `init` takes by default
-INIT = (
+INIT_EXAMPLES = (
     "Examples: `creamtea campaign init demo --test-set test -o first.yaml` · "
     "`creamtea campaign init wmt -o tea.yaml`"
 )
-VALIDATE = "Example: `creamtea campaign validate first.yaml --set sample.items=50`"
-SCHEMA = """Example: `creamtea campaign schema > campaign.schema.json`, and begin the campaign file with:
+VALIDATE_EXAMPLES = "Example: `creamtea campaign validate first.yaml --set sample.items=50`"
+SCHEMA_EXAMPLES = """Example: `creamtea campaign schema > campaign.schema.json`, and as the file's first line:
 
 `# yaml-language-server: $schema=campaign.schema.json`
 """
-CREATE = (
+CREATE_EXAMPLES = (
     "Examples: `creamtea campaign create first.yaml` · `creamtea campaign create studies/demo.yaml` · "
     "`creamtea campaign create second --study demo --test-set test "
     "--systems softmax-greedy,softmax-beam4,scones-greedy,entmax-greedy --items 100 --ratings 2` · "
@@ -87,7 +86,7 @@ PROGRESS = (
 commands = typer.Typer()
 
 
-@commands.command(epilog=INIT)
+@commands.command(epilog=INIT_EXAMPLES)
 def init(
     study: Annotated[
         str,
@@ -131,25 +130,25 @@ def init(
     say(f"{output} is written. Next: creamtea campaign create {quote(str(output))}")
 
 
-@commands.command(epilog=VALIDATE)
-def validate(file: File, override: Overrides = None, json_output: AsJson = False) -> None:
+@commands.command(epilog=VALIDATE_EXAMPLES)
+def validate(file: File, override: Overrides = None, as_json: AsJson = False) -> None:
     """Check a campaign file and the files that it names, and list every mistake.
 
     `create` also checks it against the study's outputs. Exit code 2: there are mistakes.
     """
-    with mistakes_as_json(json_output):
+    with mistakes_as_json(as_json):
         if _is_study(file):
             remedy = f"`creamtea validate {quote(str(file))}` checks it with its campaigns"
             raise InputError(f"{file} is a study: {remedy}")
         loaded = load_campaign(file, override or [])
         systems = loaded.check()
-    asked = loaded.campaign
-    of_study = f" of study {asked.study}" if asked.study else ""
-    line = f"{file} is valid: {asked.protocol.kind} of {counted(len(systems), 'system')}{of_study}"
-    show(json_output, {"valid": True, "campaign": asked.model_dump(mode="json", by_alias=True)}, [line])
+    campaign = loaded.campaign
+    of_study = f" of study {campaign.study}" if campaign.study else ""
+    line = f"{file} is valid: {campaign.protocol.kind} of {counted(len(systems), 'system')}{of_study}"
+    show(as_json, {"valid": True, "campaign": campaign.model_dump(mode="json", by_alias=True)}, [line])
 
 
-@commands.command(epilog=SCHEMA)
+@commands.command(epilog=SCHEMA_EXAMPLES)
 def schema() -> None:
     """Print the JSON Schema of a campaign file, so that editors complete keys and mark mistakes."""
     from creamtea.study.spec import schema_of
@@ -157,7 +156,7 @@ def schema() -> None:
     say(json.dumps(schema_of(CampaignDocument, "creamtea campaign"), ensure_ascii=False, indent=1))
 
 
-@commands.command(epilog=CREATE)
+@commands.command(epilog=CREATE_EXAMPLES)
 def create(
     campaign: Annotated[
         str,
@@ -182,7 +181,7 @@ def create(
     seed: Annotated[int | None, typer.Option(help="Seed for items, controls, and orders on pages.")] = None,
     override: Overrides = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace a draft of this name.")] = False,
-    json_output: AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Create a campaign as a draft: choose what people rate, blind and shuffled.
 
@@ -205,18 +204,18 @@ def create(
         "seed": seed,
     }
     set_by_options = [f"{key}={json.dumps(value)}" for key, value in short.items() if value is not None]
-    asked = _load(campaign, set_by_options, override or [])
+    loaded = _load(campaign, set_by_options, override or [])
     made: list[CampaignSummary] = []
     lines: list[str] = []
     # a campaign of text files may be the first entry of a new database
-    opened = existing_database if all(loaded.campaign.study for loaded in asked) else opened_database
+    opened = existing_database if all(each.campaign.study for each in loaded) else opened_database
     with opened() as database:
-        requests = create_campaigns(database, asked, artefact_store(), replace=replace)
+        requests = create_campaigns(database, loaded, artefact_store(), replace=replace)
         for name, request in requests.items():
             draft = campaigns.summary(database, name)
             made.append(draft)
             lines += _about(draft, request, preview(database, name).doubt)
-    show(json_output, made if len(made) > 1 else made[0], lines)
+    show(as_json, made if len(made) > 1 else made[0], lines)
 
 
 def _about(draft: CampaignSummary, request: CampaignRequest, doubt: str | None) -> list[str]:
@@ -237,15 +236,15 @@ def _about(draft: CampaignSummary, request: CampaignRequest, doubt: str | None) 
     ]
 
 
-def _load(campaign: str, short: list[str], overrides: list[str]) -> list[LoadedCampaign]:
+def _load(campaign: str, set_by_options: list[str], overrides: list[str]) -> list[LoadedCampaign]:
     """Load one campaign from its file or from options alone, or all campaigns of a study's file."""
     path = Path(campaign)
     if path.suffix not in (".yaml", ".yml", ".json"):
         document = YamlDocument("the options", {"name": campaign}, {(): Place(0, "the options")})
-        return [check_campaign(document, Folder(Path()), [*short, *overrides])]
+        return [check_campaign(document, Folder(Path()), [*set_by_options, *overrides])]
     if not _is_study(path):
-        return [load_campaign(path, [*short, *overrides])]
-    if short:
+        return [load_campaign(path, [*set_by_options, *overrides])]
+    if set_by_options:
         raise InputError(
             f"{campaign} is a study: the options set keys of a single campaign; use "
             "--set campaigns.NAME.sample.items=50"
@@ -261,6 +260,7 @@ def _load(campaign: str, short: list[str], overrides: list[str]) -> list[LoadedC
 
 
 def _is_study(path: Path) -> bool:
+    # a study has systems by name, a campaign a list of names
     return isinstance(read_document(path, KEYS, kind="a campaign (.yaml)").data.get("systems"), dict)
 
 
@@ -268,18 +268,18 @@ def _is_study(path: Path) -> bool:
 
 
 @commands.command(epilog="Example: `creamtea campaign preview first`")
-def preview(name: CampaignName, json_output: AsJson = False) -> None:
+def preview(name: CampaignName, as_json: AsJson = False) -> None:
     """Show a campaign's cost and statistical power: items, rater hours, detectable differences."""
     from creamtea.human.making.preview import preview as make_preview  # scipy.stats takes a second
 
     with existing_database() as database:
         plan = make_preview(database, name)
     lines = [f"campaign {plan.campaign} ({plan.protocol}, {plan.state})", *filter(None, [plan.doubt])]
-    show(json_output, plan, [*lines, *(f"{about:<12}{text}" for about, text in plan.facts())])
+    show(as_json, plan, [*lines, *(f"{about:<12}{text}" for about, text in plan.facts())])
 
 
 @commands.command(epilog="Example: `creamtea campaign launch first`")
-def launch(name: CampaignName, json_output: AsJson = False) -> None:
+def launch(name: CampaignName, as_json: AsJson = False) -> None:
     """Open a draft to its raters. Items, settings and the planned analysis are registered and frozen."""
     with existing_database() as database:
         registered = launching.launch(database, name, ACTOR)
@@ -287,11 +287,11 @@ def launch(name: CampaignName, json_output: AsJson = False) -> None:
         f"campaign {name} is launched; registered as {registered['digest'][:16]}",
         f"next: creamtea campaign link {quote(name)} --rater PSEUDONYM",
     )
-    show(json_output, registered, lines)
+    show(as_json, registered, lines)
 
 
 @commands.command(epilog="Example: `creamtea campaign status first --json`")
-def status(name: CampaignName, json_output: AsJson = False) -> None:
+def status(name: CampaignName, as_json: AsJson = False) -> None:
     """Show a campaign's progress by item kind and rater, and whether it changed since its registration."""
     with existing_database() as database:
         summary = campaigns.summary(database, name)
@@ -324,10 +324,10 @@ def status(name: CampaignName, json_output: AsJson = False) -> None:
         for kind in kinds
     ]
     lines += [f"  {line}" for line in rater_lines(name, people)]
-    show(json_output, values, lines)
+    show(as_json, values, lines)
 
 
-def _origin(campaign: campaigns.CampaignSummary) -> str:
+def _origin(campaign: CampaignSummary) -> str:
     origin = f"study {campaign.study}" if campaign.study else "no study"
     return f"{campaign.protocol}, {origin}, {campaign.test_set}"
 
@@ -335,7 +335,7 @@ def _origin(campaign: campaigns.CampaignSummary) -> str:
 @commands.command(epilog="Example: `creamtea campaign close first --reason 'enough items'`")
 def close(
     name: CampaignName,
-    reason: Why = "",
+    reason: Reason = "",
 ) -> None:
     """End the rating. What raters saved stays; `creamtea campaign reopen` lets them continue."""
     with existing_database() as database:
@@ -352,7 +352,7 @@ def reopen(name: CampaignName, reason: Reason) -> None:
 
 
 @commands.command("list", epilog="Example: `creamtea campaign list`")
-def list_campaigns(json_output: AsJson = False) -> None:
+def list_campaigns(as_json: AsJson = False) -> None:
     """List the campaigns and their progress."""
     with existing_database() as database:
         listed = campaigns.summaries(database)
@@ -362,11 +362,11 @@ def list_campaigns(json_output: AsJson = False) -> None:
         f"{counted(campaign.raters, 'rater')}"
         for campaign in listed
     ]
-    show(json_output, listed, lines or ["no campaigns yet; see creamtea campaign create --help"])
+    show(as_json, listed, lines or ["no campaigns yet; see creamtea campaign create --help"])
 
 
 @commands.command(epilog="Example: `creamtea campaign log first`")
-def log(name: CampaignName, json_output: AsJson = False) -> None:
+def log(name: CampaignName, as_json: AsJson = False) -> None:
     """Show who decided what in a campaign, when and why."""
     with existing_database() as database:
         entries = audit.read(database, campaigns.summary(database, name).id)
@@ -376,14 +376,14 @@ def log(name: CampaignName, json_output: AsJson = False) -> None:
         + (f": {entry.reason}" if entry.reason else "")
         for entry in entries
     ]
-    show(json_output, entries, lines)
+    show(as_json, entries, lines)
 
 
 @commands.command("rm", epilog="Example: `creamtea campaign rm first`")
 def remove(
     name: CampaignName,
     yes: Yes = False,
-    json_output: AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Remove a draft or a closed campaign for good, with its ratings, raters and log.
 
@@ -401,7 +401,7 @@ def remove(
             typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True, err=True)
         (removed,) = remove_campaigns(database, [name])
     show(
-        json_output,
+        as_json,
         {"campaign": name, **dataclasses.asdict(removed)},
         [f"removed campaign {name}: {counted(removed.items, 'item')}, {counted(removed.answers, 'answer')}"],
     )
@@ -461,7 +461,7 @@ def disputes(
         ),
     ] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask for a third rating of each listed output.")] = False,
-    reason: Why = "",
+    reason: Reason = "",
     as_json: AsJson = False,
 ) -> None:
     """List the outputs whose ratings lie far apart, and with --ask give them to one more rater.

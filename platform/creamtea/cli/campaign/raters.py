@@ -19,7 +19,6 @@ from creamtea.cli.workplace import (
     CampaignName,
     Reason,
     Surplus,
-    Why,
     Yes,
     existing_database,
     listed_raters,
@@ -161,11 +160,11 @@ def revoke(name: CampaignName, rater: RaterNames) -> None:
 
 
 @people.command("list", epilog="Example: `creamtea campaign raters list first`")
-def list_raters(name: CampaignName, json_output: AsJson = False) -> None:
+def list_raters(name: CampaignName, as_json: AsJson = False) -> None:
     """List a campaign's raters and what they have done."""
     with existing_database() as database:
         people = raters.overview(database, campaigns.summary(database, name).id)
-    show(json_output, people, rater_lines(name, people))
+    show(as_json, people, rater_lines(name, people))
 
 
 def rater_lines(campaign: str, people: Sequence[raters.RaterProgress]) -> list[str]:
@@ -197,7 +196,7 @@ def report_raters(
         list[str] | None,
         typer.Option("--rater", metavar="PSEUDONYM", help="All checks of this rater. Repeatable."),
     ] = None,
-    json_output: AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say whether raters' answers look like those of somebody who read and judged.
 
@@ -217,7 +216,7 @@ def report_raters(
             lines.append(f"  {check.title}: {check.state}: {check.shown}; flagged if {check.bound}")
     if lines:
         lines.append(f"a flag is a reason to look; a description would go to {described_in_words()}")
-    show(json_output, reports, lines or [f"campaign {name}: no answers yet"])
+    show(as_json, reports, lines or [f"campaign {name}: no answers yet"])
 
 
 def rater_values(database: Database, campaign_id: int, only: Collection[int] = ()) -> list[dict[str, Any]]:
@@ -276,7 +275,7 @@ def include(name: CampaignName, rater: RaterNames, reason: Reason) -> None:
 def forget(
     name: CampaignName,
     rater: RaterNames,
-    reason: Why = "",
+    reason: Reason = "",
     yes: Yes = False,
 ) -> None:
     """Delete a rater's identity for good: name, sign-in, links, answers in their own words.
