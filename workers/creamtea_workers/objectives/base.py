@@ -18,7 +18,7 @@ class Objective(Protocol):
     """A training objective. `hidden` (N, D), `weight` (V, D), `bias` (V,), `targets` (N,) ids; fp32."""
 
     def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        """Sum of the token losses (a scalar), differentiable in hidden, weight and bias."""
+        """Return the sum of the token losses (a scalar), differentiable in hidden, weight and bias."""
 
     def log_scores(self, logits: Tensor) -> Tensor:
         """Return token log-scores ≤ 0 of logits (..., V or K).
@@ -51,8 +51,8 @@ class LabelSmoothing:
     """The smoothed target q of n tokens with labels `gold` (n, 1), over a vocabulary of V.
 
     The uniform r spans all of V, gold label included, as in the papers and `F.cross_entropy` (other toolkits
-    divide by V - 1 or V - 2). The unigram r is 0 for subwords that the training targets never held; a loss
-    with unigram, ε > 0 and no frequencies raises ValueError.
+    divide by V - 1 or V - 2). The unigram r is 0 for subwords that do not occur in the training targets; a
+    loss with unigram, ε > 0 and no frequencies raises ValueError.
     """
 
     epsilon: float = 0.0

@@ -6,10 +6,10 @@ hypotheses is kept. A sentence stops as soon as no unfinished hypothesis can bea
 log-scores are ≤ 0, an unfinished hypothesis with score s ends at best with s (with length normalisation: with
 s / limit^a; a coverage penalty only lowers this), so stopping early never changes the result.
 
-Without normalisation the same bound applies to each hypothesis: one whose score is not above the worst kept
-score can neither win nor displace one that can, and is dropped; so is every finished hypothesis. A wide beam
-thus becomes narrow once a hypothesis is finished, and only filled slots are decoded. Asking for more
-hypotheses does not change the best one.
+Without normalisation the same bound applies to each hypothesis: if its score is not above the worst kept
+score, it cannot win and is dropped. Every finished hypothesis is dropped from the beam too. A wide beam thus
+becomes narrow once a hypothesis is finished, and only filled slots are decoded. Asking for more hypotheses
+does not change the best one.
 
 Equal candidates are ordered by their hypothesis, better first, then by id, so that the result depends neither
 on the batch nor on `topk`'s order of equal values.
@@ -67,9 +67,9 @@ class BeamSearch(SearchMethod):
 
     def best(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
         if not self.coverage_penalty:  # states of fixed shape do not keep attention
-            found = decode_fixed(batch, self.width, (self, count), partial(_FixedBeams, self, count))
-            if found is not None:
-                return found
+            decoded = decode_fixed(batch, self.width, (self, count), partial(_FixedBeams, self, count))
+            if decoded is not None:
+                return decoded
         model, limits, output = batch.model, batch.limits, batch.output
         device = batch.memory.hidden.device
         results: list[list[Hypothesis]] = [[] for _ in limits]
@@ -244,7 +244,7 @@ class _Beams:
         best = (own.best_rank, own.best_score, own.best_length, own.best_tokens)
         cut = (own.length, own.scores[:, 0], own.tokens[:, 0])
         pairs = []
-        for n, (*finished, length, score, tokens) in zip(
+        for n, (*finished, cut_length, cut_score, cut_tokens) in zip(
             own.sentences.tolist(),
             zip(*(values.tolist() for values in (*best, *cut)), strict=True),
             strict=True,
@@ -254,7 +254,8 @@ class _Beams:
                 for rank, score, length, tokens in zip(*finished, strict=True)
                 if rank > -torch.inf
             ]
-            pairs.append((n, hypotheses or [Hypothesis(tokens[:length], score, finished=False)]))
+            unfinished = Hypothesis(cut_tokens[:cut_length], cut_score, finished=False)
+            pairs.append((n, hypotheses or [unfinished]))
         return pairs
 
     def mapped(self, change: Callable[[Tensor], Tensor]) -> _Beams:
