@@ -84,10 +84,10 @@ class Queue:
         while self._paused and self._paused[0][0] <= now:
             self.add(heapq.heappop(self._paused)[1], now)
         for need in list(self._ready):
-            heads = self._ready[need]
-            while heads and heads[0][1] not in self._steps:  # cancelled, or its input failed
-                heapq.heappop(heads)
-            if not heads:
+            waiting = self._ready[need]
+            while waiting and waiting[0][1] not in self._steps:  # cancelled, or its input failed
+                heapq.heappop(waiting)
+            if not waiting:
                 del self._ready[need]
         return bool(self._ready)
 
@@ -100,11 +100,11 @@ class Queue:
         if not self.has_ready(now):
             return None
         reserved: dict[str, int] = {}  # node: negated priority of the step that waits for it
-        for need, heads in sorted(self._ready.items(), key=lambda item: item[1][0]):
-            place, key = heads[0]
-            nodes = capacity.place(need, [name for name, waiting in reserved.items() if waiting < place[0]])
+        for need, waiting in sorted(self._ready.items(), key=lambda item: item[1][0]):
+            place, key = waiting[0]
+            nodes = capacity.place(need, [name for name, priority in reserved.items() if priority < place[0]])
             if nodes or capacity.refusal(need):
-                heapq.heappop(heads)
+                heapq.heappop(waiting)
                 return Choice(key, need, nodes)
             reserved |= dict.fromkeys(capacity.next_to_free(need, reserved), place[0])
         return None
