@@ -106,8 +106,8 @@ def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> 
     before = time.time() - age.total_seconds()
     garbage = [
         entry
-        for group in _by_owner(entry for entry in stored if not needed.includes(entry))
-        if max(entry.modified for entry in group) < before  # a step's checkpoints are removed together
+        for group in _by_owner(each for each in stored if not needed.includes(each))
+        if max(each.modified for each in group) < before  # a step's checkpoints are removed together
         for entry in group
     ]
     checkpoints = [entry for entry in stored if entry.area == "checkpoints" and needed.includes(entry)]

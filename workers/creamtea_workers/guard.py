@@ -53,8 +53,8 @@ def end_with_caller() -> NoReturn:
 
 
 def end_descendants() -> None:
-    while found := list(descendants()):
-        for pid in found:
+    while remaining := list(descendants()):
+        for pid in remaining:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(WAIT)
@@ -63,13 +63,13 @@ def end_descendants() -> None:
 def descendants() -> Iterator[int]:
     """Yield the running descendants of this process; none if the system has no /proc."""
     known = {os.getpid()}
-    found = list(processes())
+    running = list(processes())
     grown = True
     while grown:
-        children = {pid for pid, parent in found if parent in known} - known
+        children = {pid for pid, parent in running if parent in known} - known
         known |= children
         grown = bool(children)
-    return (pid for pid, _ in found if pid in known and pid != os.getpid())
+    return (pid for pid, _ in running if pid in known and pid != os.getpid())
 
 
 def processes() -> Iterator[tuple[int, int]]:

@@ -264,7 +264,7 @@ def logs(
             hand_over(read_log(store, node.key, earlier), nl=False)
         last = names[-1] if names else None
         if follow:
-            node, last = _follow(database, store, (name, step, worker), last)
+            node, last = _follow(database, store, name, step, worker, last)
         elif last is not None:
             hand_over(read_log(store, node.key, last), nl=False)
     if last is None:
@@ -285,14 +285,15 @@ def _no_log(others: list[LogName], node: Node, worker: int) -> str:
 def _follow(
     database: Database,
     store: ArtefactStore,
-    place: tuple[str, str, int],
+    name: str,
+    step: str,
+    worker: int,
     last: LogName | None,
 ) -> tuple[Node, LogName | None]:
     """Print the last attempt's log, and what is added to it, until the step has ended.
 
     The logs of later attempts follow.
     """
-    name, step, worker = place
     shown, announced, patience = "", False, Patience()
     while True:
         node = _node(database, name, step)  # before the log, so that its end is shown

@@ -1,4 +1,4 @@
-"""The controller's queue of unfinished steps: an event costs the same in a study of any size.
+"""The controller's queue of unfinished steps: a change takes the same time in a study of any size.
 
 The queue is only a hint, built from SQL and lost with the process: SQL decides whether a step can be claimed,
 is ready or ends its study. Changes by other processes (a submission, a cancelled study) enter the queue when

@@ -61,6 +61,7 @@ class Method(Strict):
 
 
 M = TypeVar("M", bound=Method)
+_PLUGIN_STEPS: dict[str, StepKind[Any]] = {}  # by name
 
 
 @dataclass
@@ -156,9 +157,6 @@ class Family(Generic[M]):
         """Yield the mistakes that a raw block's kind finds in the block."""
         if (method := self.kind_of(block)) is not None:
             yield from method.check(path, block, study)
-
-
-_PLUGIN_STEPS: dict[str, StepKind[Any]] = {}  # by name
 
 
 def steps_of(method: type[Method]) -> list[StepKind[Any]]:

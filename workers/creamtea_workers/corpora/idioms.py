@@ -268,15 +268,15 @@ def find(idiom: Idiom, words: Sequence[Word], language: str) -> list[int] | None
 
 def _exact(options: Sequence[Sequence[int]], width: int) -> tuple[int, ...] | None:
     """Return the best choice whose first and last place are `width` - 1 apart."""
-    found: list[tuple[tuple[int, int, int], tuple[int, ...]]] = []
+    choices: list[tuple[tuple[int, int, int], tuple[int, ...]]] = []
     for first in sorted({place for places in options for place in places}):
         window = [[place for place in places if first <= place < first + width] for places in options]
         for choice in product(*window):
             if min(choice) == first and max(choice) == first + width - 1:
                 shared = len(choice) - len(set(choice))
                 disorder = sum(a > b for a, b in pairwise(choice))
-                found.append(((shared, disorder, first), choice))
-    return min(found)[1] if found else None
+                choices.append(((shared, disorder, first), choice))
+    return min(choices)[1] if choices else None
 
 
 def _nearest(options: Sequence[Sequence[int]]) -> tuple[int, ...]:

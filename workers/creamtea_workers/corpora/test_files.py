@@ -64,10 +64,10 @@ def _with_idioms(
         language,
         lambda done, total: context.progress(done, total, "aligning words"),
     )
-    found = [segment.idioms for segment in annotated.segments]
+    idioms_in_text = [segment.idioms for segment in annotated.segments]
     if itds.words != "metadata":
-        found = [in_the_text(entries) for entries in found]
-    placed = [_placed(segment, entries) for segment, entries in zip(segments, found, strict=True)]
+        idioms_in_text = [in_the_text(entries) for entries in idioms_in_text]
+    placed = [_placed(segment, entries) for segment, entries in zip(segments, idioms_in_text, strict=True)]
     return replace(annotated, segments=placed)
 
 

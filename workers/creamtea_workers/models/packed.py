@@ -160,16 +160,16 @@ class Recorder:
         shapes = tuple((tensor.shape, tensor.dtype, tensor.requires_grad) for tensor in arguments)
         place = (key, shapes, tuple(map(Tensor.data_ptr, trained)))
         self._calls[place] += 1
-        found = self._recordings.get(place)
-        if found is None:
+        recording = self._recordings.get(place)
+        if recording is None:
             if self._calls[place] < self.record_at or len(self._recordings) == self.most or not has_room():
                 return function(*arguments)
             if self._shared is None or [*map(id, self._shared.weights)] != [*map(id, trained)]:
                 self._shared = _Shared(trained)
-            found = self._recordings[place] = _Recording(function, arguments, self._shared)
+            recording = self._recordings[place] = _Recording(function, arguments, self._shared)
         self.replays += 1
         # autograd must see at least one of the weights
-        return _Replay.apply(found, trained[0], *arguments)  # type: ignore[no-untyped-call]
+        return _Replay.apply(recording, trained[0], *arguments)  # type: ignore[no-untyped-call]
 
 
 def has_room() -> bool:
@@ -222,9 +222,9 @@ class _Recording:
         ends = [result for result in results if result.requires_grad]
         self.slopes_in = [torch.zeros_like(end) for end in ends]
         with torch.cuda.graph(self.backwards, shared.pool, shared.stream, "thread_local"):
-            found = iter(torch.autograd.grad(ends, wanted, self.slopes_in))
-            slopes = [next(found) if tensor.requires_grad else None for tensor in self.arguments]
-            for kept, slope in by_type(list(zip(shared.slopes, found, strict=True))):
+            gradients = iter(torch.autograd.grad(ends, wanted, self.slopes_in))
+            slopes = [next(gradients) if tensor.requires_grad else None for tensor in self.arguments]
+            for kept, slope in by_type(list(zip(shared.slopes, gradients, strict=True))):
                 torch._foreach_copy_(kept, slope)
         self.differentiable = [result.requires_grad for result in results]
         self.results, self.slopes = [result.detach() for result in results], slopes

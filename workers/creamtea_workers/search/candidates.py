@@ -143,13 +143,13 @@ class RerankSearch(SearchMethod):
 
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:
         if self.sampler is None:
-            found = BeamSearch(self.count, 1.0, self.max_length_ratio).best(batch, self.count)
+            drawn = BeamSearch(self.count, 1.0, self.max_length_ratio).best(batch, self.count)
         else:
-            found = self.sampler.draw(batch, self.count)
-        best = [max(candidates, key=lambda candidate: candidate.score) for candidates in found]
+            drawn = self.sampler.draw(batch, self.count)
+        best = [max(candidates, key=lambda candidate: candidate.score) for candidates in drawn]
         return [
-            Candidates(one.tokens, one.score, one.finished, candidates)
-            for one, candidates in zip(best, found, strict=True)
+            Candidates(hypothesis.tokens, hypothesis.score, hypothesis.finished, candidates)
+            for hypothesis, candidates in zip(best, drawn, strict=True)
         ]
 
     def settle(
@@ -161,8 +161,8 @@ class RerankSearch(SearchMethod):
         candidate, with the highest of their scores.
         """
         groups = [  # an empty source has one hypothesis, without candidates
-            by_text(found.candidates if isinstance(found, Candidates) else [found], self.detokenize)
-            for found in hypotheses
+            by_text(best.candidates if isinstance(best, Candidates) else [best], self.detokenize)
+            for best in hypotheses
         ]
         pairs = [
             (n, text, reference)

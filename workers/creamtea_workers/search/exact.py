@@ -81,8 +81,8 @@ class ExactSearch(SearchMethod):
         for index, hypothesis in zip(indices, hypotheses, strict=True):
             assert isinstance(hypothesis, ExactHypothesis)
             beam_score = hypothesis.beam_score if math.isfinite(hypothesis.beam_score) else None
-            found = {"outcome": hypothesis.outcome, "expansions": hypothesis.expansions}
-            rows.append({"index": index, **found, "beam_score": beam_score})
+            searched = {"outcome": hypothesis.outcome, "expansions": hypothesis.expansions}
+            rows.append({"index": index, **searched, "beam_score": beam_score})
         return {"exact.jsonl": rows}, exact_metrics(rows)
 
 

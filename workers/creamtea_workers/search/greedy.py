@@ -44,8 +44,8 @@ class Choice:
 def decode_columns(batch: SearchInput, count: int, choice: Choice) -> list[list[Hypothesis]]:
     """Decode `count` hypotheses per sentence. A hypothesis that reaches its limit is not finished."""
     make = partial(Columns, choice, count)
-    if (found := decode_fixed(batch, count, (choice.key, count), make)) is not None:
-        return found
+    if (decoded := decode_fixed(batch, count, (choice.key, count), make)) is not None:
+        return decoded
     limits, output, device = batch.limits, batch.output, batch.memory.hidden.device
     tokens: list[list[int]] = [[] for _ in range(len(limits) * count)]
     scores = [0.0 if choice.scored else math.nan] * len(tokens)

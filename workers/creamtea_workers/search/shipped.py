@@ -90,11 +90,11 @@ class Library:
                 results[n] = [Hypothesis([], 0.0, True)]
             rows = [[*(self._names[id_] for id_ in sources[n]), *self._ends] for n in texts]
             width, power = (search.width, search.length_normalization) if search else (1, 0.0)
-            found = self._translator.translate_batch(
+            translated = self._translator.translate_batch(
                 rows, max_decoding_length=limits[group[0]], beam_size=width, length_penalty=power,
                 num_hypotheses=count, return_scores=True, use_vmap=mapped, **AS_OURS,
             )  # fmt: skip
-            for n, result in zip(texts, found, strict=True):
+            for n, result in zip(texts, translated, strict=True):
                 results[n] = [
                     self._hypothesis(names, score, limits[n], power)
                     for names, score in zip(result.hypotheses, result.scores, strict=True)
@@ -140,9 +140,9 @@ class ShippedTranslator:
 
     def translate_best(self, sources: Sources, count: int) -> list[list[Translation]]:
         limits = [length_limit(self.search.max_length_ratio, len(source)) for source in sources]
-        found = self.library.translate(sources, limits, self.beam, count, self.map is not None)
+        rows = self.library.translate(sources, limits, self.beam, count, self.map is not None)
         sizes = self.selected_sizes(sources)
-        return [[Translation(own, size) for own in row] for row, size in zip(found, sizes, strict=True)]
+        return [[Translation(best, size) for best in row] for row, size in zip(rows, sizes, strict=True)]
 
     def translate_gradually(self, sources: Sources) -> Iterator[list[tuple[int, Translation]]]:
         yield list(enumerate(self.translate(sources)))

@@ -124,8 +124,8 @@ class Translator:
             texts = [n for n, source in enumerate(sources) if source] if self.model.may_pad else []
             rest = [n for n in range(len(sources)) if n not in texts]
             yield list(zip(rest, self.translate([sources[n] for n in rest]), strict=True))
-            for found in self.translate_gradually([sources[n] for n in texts]) if texts else ():
-                yield [(texts[n], translation) for n, translation in found]
+            for finished in self.translate_gradually([sources[n] for n in texts]) if texts else ():
+                yield [(texts[n], translation) for n, translation in finished]
             return
         batch, sizes = self._batch(sources)
         for hypotheses in self.search.rounds(batch):
@@ -360,10 +360,10 @@ class OpenSystem:
         translations = in_batches(batches, sources, translate)
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(lines):
-            found = translations[number]
-            best = [described(translation.hypothesis, self.subwords) for translation in found]
+            ranked = translations[number]
+            best = [described(translation.hypothesis, self.subwords) for translation in ranked]
             unknown = self.subwords.unknown(line) if UNK in sources[number] else []
-            size = found[0].selected_size
+            size = ranked[0].selected_size
             row = {"source": line, **best[0], "selected_size": size, "unknown": unknown}
             rows.append(row if count == 1 else {**row, "best": best})
         if subwords is not None and (with_selection or word):

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from creamtea_workers.corpora.subwords import EOS
 from creamtea_workers.corpora.tokens import Shard
 
+Ids = NDArray[np.int64]
 Reals = NDArray[np.float64]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -259,7 +260,6 @@ def _best_tension(expected: _Expected, tension: float) -> float:
 # 11,000 target subwords), however large the corpus is.
 
 
-Ids = NDArray[np.int64]
 CELLS = 1 << 20  # maximum of pairs × m × n in a group of more than one pair
 MAX_CELLS = 1 << 24  # m × n of a sentence pair; longer pairs are omitted
 _BLOCK = 1 << 29  # possible pairs to mark in one pass over the corpus, one byte each

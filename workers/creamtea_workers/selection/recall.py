@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -191,9 +192,9 @@ class Counted:
         """Return the paired difference to another recall of the same references, with `p_two_sided`."""
         if not self.of_idioms:
             paired = paired_bootstrap([other.rows], [self.rows], ratio)
-            found = {"segments": len(self.rows), "bootstrap": BOOTSTRAP, "p_two_sided": paired.p_two_sided}
+            of_test = {"segments": len(self.rows), "bootstrap": BOOTSTRAP, "p_two_sided": paired.p_two_sided}
             interval = paired.delta, paired.low, paired.high
-            return MetricRow(name, *interval, subject, paired.reason, {**found, **detail})
+            return MetricRow(name, *interval, subject, paired.reason, {**of_test, **detail})
         mean = cluster_mean(self.rows[:, 0] - other.rows[:, 0], self.rows[:, 1], "idiom")
         low = None if mean.low is None else max(-1.0, mean.low)
         high = None if mean.high is None else min(1.0, mean.high)
@@ -241,7 +242,7 @@ def clusters_of(names: Sequence[Sequence[str]]) -> list[int]:
     """
     if not names:
         return []
-    column = {name: n for n, name in enumerate(dict.fromkeys(name for own in names for name in own))}
+    column = {name: n for n, name in enumerate(dict.fromkeys(chain.from_iterable(names)))}
     pairs = np.array([(row, column[name]) for row, own in enumerate(names) for name in own])
     nodes = len(names) + len(column)
     edges = scipy.sparse.coo_array(

@@ -68,11 +68,11 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
         size = {"selected_size": translation.selected_size}
         rows.append({"index": index, **described(hypothesis, subwords), **size})
     write_jsonl(context.output / "hypotheses.jsonl", rows)
-    files, found = translator.search.findings(indices, hypotheses)
+    files, search_metrics = translator.search.findings(indices, hypotheses)
     for name, lines in files.items():
         write_jsonl(context.output / name, lines)
     blank = sum(not source for source in test_set.sources)
-    result = [*metrics(rows, hypotheses, saved.seconds, blank), *found, *chosen_by]
+    result = [*metrics(rows, hypotheses, saved.seconds, blank), *search_metrics, *chosen_by]
     facts = {
         "device": device_name(device),
         "threads": torch.get_num_threads(),

@@ -338,8 +338,8 @@ def compare_depths(context: StepContext[DepthLimitedParams]) -> StepResult:
         if time.monotonic() - saved > SAVE_EVERY:
             checkpoint.save(context.checkpoints, _SAVED, [asdict(verdict) for verdict in verdicts])
             saved = time.monotonic()
-    found, kept = dict(zip(order, verdicts, strict=True)), SegmentStatistics()
-    verdicts = [found.get(n, Verdict(None, [])) for n in range(len(sources))]
+    by_sentence, kept = dict(zip(order, verdicts, strict=True)), SegmentStatistics()
+    verdicts = [by_sentence.get(n, Verdict(None, [])) for n in range(len(sources))]
     rows = []
     for length in lengths:
         better = [verdict.is_better(length) for verdict in verdicts]

@@ -162,24 +162,24 @@ def import_model(context: StepContext[ImportModelParams]) -> StepResult:
     params = context.params
     place = Path(context.locations[params.path])
     try:
-        found = read_shipped(place) if params.ctranslate2 else read_marian(place)
+        folder = read_shipped(place) if params.ctranslate2 else read_marian(place)
     except UnusableModel as error:
         raise StepError(f"{params.path}: {error}") from None
-    if found.digest != params.digest:
+    if folder.digest != params.digest:
         raise StepError(f"{params.path} has changed since the study was submitted: submit it again")
-    if isinstance(found, ShippedFolder):
-        note, subwords, parameters = "", _copy(found, context.output), found.parameters
+    if isinstance(folder, ShippedFolder):
+        note, subwords, parameters = "", _copy(folder, context.output), folder.parameters
     else:
-        note = found.note
-        model, config, subwords = load_marian(found)
+        note = folder.note
+        model, config, subwords = load_marian(folder)
         save_model(context.output, model, config)
         parameters = sum(weight.numel() for weight in model.parameters())
     subwords.save(context.output / MARIAN_FILE)
     sizes = {"parameters": parameters, "vocabulary_size": subwords.size}
     facts = {
-        "name": found.name,
-        "digest": found.digest,
-        "licence": found.licence or "not stated",
+        "name": folder.name,
+        "digest": folder.digest,
+        "licence": folder.licence or "not stated",
         "note": note,
     }
     return StepResult([MetricRow(name, size) for name, size in sizes.items()], facts=facts)

@@ -116,11 +116,11 @@ def best_logits(
 
         # first steps: halve the logits; shift them towards log 1/V
         steps = [(1.0, 0.0), (0.5, 0.0), (1.0, -math.log(model.vocabulary_size))]
-        found = scipy.optimize.minimize(
+        minimum = scipy.optimize.minimize(
             loss, steps[0], method="Nelder-Mead", options={"initial_simplex": steps, "xatol": 0.01}
         )
-        factor, shift = found.x.tolist()
-        return factor, 0.0 if loss((factor, 0.0)) < found.fun + 1e-3 else shift
+        factor, shift = minimum.x.tolist()
+        return factor, 0.0 if loss((factor, 0.0)) < minimum.fun + 1e-3 else shift
 
 
 def word_errors(hypotheses: list[str], development: Development) -> float | None:

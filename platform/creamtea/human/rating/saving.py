@@ -50,6 +50,7 @@ from creamtea.wording import counted
 
 GIVEN_AWAY = "this item was given to someone else while the page was open; go on with the next one"
 MAX_TEXT = 2000  # characters of a comment or of a reason
+Stored = dict[int, dict[int, ScoredAnswer]]  # revision → system's position → answer
 _MAX_MS = 2**31 - 1  # the column's maximum, 24 days
 
 
@@ -201,9 +202,6 @@ def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> 
         for assignment in page.assignments:
             assignment.skipped_at = now
             assignment.skip_reason = reason.strip()
-
-
-Stored = dict[int, dict[int, ScoredAnswer]]  # revision → system's position → answer
 
 
 def stored_answers(session: Session, page: RaterPage) -> list[Stored]:
