@@ -40,7 +40,7 @@ from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import batches
 from creamtea.store.tables import Base, StepFile, StepInput, StepRow, StudyRow, StudyStep
-from creamtea.study.data_files import UnreadableFile, scan
+from creamtea.study.data_files import digest_if_readable
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import Plan, PlannedStep, plan
 from creamtea.study.spec import Study
@@ -274,7 +274,7 @@ def _check_user_files(database: Database, keys: Collection[str], here: bool) -> 
         digests = params.get("digests") or {}
         for path, place in ((path, Path(locations[path])) for path in digests):
             is_there = place.parent.is_dir()
-            if (is_there or here) and _digest(place) != digests[path]:
+            if (is_there or here) and digest_if_readable(place) != digests[path]:
                 why = "has changed since the study was planned"
                 if not is_there:
                     why = f"is not here: there is no folder {place.parent}"
@@ -283,13 +283,6 @@ def _check_user_files(database: Database, keys: Collection[str], here: bool) -> 
                     "stay as they are: put the file back as it was, or run the study's file again, which "
                     "makes a new submission (`creamtea run`)"
                 )
-
-
-def _digest(path: Path) -> str | None:
-    try:
-        return scan(path).digest
-    except UnreadableFile:
-        return None
 
 
 def _without_files(

@@ -398,7 +398,7 @@ def _filled(template: str, names: Names) -> str:
 
 def _filled_place(place: Place, names: Names) -> Place:
     filled = {
-        key: _filled(value, names) if isinstance(value, str) else [_filled(value, names) for value in value]
+        key: _filled(value, names) if isinstance(value, str) else [_filled(entry, names) for entry in value]
         for key, value in place
         if isinstance(value, str | list)
     }

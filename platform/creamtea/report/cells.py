@@ -301,7 +301,7 @@ def correct(deltas: Sequence[Delta], low: Sequence[bool] | None = None) -> list[
     for place, delta in enumerate(deltas):
         tested = {test: replace(p, corrected=of_tests[test][place]) for test, p in delta.p_values.items()}
         seeds = None if delta.p_seeds is None else of_seeds[place]
-        decisive = [p for p in (*(p.corrected for p in tested.values()), seeds) if p is not None]
+        decisive = [p for p in (*(test.corrected for test in tested.values()), seeds) if p is not None]
         significant = bool(tested) and max(decisive) < SIGNIFICANT and delta.note not in UNMARKED
         delta = replace(delta, p_values=tested, p_seeds_corrected=seeds, significant=significant)
         if significant and low is not None and low[place]:

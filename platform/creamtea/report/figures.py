@@ -514,7 +514,7 @@ def sweep_choice(
         figures += [
             analysis_over_parameter(analyses, kind, key, sweep, variants)
             for kind, key in dict.fromkeys(
-                (analysis.spec.kind, key) for analysis in analyses for key in analysis.spec.over
+                (analysis.spec.kind, over) for analysis in analyses for over in analysis.spec.over
             )
         ]
     return Choice(

@@ -20,7 +20,7 @@ from creamtea.methods.metrics import OfWords, Tokenizer
 from creamtea.printable import is_utf8
 from creamtea.scorers import read_scorers
 from creamtea.settings import Settings
-from creamtea.study.data_files import UnreadableFile, scan
+from creamtea.study.data_files import digest_if_readable
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
 from creamtea.words import meant, shared_start
@@ -118,7 +118,7 @@ def comparison(
     systems: dict[str, dict[str, Any]] = {}
     for system, path in named.items():
         options["systems", system, "outputs", TEST_SET] = str(path)
-        digest = _digest(path)
+        digest = digest_if_readable(path)
         is_reference = digest is not None and digest in digests
         file = {"outputs": {TEST_SET: _from(path, data)}}
         systems[system] = {"reference": digests.index(digest) + 1} if is_reference else file
@@ -239,20 +239,12 @@ def _without_common_parts(names: Sequence[str]) -> list[str]:
 
 def _distinct(references: Sequence[Path]) -> list[str | None]:
     """Return the references' digests. Raise InputError if one is given twice: it would count twice."""
-    digests = [_digest(path) for path in references]
+    digests = [digest_if_readable(path) for path in references]
     for position, (path, digest) in enumerate(zip(references, digests, strict=True)):
         if digest is not None and digest in digests[:position]:
             first = references[digests.index(digest)]
             raise InputError(f"--reference {path}: the same text as --reference {first}; give each only once")
     return digests
-
-
-def _digest(path: Path) -> str | None:
-    """Return the file's digest; None if it cannot be read (the plan reports this)."""
-    try:
-        return scan(path).digest
-    except UnreadableFile:
-        return None
 
 
 def _baseline(asked: str | None, named: dict[str, Path], human: Sequence[str]) -> str:

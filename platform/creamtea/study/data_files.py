@@ -82,6 +82,14 @@ def scan(path: Path) -> TextFacts:
     return TextFacts(digest.hexdigest(), lines, blank, invalid, nul)
 
 
+def digest_if_readable(path: Path) -> str | None:
+    """Return the digest of a text file; None if it cannot be read, which the plan reports."""
+    try:
+        return scan(path).digest
+    except UnreadableFile:
+        return None
+
+
 # ---------------------------------------------------------------- the files of a study
 
 STORED = ("test_sets", "systems")  # parts of a study whose texts are stored in the database

@@ -449,8 +449,8 @@ def _of_answers(
             found.append((place, line))
         elif line.annotation == RESET:
             stays = [
-                (place, before)
-                for place, before in found
+                (earlier_place, before)
+                for earlier_place, before in found
                 if before.user_id != line.user_id or line.item_i not in (None, before.item_i)
             ]
             left["submitted documents before a reset"] += len(found) - len(stays)
