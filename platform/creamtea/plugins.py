@@ -131,8 +131,8 @@ class Registry(Generic[T]):
         )
 
     def _checked(self, name: str, loaded: Any) -> T:
-        found = loaded() if isinstance(loaded, type) else loaded
-        if not isinstance(found, self.base) or getattr(found, "name", None) != name:
+        member = loaded() if isinstance(loaded, type) else loaded
+        if not isinstance(member, self.base) or getattr(member, "name", None) != name:
             raise TypeError(f"it is not a {self.base.__name__} whose name is {name!r}")
-        self.check(found)
-        return found
+        self.check(member)
+        return member

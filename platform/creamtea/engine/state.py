@@ -481,11 +481,11 @@ def _run_what_follows(session: Session, key: str, now: datetime) -> None:
     followers = select(StepRow.key).join(StepInput, StepInput.step_key == StepRow.key)
     changed: Collection[str] = [key]
     while changed:
-        found: set[str] = set()
+        following: set[str] = set()
         for batch in batches(changed):
             behind = followers.where(StepInput.input_key.in_(batch), has_result(), live)
-            found.update(session.scalars(behind))
-        changed = sorted(found)
+            following.update(session.scalars(behind))
+        changed = sorted(following)
         _reset(session, changed, now, "files of an earlier step have changed", FRESH | {"facts": None})
 
 

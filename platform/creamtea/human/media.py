@@ -176,12 +176,12 @@ def distinct(text: str, files: Iterable[MediaEntry]) -> str:
 
 def types_of(entries: Iterable[MediaEntry]) -> dict[str, str]:
     """Map the SHA-256 of each file that these entries (`Item.media`) name, captions too, to its type."""
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for entry in entries:
-        found[entry["digest"]] = entry["type"]
+        types[entry["digest"]] = entry["type"]
         if captions := entry.get("captions"):
-            found[captions] = CAPTIONS
-    return found
+            types[captions] = CAPTIONS
+    return types
 
 
 # ---------------------------------------------------------------- one file
@@ -233,19 +233,19 @@ def check_file(path: Path, place: str) -> CheckedFile:
             size = os.fstat(file.fileno()).st_size
     except OSError as error:
         raise InputError(f"{place}: {file_name(path)}: {error.strerror or error}") from None
-    found = media_type(head)
-    if found is None:
+    type_ = media_type(head)
+    if type_ is None:
         raise InputError(f"{place}: {path.name} is none of {ALLOWED} by its content: convert it")
-    if path.suffix.lower() not in ENDINGS[found]:
-        fitting = " or ".join(ENDINGS[found])
-        raise InputError(f"{place}: {path.name} is {found} by its content: rename it to end in {fitting}")
-    most = MAX_BYTES[kind_of(found)]
+    if path.suffix.lower() not in ENDINGS[type_]:
+        fitting = " or ".join(ENDINGS[type_])
+        raise InputError(f"{place}: {path.name} is {type_} by its content: rename it to end in {fitting}")
+    most = MAX_BYTES[kind_of(type_)]
     if size > most:
         raise InputError(
             f"{place}: {path.name} has {size / 1e6:,.1f} MB; at most {most / 1e6:,.0f} MB are allowed for "
-            f"{kind_of(found)} files: make it smaller"
+            f"{kind_of(type_)} files: make it smaller"
         )
-    return CheckedFile(path, found, size)
+    return CheckedFile(path, type_, size)
 
 
 def inside(folder: Path, name: str, place: str) -> Path:
@@ -353,11 +353,11 @@ def read_media(path: Path, store: FileStore | None) -> list[GivenFile]:
     checked, mistakes = [], []  # each file, with its captions if it has some
     for place, line in lines:
         try:
-            found = [check_file(inside(path.parent, line.file, place), place)]
-            if kind_of(found[0].type) != "image":
+            files = [check_file(inside(path.parent, line.file, place), place)]
+            if kind_of(files[0].type) != "image":
                 captions = inside(path.parent, str(Path(line.file).with_suffix(CAPTIONS_ENDING)), place)
-                found += [check_captions(captions, place)] if captions.exists() else []
-            checked.append(found)
+                files += [check_captions(captions, place)] if captions.exists() else []
+            checked.append(files)
         except InputError as error:
             mistakes.append(str(error))
     if mistakes:
@@ -423,12 +423,12 @@ def first_media(session: Session, campaign_id: int, most: int) -> list[Row[str, 
     """List the first `most` items with files, equal items once, as rows of `kind`, `source` and `media`."""
     if amount_of_media(session, campaign_id).files == 0:
         return []
-    found: dict[str, Row[str, str, list[MediaEntry]]] = {}
+    rows: dict[str, Row[str, str, list[MediaEntry]]] = {}
     items = select(Item.kind, Item.source, Item.media).where(Item.campaign_id == campaign_id)
     for row in session.execute(items.order_by(Item.position)):
-        if row.media and len(found) < most:
-            found.setdefault(repr((row.source, row.media)), row)  # the same for each system, and in a control
-    return list(found.values())
+        if row.media and len(rows) < most:
+            rows.setdefault(repr((row.source, row.media)), row)  # the same for each system, and in a control
+    return list(rows.values())
 
 
 def find_media(session: Session, digest: str) -> KeptFile | None:

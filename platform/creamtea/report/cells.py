@@ -166,8 +166,8 @@ def few_segments(place: str, segments: int | None) -> tuple[Warnings, ...]:
 
 def known_count(measured: Sequence[Measured], name: str) -> int | None:
     """Return a count from the first step that has it."""
-    found = (step.find(name) for step in measured)
-    return next((int(metric.value) for metric in found if metric and metric.value is not None), None)
+    metrics = (step.find(name) for step in measured)
+    return next((int(metric.value) for metric in metrics if metric and metric.value is not None), None)
 
 
 Read = Callable[[Measured], MetricValue | None]

@@ -173,13 +173,13 @@ def bootstrap_pairs(
     outputs = outputs_of(systems)
     means = [(float(observed[columns].mean()), resampled[:, columns].mean(axis=1)) for columns in outputs]
     reason = _why_no_spread(len(arrays[0]), groups)
-    found = {}
+    comparisons = {}
     for i, j in combinations(range(len(means)), 2):
         (baseline, of_baseline), (system, of_system) = means[i], means[j]
         delta, differences = system - baseline, of_system - of_baseline
         differences = differences[~np.isnan(differences)]
         if reason:
-            found[i, j] = PairedBootstrap(baseline, system, delta, None, None, 1.0, 1.0, reason)
+            comparisons[i, j] = PairedBootstrap(baseline, system, delta, None, None, 1.0, 1.0, reason)
             continue
         low, high = percentile_interval(differences)
         # sacreBLEU's p-value, then the two-sided one: differences are centred, as if the systems were equal.
@@ -192,8 +192,8 @@ def bootstrap_pairs(
                 np.abs(differences - differences.mean()) >= abs(delta),
             )
         )
-        found[i, j] = PairedBootstrap(baseline, system, delta, low, high, p_value, p_two_sided)
-    return found
+        comparisons[i, j] = PairedBootstrap(baseline, system, delta, low, high, p_value, p_two_sided)
+    return comparisons
 
 
 def outputs_of(systems: Sequence[Sequence[Array]]) -> list[slice]:

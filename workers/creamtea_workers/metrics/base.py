@@ -88,13 +88,13 @@ def read_texts(test_set: Path, decode: Path, without_reference: int | None = Non
     if without_reference is not None:
         del references[without_reference - 1]
     return Texts(
-        indices,
-        [row["source"] for row in segments],
-        [row["text"] for row in read_hypotheses(decode, indices)],
-        references[0],
-        groups_of(segments),
-        references[1:],
-        treatment_of(segments),
+        indices=indices,
+        sources=[row["source"] for row in segments],
+        hypotheses=[row["text"] for row in read_hypotheses(decode, indices)],
+        references=references[0],
+        groups=groups_of(segments),
+        more_references=references[1:],
+        treatment=treatment_of(segments),
     )
 
 

@@ -61,11 +61,11 @@ def run(context: StepContext[TrainParams]) -> StepResult:
         device,
         context.checkpoints,
         context.progress,
-        initial[0] if initial else None,
-        current_group(),
-        context.show,
-        context.has_more_room,
-        pairs_of_epoch,
+        initial=initial[0] if initial else None,
+        group=current_group(),
+        show=context.show,
+        has_more_room=context.has_more_room,
+        pairs_of_epoch=pairs_of_epoch,
     )
     outcome = trainer.run()
     save_model(context.output, outcome.model, trainer.config)

@@ -383,12 +383,12 @@ class Trainer:
         self.state.best = checkpoint.keep_best(
             self.saver,
             self.state.best,
-            self.training.average,
-            rank,
-            self.state.update,
-            self.trained_state(),
-            self.training.keep,
-            self.state.spared,
+            count=self.training.average,
+            loss=rank,
+            update=self.state.update,
+            model=self.trained_state(),
+            keep=self.training.keep,
+            spared=self.state.spared,
         )
         self.state.spared = before
         self.state.validated = self.state.update

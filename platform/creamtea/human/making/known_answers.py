@@ -72,7 +72,7 @@ def written_items(
     InputError if no answer could be right, or any would be: a wrong number of outputs, values that the scale
     lacks, equal outputs, or nothing that answers must meet.
     """
-    found = []
+    made_items = []
     for number, item in enumerate(items, start=1):
         is_check = isinstance(item, AttentionItem)
         place = f"{'attention check' if is_check else 'practice item'} {number}"
@@ -89,8 +89,8 @@ def written_items(
                 raise ValueError(
                     "two of its outputs are the same text or file, which is shown once: leave one out"
                 )
-        found.append(made)
-    return found
+        made_items.append(made)
+    return made_items
 
 
 def _written_item(

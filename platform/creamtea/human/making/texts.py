@@ -500,14 +500,14 @@ def _output_files(folder: Path, endings: Sequence[str], read: Texts) -> list[Pat
 def _files(folder: Path, start: str, endings: Sequence[str]) -> list[Path]:
     """Return the folder's files with this start and one of these endings, sorted."""
     try:
-        found = [
+        files = [
             path
             for path in folder.iterdir()
             if path.suffix in endings and path.name.startswith(start) and not path.name.startswith(".")
         ]
     except OSError as error:
         raise InputError(f"{file_name(folder)}: {error.strerror or error}: give a folder") from None
-    return sorted(found)
+    return sorted(files)
 
 
 # ---------------------------------------------------------------- a line per segment
@@ -640,11 +640,11 @@ def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, sy
     with about("texts.outputs"):
         for path in _output_files(outputs, JSON_ENDINGS, result) if outputs is not None else ():
             given = _by_document(path, [line for _, line in read_lines(path, _Hypothesis, "texts.outputs")])
-            found = {name: line.hypothesis for name, line in given.items() if name in by_id}
-            if found and path.stem in texts:
+            hypotheses = {name: line.hypothesis for name, line in given.items() if name in by_id}
+            if hypotheses and path.stem in texts:
                 raise wrong("texts.outputs", f"{shown(path.stem)}: two files have outputs of it: give one")
-            if found:
-                texts[path.stem] = found
+            if hypotheses:
+                texts[path.stem] = hypotheses
             else:
                 absent.append(path.stem)
     if absent:
@@ -668,11 +668,11 @@ def _read_json(result: Texts, sources: Path, outputs: Path | None, pair: str, sy
 
 
 def _by_document(path: Path, lines: Sequence[L]) -> dict[str, L]:
-    found = {line.doc_id: line for line in lines}
-    if len(found) < len(lines):
-        twice = counted(len(lines) - len(found), "line")
+    by_document = {line.doc_id: line for line in lines}
+    if len(by_document) < len(lines):
+        twice = counted(len(lines) - len(by_document), "line")
         raise InputError(f"{file_name(path)}: {twice} with the doc_id of a line before: give each its own")
-    return found
+    return by_document
 
 
 def _cut(

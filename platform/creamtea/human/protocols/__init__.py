@@ -49,8 +49,8 @@ def find_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Proto
     InputError for a name that is unknown or that two distributions have, for a protocol that cannot be
     loaded, and for invalid settings.
     """
-    found = PROTOCOLS.find(name, f"protocol {name!r}")
-    return found if settings is None else found.with_settings(settings)
+    protocol = PROTOCOLS.find(name, f"protocol {name!r}")
+    return protocol if settings is None else protocol.with_settings(settings)
 
 
 def usable_protocols() -> list[Protocol]:
