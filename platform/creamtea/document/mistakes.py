@@ -1,4 +1,4 @@
-"""Mistakes and warnings about a study: their wording, and the error that shows all mistakes at once."""
+"""A study's mistakes and warnings, the error that shows all mistakes, and the raw study that checks read."""
 
 from __future__ import annotations
 
