@@ -17,7 +17,7 @@ from creamtea_workers.corpora.ibm3 import (
     count,
     diagonal,
     known,
-    tables,
+    tables_of,
     temper,
 )
 from creamtea_workers.corpora.subwords import UNK
@@ -111,7 +111,7 @@ def test_an_alignment_without_a_link_is_refused() -> None:
 @pytest.mark.parametrize("gamma", [0.3, 1.0, 2.0])
 def test_samples_follow_the_counted_tables(counts: Ibm3Counts, gamma: float) -> None:
     """Of the one-word source A: φ is never 0, and t of each of its words is independent."""
-    model, rng = Ibm3(tables(counts), gamma), random.Random(7)
+    model, rng = Ibm3(tables_of(counts), gamma), random.Random(7)
     samples = [model.sample([A], rng) for _ in range(6000)]
     words = Counter(word for sample in samples for word, origin in sample if origin == 1)
     fertilities = Counter(sum(origin == 1 for _, origin in sample) for sample in samples)
@@ -127,7 +127,7 @@ def test_samples_follow_the_counted_tables(counts: Ibm3Counts, gamma: float) -> 
 def test_positions_follow_the_counted_jumps() -> None:
     sources, targets = [[A, B]] * 10, [[X, Y]] * 10
     counts = count(zip(sources, targets, [[0, 1]] * 8 + [[1, 0]] * 2, strict=True), SIZE, 3)
-    model, rng = Ibm3(tables(counts), 1.0), random.Random(5)
+    model, rng = Ibm3(tables_of(counts), 1.0), random.Random(5)
     first = Counter(model.sample([A, B], rng)[0].origin for _ in range(5000))
     jumps = {0: 16 + SMOOTHING, 1: 2 + SMOOTHING}  # A stands on its place, or one after it
     p = jumps[0] / (jumps[0] + jumps[1])
@@ -135,7 +135,7 @@ def test_positions_follow_the_counted_jumps() -> None:
 
 
 def test_a_subword_that_was_never_counted_is_copied(counts: Ibm3Counts) -> None:
-    assert Ibm3(tables(counts), 0).sample([O, A], random.Random(1)) == [(O, 1), (X, 2)]
+    assert Ibm3(tables_of(counts), 0).sample([O, A], random.Random(1)) == [(O, 1), (X, 2)]
 
 
 def test_the_unknown_subword_says_nothing() -> None:

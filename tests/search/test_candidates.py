@@ -35,7 +35,7 @@ from creamtea_workers.search.candidates import (
     pairwise_utilities,
 )
 from creamtea_workers.search.sample import Sampler, SampleSearch
-from creamtea_workers.search.translator import TrainedModel, Translator, hypothesis
+from creamtea_workers.search.translator import TrainedModel, Translator, restored
 from creamtea_workers.selection.tables import FullSelector
 
 SACREBLEU = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
@@ -208,7 +208,7 @@ def test_a_scorer_without_references_scores_each_candidate_in_one_run(
 def test_candidates_come_back_from_a_checkpoint() -> None:
     own = [Hypothesis([1, 2], -1.0, True), Hypothesis([3], -2.0, False)]
     found = Candidates([1, 2], -1.0, True, own)
-    assert hypothesis(asdict(found)) == found
+    assert restored(asdict(found)) == found
 
 
 def test_a_single_sentence_cannot_be_reranked(folders: Folders) -> None:

@@ -282,7 +282,7 @@ class Jumps:
         return [SMOOTHING] * before + inside + [SMOOTHING] * (m - before - len(inside))
 
 
-def tables(counts: Ibm3Counts) -> Tables[int]:
+def tables_of(counts: Ibm3Counts) -> Tables[int]:
     """Return IBM-3's parameters; a subword that occurs in no counted source is copied."""
     fertility: dict[int, dict[int, float]] = {}
     lexical: dict[int, dict[int, float]] = {}
@@ -305,7 +305,7 @@ class Ibm3Translator:
     """Samples translations of text, with the subwords of the counted tables."""
 
     def __init__(self, counts: Ibm3Counts, subwords: SubwordModel, gamma: float) -> None:
-        self._model, self._subwords = Ibm3(tables(counts), gamma), subwords
+        self._model, self._subwords = Ibm3(tables_of(counts), gamma), subwords
 
     def translate(self, text: str, rng: random.Random) -> str | None:
         """Sample one normalised translation; return None if only empty text results.

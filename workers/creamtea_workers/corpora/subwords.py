@@ -385,8 +385,8 @@ class MarianSubwords:
         self._source_names = target if source is None else source
         self.size = len(target)
         self.source_vocabulary = None if source is None else SourceVocabulary(size=len(source), bracketed=0)
-        of_target = _ids(target)
-        self._ids = [of_target if source is None else _ids(source), of_target]
+        of_target = _ids_by_piece(target)
+        self._ids = [of_target if source is None else _ids_by_piece(source), of_target]
         self._has_languages = any(map(_LANGUAGE.fullmatch, self._source_names))
 
     @classmethod
@@ -446,7 +446,7 @@ class MarianSubwords:
         return [language, *pieces] if language else pieces
 
 
-def _ids(pieces: Sequence[str]) -> dict[str, int]:
+def _ids_by_piece(pieces: Sequence[str]) -> dict[str, int]:
     """Return the first id of each piece: the token that starts decoding may have two ids."""
     return {piece: id_ for id_, piece in reversed(list(enumerate(pieces)))}
 

@@ -417,7 +417,7 @@ class SavedTranslations:
         saved: list[SavedTranslations] = []
         while (content := checkpoint.load(checkpoints, _name(len(saved)))) is not None:
             translations = {
-                position: Translation(hypothesis(fields["hypothesis"]), fields["selected_size"])
+                position: Translation(restored(fields["hypothesis"]), fields["selected_size"])
                 for position, fields in content["translations"].items()
             }
             saved.append(cls(translations, content["seconds"]))
@@ -434,8 +434,8 @@ def _name(worker: int) -> str:
     return f"translations-{worker}.pt"
 
 
-def hypothesis(fields: dict[str, object]) -> Hypothesis:
+def restored(fields: dict[str, object]) -> Hypothesis:
     if isinstance(candidates := fields.get("candidates"), list):
-        return Candidates(**{**fields, "candidates": list(map(hypothesis, candidates))})  # type: ignore[arg-type]
+        return Candidates(**{**fields, "candidates": list(map(restored, candidates))})  # type: ignore[arg-type]
     kind = ExactHypothesis if "outcome" in fields else Hypothesis
     return kind(**fields)  # type: ignore[arg-type]

@@ -78,7 +78,7 @@ def measure_recall(context: StepContext[RecallParams]) -> StepResult:
     return StepResult(rows, sweep_points(settings, task, counts, shared))
 
 
-def sizes(counts: Sequence[Counts], place: int) -> NDArray[np.int64]:
+def sizes_at(counts: Sequence[Counts], place: int) -> NDArray[np.int64]:
     """Return the selected size of each sentence (n,) at setting number `place`."""
     return np.array([of_segment[place, 0] for of_segment in counts])
 
@@ -109,7 +109,7 @@ def recall_rows(
 ) -> list[MetricRow]:
     """Return the recall at the system's own setting. `missed`: its idioms with missed subwords."""
     setting = {"setting": own[0]}
-    own_sizes = sizes(counts[0], 0)
+    own_sizes = sizes_at(counts[0], 0)
     rows = [
         ratio_row("selected_size", np.stack([own_sizes, np.ones_like(own_sizes)], axis=1), detail=setting)
     ]
@@ -139,13 +139,13 @@ def sweep_points(
     """
     curves: dict[str, list[tuple[float, float, str]]] = {scope: [] for scope in (*CURVES, "batch")}
     for place, (label, _) in enumerate(settings[1:], start=1):
-        statistics, size = task.scopes(counts, place), sizes(counts[0], place)
+        statistics, size = task.scopes(counts, place), sizes_at(counts[0], place)
         for scope in CURVES:
             if len(statistics[scope].rows):
                 curves[scope].append((float(size.mean()), statistics[scope].value, label))
         if shared and len(statistics["sentence"].rows):
             counted = task.scopes([shared, counts[1]], place)["sentence"]
-            curves["batch"].append((float(sizes(shared, place).mean()), counted.value, label))
+            curves["batch"].append((float(sizes_at(shared, place).mean()), counted.value, label))
     return [
         PointRow(f"recall_{scope}", x, y, label)
         for scope, curve in curves.items()

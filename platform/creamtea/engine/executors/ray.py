@@ -356,7 +356,7 @@ class RayExecutor:
                 f"the head of the Ray cluster at {self.address} is gone. When it is back, run the same "
                 "command again: finished steps are kept, and training resumes from its last checkpoint"
             ) from None
-        self._nodes, self._names = _nodes()
+        self._nodes, self._names = _living_nodes()
         import ray
 
         if self.address and ray.get_runtime_context().get_node_id() not in self._nodes:
@@ -432,7 +432,7 @@ def _outcome(reference: ObjectRef) -> StepOutcome:
         )
 
 
-def _nodes() -> tuple[dict[str, Amounts], dict[str, Names]]:
+def _living_nodes() -> tuple[dict[str, Amounts], dict[str, Names]]:
     """Return the resources and the names of living nodes, by node id."""
     import ray
 
