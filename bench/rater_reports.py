@@ -134,7 +134,7 @@ def texts_of(folder: Path, scores: Path) -> dict[str, Any]:
         "sources": folder / "sources" / "en-de.txt",
         "documents": folder / "documents" / "en-de.docs",
         "segment_scores": folder / "campaign" / SEGMENT_SCORES[scores.name],
-        "outputs": {system: path for system, path in outputs.items() if system in systems},
+        "output_of": {system: path for system, path in outputs.items() if system in systems},
     }
 
 
@@ -218,7 +218,7 @@ def main() -> None:
         scores = arguments.data / path
         files = texts_of(arguments.data / TEXTS, scores) if with_texts else {}
         if protocol_name == "da":
-            files["statistics"] = arguments.data / STATISTICS
+            files["rater_statistics"] = arguments.data / STATISTICS
         answers, protocol = answers_of(scores, protocol_name, **files), find_protocol(protocol_name)
         groups = {"accepted": rater_reports(answers, protocol)}
         groups |= {kind: impostors(answers, protocol, kind, arguments.each, rng) for kind in BAD}
