@@ -87,7 +87,7 @@ def short_scales(content: Content) -> tuple[NotKept, ...]:
     what, usual = "", protocol.usual_delta
     if protocol.name == SegmentScores.name and not content.settings.get("delta"):
         if (width := float((max(steps) - min(steps)) * protocol.scale.size)) < 10 * usual:
-            what = f"scores within {width:g} points, of which δ takes {usual:g}; {option('delta')} sets it"
+            what = f"scores span only {width:g} points, and δ is {usual:g}: {option('delta')} sets another"
     elif not protocol.marks_errors and protocol.scale == Da.scale and max(steps) <= SQM:
         what = f"scores, all at most {max(steps)} of 100 points: if their scale ends there, they and δ are "
         what += f"read wrongly (in a file of ratings, {option('protocol')} scores fits)"
