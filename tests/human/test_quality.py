@@ -32,6 +32,7 @@ from creamtea.human.quality import (
 )
 from creamtea.human.rating import raters
 from creamtea.stats.agreement import rater_agreement
+from creamtea.stats.rater_checks import Reading
 from creamtea.store.database import Database
 from creamtea.store.tables import ItemKind
 
@@ -246,7 +247,9 @@ def test_of_two_raters_who_differ_neither_is_accused(turned: bool) -> None:
         assert report.signs == ()
         assert "flagged" not in {one.state for one in report.checks}
         assert check(report, "reading").state == "unknown"
-        assert "one other rater" in check(report, "reading").shown
+        assert (
+            "one other rater" in check(report, "reading").shown
+        ) == turned  # else there is no flag to explain
     more = [answer(rater, i, int(one[i])) for rater in (3, 4) for i in range(40)]
     signs = {report.rater_id: report.signs for report in reports_on([*answers, *more], DA)}
     assert signs == {1: (), 2: ("scale reversed" if turned else "at random",), 3: (), 4: ()}
@@ -271,6 +274,72 @@ def test_missing_controls_and_lonely_raters_say_so_and_never_pass() -> None:
     assert report.suggestion == "too little to judge yet"
     assert check(report, "speed").shown == "only 1 timed item, 10 are needed"
     assert reports_on([], DA) == []
+
+
+@pytest.mark.parametrize(
+    ("strength", "reads", "reversed", "others", "threshold", "state"),
+    [
+        # 16 clues: 4 times the others' strength per clue, less 1.645
+        (0.70, 0.24, 0.76, (0.5, 0.6, 0.7), 0.755, "flagged"),
+        (0.80, 0.21, 0.79, (0.5, 0.6, 0.7), 0.755, "unknown"),
+        (1.70, 0.04, 0.96, (0.5, 0.6, 0.7), 0.755, "ok"),
+        (-1.0, 0.84, 0.16, (0.1, 0.3, 0.4), None, "unknown"),  # the others show 1.2, as chance may
+        (-1.0, 0.84, 0.16, (), None, "unknown"),
+        (-2.9, 0.998, 0.002, (0.1, 0.3, 0.4), None, "flagged"),
+    ],
+)
+def test_reading_is_missed_only_if_the_others_show_it(
+    strength: float,
+    reads: float,
+    reversed: float,
+    others: Sequence[float],
+    threshold: float | None,
+    state: str,
+) -> None:
+    own = cast(Any, SimpleNamespace(reading=Reading(reads, reversed, strength), clues=16))
+    measures = {at: cast(Any, SimpleNamespace(strength_per_clue=value)) for at, value in enumerate(others)}
+    found = quality.signs_of_reading(own, Comparison(DA, measures))
+    assert found.threshold == (threshold if threshold is None else pytest.approx(threshold))
+    assert found.state == state
+
+
+def mostly(value: int, rater: int, seconds: float = 60.0, bad: int | None = None) -> list[RaterAnswer]:
+    """40 outputs with one score, and eight spoilt texts with the score `bad`."""
+    own = [answer(rater, i, value, seconds=seconds) for i in range(40)]
+    if bad is not None:
+        spoilt = {"kind": ItemKind.BAD_REFERENCE, "degraded": 0, "seconds": seconds}
+        own += [replace(answer(rater, 100 + i, bad), original=i, **spoilt) for i in range(8)]
+    return own
+
+
+@pytest.mark.parametrize(
+    ("own", "signs"),
+    [
+        (mostly(100, 1), ()),
+        (mostly(90, 1), ("straight-lining",)),
+        (mostly(100, 1, bad=70), ()),
+        (mostly(100, 1, bad=100), ("straight-lining",)),
+        (mostly(100, 1, seconds=1.0), ("too fast", "straight-lining")),
+        (mostly(0, 1), ("straight-lining",)),  # 98 points from the others
+    ],
+)
+def test_a_repeated_end_of_the_scale_needs_another_flag(
+    own: list[RaterAnswer], signs: tuple[str, ...]
+) -> None:
+    """Each of the others gives 100 to all but four outputs, and all give other outputs less."""
+    others = [
+        answer(rater, i, 80 if i % 10 == rater else 100, seconds=60.0)
+        for rater in range(2, 8)
+        for i in range(40)
+    ]
+    assert report_of([*own, *others], protocol="da").signs == signs
+
+
+def test_one_score_for_all_outputs_has_fishers_interval_of_no_correlation() -> None:
+    answers = [answer(rater, i, 100 if rater == 1 else 5 * i) for rater in (1, 2, 3) for i in range(12)]
+    found = check(report_of(answers, protocol="da"), "agreement")
+    assert "r = 0.00 [−0.57, +0.57] on 12 outputs" in found.shown  # tanh(1.96/√9)
+    assert found.state == "ok"  # half of r = 1.0 is below 0.57
 
 
 # ---------------------------------------------------------------- told apart
@@ -301,6 +370,36 @@ def test_simulated_raters_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> Non
             assert signs[kind, other] <= 0.05 * raters[kind], (kind, other)
     assert sum(signs["honest", sign] for sign in simulated_answers.KINDS[1:]) <= 0.02 * raters["honest"]
     assert flagged["honest"] <= 0.03 * raters["honest"]
+
+
+def one_output_each(
+    rng: np.random.Generator, worth: np.ndarray, at_random: int, raters: int
+) -> list[RaterAnswer]:
+    """DA of outputs of two systems by all raters, of whom the first `at_random` do not read."""
+    return [
+        answer(rater, at, int(step), groups=((at % 2,),), segment=at // 2, seconds=None)
+        for rater in range(raters)
+        for at, step in enumerate(
+            rng.integers(0, 101, len(worth))
+            if rater < at_random
+            else np.clip(worth + rng.normal(0, 12) + rng.normal(0, 20, len(worth)), 0, 100)
+        )
+    ]
+
+
+@pytest.mark.parametrize(("at_random", "outputs", "found"), [(5, 20, 0), (2, 60, 9)])
+def test_raters_who_read_are_not_called_random_because_others_do_not(
+    monkeypatch: pytest.MonkeyPatch, at_random: int, outputs: int, found: int
+) -> None:
+    """Six campaigns of ten raters, without controls: raters at random are found if most others read."""
+    monkeypatch.setattr(quality, "reading", partial(quality.reading, permutations=499))
+    rng, called = np.random.default_rng(8), Counter[bool]()
+    for _ in range(6):
+        worth = rng.normal(65, 15, outputs)
+        for report in reports_on(one_output_each(rng, worth, at_random, 10), DA):
+            called[report.rater_id < at_random] += "at random" in report.signs
+    assert called[False] == 0
+    assert called[True] >= found
 
 
 RATERS = st.integers(0, 9)

@@ -165,6 +165,7 @@ class Measures:
     values: Array  # (outputs,) scores of rated items, in points
     reading: Reading  # p-values: do the scores depend on the texts?
     clues: int  # evidence for `reading`: pairs of controls, and scores that others' scores predict
+    at_end: bool  # most answers give every output the same end of the scale
     agreement: Estimate  # correlation with the others' mean on the same outputs
     severity: float | None  # mean − the others' mean on the same outputs; below 0: stricter
     shared: int  # outputs (pairs, if scores are relative) that others rated too
@@ -176,8 +177,10 @@ class Measures:
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
 
     @property
-    def strength(self) -> float | None:
-        return self.reading.strength if self.clues >= MIN_CLUES else None
+    def strength_per_clue(self) -> float | None:
+        """The strength of the signs of reading with one clue; it grows with the square root of the clues."""
+        strength = self.reading.strength
+        return None if strength is None or self.clues < MIN_CLUES else strength / float(np.sqrt(self.clues))
 
     @property
     def repeat_difference(self) -> float | None:
@@ -240,6 +243,7 @@ def measure(
         run, by_chance = longest_runs(order)
         before, after = scores.value[scores.bad].T, scores.value[scores.repeats].T
         agreed = others[rater]
+        commonest, times = Counter(steps).most_common(1)[0]
         found[rater] = Measures(
             answers=len(steps),
             bad_differences=size * (before[0] - before[1]),
@@ -252,12 +256,13 @@ def measure(
             equal=sum(len(set(answer)) == 1 for answer in several),
             longest_run=run,
             run_by_chance=by_chance,
-            commonest=float(np.bincount(order).max()) / len(steps),
+            commonest=times / len(steps),
+            at_end=2 * times > len(steps) and set(commonest) in ({0}, {protocol.scale.steps - 1}),
             values=values,
             reading=reading(scores, in_runs=by_chance < RUN_BY_CHANCE),
             clues=len(scores.bad) + (len(scores.repeats) + len(scores.shared)) // each,
             # one score for all texts that the others tell apart is no agreement at all
-            agreement=Estimate(0.0, 0.0, 0.0) if agreed.constant else agreed.correlation,
+            agreement=_no_agreement(agreed.outputs) if agreed.constant else agreed.correlation,
             severity=agreed.severity.value,
             shared=agreed.outputs // each,
             rated=len(values) // each,
@@ -289,6 +294,12 @@ def _controls(answers: Answers, texts: Integers) -> tuple[Integers, Integers]:
                 (bad if spoilt else repeats).append((place[system], int(text[row])))
     both = [np.array(pairs, dtype=np.int64).reshape(-1, 2) for pairs in (bad, repeats)]
     return both[0], both[1]
+
+
+def _no_agreement(outputs: int) -> Estimate:
+    """Return a correlation of 0 with Fisher's 95 % interval."""
+    half = float(np.tanh(1.96 / np.sqrt(outputs - 3))) if outputs > 3 else 1.0
+    return Estimate(0.0, -half, half)
 
 
 def _mean_difference(values: Array) -> float:
@@ -331,7 +342,7 @@ MIN_REPEATS = 5  # outputs
 MIN_SHARED = 10  # outputs
 
 LEVEL = 0.05
-WEAK = 0.5  # share of the others' usual strength of signs of reading
+ONE_IN_TWENTY = 1.645  # standard deviations: by chance, one strength of reading in 20 is that much too low
 NOT_LOWER = 0.5  # p from which spoilt texts are scored no lower overall
 MAX_SPEED = 476.0  # words per minute
 EQUAL_SHARE, ABOVE_OTHERS = 0.5, 0.25
@@ -341,6 +352,8 @@ NARROW = 1 / 3  # of the others' standard deviation
 OF_USUAL = 0.5  # of the others' correlation
 SEVERE = 0.3  # of the scale's range
 AGAINST_OTHERS = ("reading", "agreement", "severity")  # checks that assume that the others are right
+# checks that outputs so good, or so bad, that most scores are an end of the scale do not explain
+UNEXPLAINED_BY_QUALITY = {"reading", "bad-references", "speed", "run", "agreement", "severity"}
 ONE_OTHER = "with one other rater nobody can tell which of the two it is"
 
 TOO_FAST, STRAIGHT, REVERSED, RANDOM = SIGNS = (
@@ -365,7 +378,7 @@ ANNOTATORS = (151, 33, 12)
 DESCRIBED = (7, 1, 0)  # annotators with any of SIGNS
 # annotators whom each check flags, by campaign; None: the campaign has no data for the check
 FLAGGED: dict[str, tuple[int | None, int | None, int | None]] = {
-    "reading": (18, 5, 1),
+    "reading": (18, 4, 1),
     "bad-references": (13, 0, 0),
     "repeats": (16, None, None),
     "speed": (None, 11, 4),  # with the texts; times that begin with the first click
@@ -480,27 +493,35 @@ def judge(own: Measures, comparison: Comparison) -> list[Check]:
 
 def signs_of_reading(own: Measures, comparison: Comparison) -> Check:
     """Test by permutation whether the scores depend on the texts (stats/rater_checks.py)."""
-    usual, weak = comparison.usual("strength"), 0.0
-    if usual is not None:
-        # below half the median, and below the lowest 5 % of a normal distribution fitted to the others
-        deviation = 1.4826 * float(np.median(np.abs(comparison.others("strength") - usual)))
-        weak = max(0.0, min(WEAK * usual, usual - 1.645 * deviation))
+    per_clue = comparison.usual("strength_per_clue")
+    usual = None if per_clue is None else per_clue * float(np.sqrt(own.clues))
+    bound = (usual or 0.0) - ONE_IN_TWENTY
+    turned = f"p < {REVERSED_BY_CHANCE:g} the wrong way round"
+    low = f"p ≥ {LEVEL:g}, and less than {bound:.1f} standard deviations above chance"
     check = Check(
         "reading",
         "signs of reading",
-        f"p ≥ {LEVEL:g}, or less than {weak:.1f} standard deviations above chance",
+        f"{low}; or {turned}" if bound > 0 else turned,
         "bad references, repeats and the others' scores together, compared with the rater's own answers in "
         "random order: habits such as round numbers, or many top scores, do not matter. Of raters who do not "
-        f"read, one in twenty reaches p < {LEVEL:g}. Also flagged: less than half the others' usual "
-        "strength, if 19 of 20 other raters have more",
-        weak,
+        f"read, one in twenty reaches p < {LEVEL:g}; of raters who read as the others do, one in twenty is "
+        "below the bound. If the others show no reading, no rater can be compared with them",
+        bound if bound > 0 else None,
     )
     if few := _few(own.clues, MIN_CLUES, "clue", "no controls, and nobody else's scores"):
         return check.unknown(few)
     p, strength = own.reading.reads or 1.0, own.reading.strength or 0.0
     above = with_minus(f"{strength:+.1f}")
     shown = f"{above} standard deviations above chance ({own.clues} clues, p = {p:.3f})"
-    return check.judged(strength, p >= LEVEL or strength < weak, shown + _others(usual, "+.1f"))
+    shown += _others(usual, "+.1f")
+    unlike_others = bound > 0 and strength < bound
+    if p >= LEVEL and not unlike_others and not _reversed(own.reading):
+        return check.unknown(f"{shown}: too little to tell")
+    return check.judged(strength, p >= LEVEL, shown)
+
+
+def _reversed(found: Reading) -> bool:
+    return found.reversed is not None and found.reversed < REVERSED_BY_CHANCE
 
 
 def bad_references(own: Measures) -> Check:
@@ -760,25 +781,28 @@ def signs_of(own: Measures, checks: Sequence[Check]) -> tuple[str, ...]:
     """Return the signs that the flagged checks show together; none if something shows reading.
 
     Too fast: by the time. Scale reversed: scores significantly follow the texts the wrong way round.
-    Straight-lining: nearly always one answer, equal scores, a long run, or a narrow use of the scale. At
+    Straight-lining: nearly always one answer, equal scores, a long run, or a narrow use of the scale; if most
+    scores are an end of the scale, only beside a flag that good or bad outputs do not explain. At
     random: none of these, but another order of the answers fits as well, and bad references are not
-    recognised.
+    recognised or the others show more reading.
     """
     flagged = {check.name for check in checks if check.state == "flagged"}
-    by_name = {check.name: check for check in checks}
-    by_chance = own.reading.reads is None or own.reading.reads >= BY_CHANCE
-    signs = [TOO_FAST] if "speed" in flagged and by_chance else []
+    state = {check.name: check.state for check in checks}
+    p = 1.0 if own.reading.reads is None else own.reading.reads
+    signs = [TOO_FAST] if "speed" in flagged and p >= BY_CHANCE else []
     # beside a single other rater "reading" is not flagged: the other's scale may be the reversed one
-    wrong = bool(flagged & {"reading", "bad-references"})
-    if wrong and own.reading.reversed is not None and own.reading.reversed < REVERSED_BY_CHANCE:
+    if flagged & {"reading", "bad-references"} and _reversed(own.reading):
         return (*signs, REVERSED)
+    if own.at_end and not flagged & UNEXPLAINED_BY_QUALITY:
+        return ()
     if "one-answer" in flagged:
         return (*signs, STRAIGHT)
-    if by_name["reading"].state != "ok":
-        if flagged & {"equal-scores", "run", "spread"}:
-            signs.append(STRAIGHT)
-        elif "reading" in flagged and by_chance:
-            signs += [RANDOM] if by_name["bad-references"].state != "ok" else []
+    if state["reading"] != "ok" and flagged & {"equal-scores", "run", "spread"}:
+        return (*signs, STRAIGHT)
+    # bad references tell without the others, if nothing else speaks for reading either
+    unlike_readers = "reading" in flagged or ("bad-references" in flagged and p >= NOT_LOWER)
+    if p >= BY_CHANCE and state["bad-references"] != "ok" and unlike_readers:
+        signs.append(RANDOM)
     return tuple(signs)
 
 
