@@ -335,6 +335,27 @@ def test_a_repeated_end_of_the_scale_needs_another_flag(
     assert report_of([*own, *others], protocol="da").signs == signs
 
 
+@pytest.mark.parametrize(
+    ("p", "states", "signs"),
+    [
+        (0.3, {"reading": "unknown", "spread": "flagged"}, ("straight-lining",)),
+        (0.02, {"reading": "ok", "spread": "flagged"}, ()),
+        (0.3, {"reading": "unknown", "bad-references": "flagged"}, ()),  # more reading than chance gives
+        (0.6, {"reading": "unknown", "bad-references": "flagged"}, ("at random",)),
+        (0.3, {"reading": "flagged", "bad-references": "unknown"}, ("at random",)),
+        (0.6, {"reading": "unknown", "bad-references": "unknown"}, ()),
+        (0.3, {"reading": "flagged", "bad-references": "ok"}, ()),
+    ],
+)
+def test_signs_by_the_evidence_of_reading(p: float, states: dict[str, Any], signs: tuple[str, ...]) -> None:
+    own = cast(Any, SimpleNamespace(reading=Reading(p, 1 - p, 0.0), at_end=False))
+    checks = [
+        Check(name, "", "", "", state=state)
+        for name, state in ({"bad-references": "unknown"} | states).items()
+    ]
+    assert quality.signs_of(own, checks) == signs
+
+
 def test_one_score_for_all_outputs_has_fishers_interval_of_no_correlation() -> None:
     answers = [answer(rater, i, 100 if rater == 1 else 5 * i) for rater in (1, 2, 3) for i in range(12)]
     found = check(report_of(answers, protocol="da"), "agreement")
