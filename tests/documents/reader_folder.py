@@ -89,7 +89,9 @@ def make_files(folder: Path) -> None:
     tatoeba = folder / "studies" / "tatoeba"
     tatoeba.mkdir()
     with (TATOEBA / "en-de.tsv").open(encoding="utf-8") as pairs:
-        (tatoeba / "en-de.tsv").write_text("".join(itertools.islice(pairs, LINES["train"])), encoding="utf-8")
+        table = "".join(itertools.islice(pairs, LINES["train"]))
+    for place in (tatoeba, folder):
+        (place / "en-de.tsv").write_text(table, encoding="utf-8")
     for name, (code, start) in {**OTHERS, **WMT}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         _copy_lines(code, folder / name, start)
