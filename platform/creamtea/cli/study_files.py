@@ -35,7 +35,7 @@ INIT_EXAMPLES = """Examples:
 `creamtea init --source a.txt --target b.txt --source-language en --target-language ja -o en-ja.yaml`
 
 `creamtea init --source en-de.tsv --target en-de.tsv --columns 1 2 --source-language en
---target-language de`
+--target-language de -o en-de.yaml`
 """
 
 TwoFiles = tuple[Path, Path]
