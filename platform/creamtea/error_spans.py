@@ -19,6 +19,7 @@ SPANS_FILE = "error_spans.jsonl"  # of step `score`, if its scorer finds errors:
 MAX_SPANS = 1000  # errors per output
 Severity = Literal["undecided", "neutral", "minor", "major", "critical"]
 SEVERITIES: tuple[str, ...] = get_args(Severity)
+OF_ERRORS = ("minor", "major", "critical")  # severities of errors: neither neutral nor undecided
 Position = Annotated[int, Field(ge=0, le=10**6)]
 
 

@@ -396,7 +396,7 @@ def test_simulated_raters_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> Non
 def one_output_each(
     rng: np.random.Generator, worth: np.ndarray, at_random: int, raters: int
 ) -> list[RaterAnswer]:
-    """DA of outputs of two systems by all raters, of whom the first `at_random` do not read."""
+    """Make DA of two systems by all raters; the first `at_random` raters do not read."""
     return [
         answer(rater, at, int(step), groups=((at % 2,),), segment=at // 2, seconds=None)
         for rater in range(raters)

@@ -20,6 +20,7 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.error_spans import OF_ERRORS
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import spans_of
 from creamtea.human.results.ratings import Ratings, payloads
@@ -27,7 +28,6 @@ from creamtea.store.tables import SYSTEM_KINDS, Item
 from creamtea.words import word_spans, words
 
 Output = tuple[int, int]  # a segment of the test set, and a position in Campaign.systems
-SEVERITIES = ("minor", "major", "critical")  # of errors: neither neutral nor undecided
 # names of candidates
 OUTPUT, FULL, REFERENCE, POST_EDIT = "output", "full vocabulary", "reference", "post-edit"
 EXACT = "exact search"
@@ -374,9 +374,7 @@ def marks_of(session: Session, ratings: Ratings) -> Marked:
         else:
             # a special mark has no place, so there is no word to explain
             spans = [
-                span
-                for span in spans_of(payload)
-                if span.severity in SEVERITIES and span.special_mark is None
+                span for span in spans_of(payload) if span.severity in OF_ERRORS and span.special_mark is None
             ]
             marks = [Mark() if span.in_source else Mark(span.start, span.end) for span in spans]
         if marks:

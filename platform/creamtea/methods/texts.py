@@ -25,10 +25,6 @@ class Languages(Strict):
     target: Annotated[str, Field(pattern=LANGUAGE_CODE)]  # code of the target language
 
 
-Side = Literal["source", "target"]
-SIDES: tuple[Side, Side] = ("source", "target")
-
-
 class TextPair(Strict):
     """Two line-aligned text files, plain or gzip, UTF-8, or two columns of tab-separated files.
 
@@ -43,8 +39,9 @@ class TextPair(Strict):
     columns: Annotated[list[Positive], Field(min_length=2, max_length=2)] | None = unstated(None)
     tokenized: Tokenized = "no"  # moses: the files hold Moses' tokens and escapes, which are undone
 
-    def column(self, side: Side) -> int | None:
-        return self.columns[SIDES.index(side)] if self.columns else None
+    def sides(self) -> list[tuple[str, int | None]]:
+        """Return the path of each side, and its column if the file is tab-separated."""
+        return list(zip((self.source, self.target), self.columns or (None, None), strict=True))
 
 
 def in_column(line: str, column: int | None) -> str:

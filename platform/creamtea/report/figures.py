@@ -532,8 +532,8 @@ def score_over_parameter(
     """Draw a column of a test set's table over a number, one curve per group of systems.
 
     Returns None if there is no point to draw. If the number belongs to the corpora (the sampling
-    temperature), each system has a test set of its own: a system without this test set is drawn with its
-    score on the single test set that it translates.
+    temperature), each system has a test set of its own. A system that lacks this test set is drawn with its
+    score on the only test set that it translates.
     """
     cells = {row.name: row.cells[column.key] for row in systems.table.rows}
     place = systems.test_set

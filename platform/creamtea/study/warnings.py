@@ -17,7 +17,7 @@ from creamtea.document.mistakes import KeyPath, PlaceOf, StudyWarning, dotted
 from creamtea.files import unpacked
 from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.test_sets import FilesTestSet, OfFile, SyntheticTestSet, WordTestSet
-from creamtea.methods.texts import MAX_CHARACTERS, Side, Subwords, TextPair
+from creamtea.methods.texts import MAX_CHARACTERS, Subwords, TextPair
 from creamtea.methods.training import Training
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.steps.systems import DECODE, OUTPUTS
@@ -92,15 +92,14 @@ class _Texts:
         """Yield the first `limit` lines of a file, or all, normalised."""
         return islice(map(normalise, lines_of(self.root / path)), limit)
 
-    def side(self, text: TextPair, side: Side) -> Iterator[str]:
-        return lines_of(self.root / getattr(text, side), text.column(side))
-
     def pairs(self, text: TextPair) -> Iterator[tuple[str, str]]:
-        return zip(self.side(text, "source"), self.side(text, "target"), strict=False)
+        source, target = (lines_of(self.root / path, column) for path, column in text.sides())
+        return zip(source, target, strict=False)
 
     def sources(self, text: TextPair) -> Iterator[str]:
         """Yield the source sentences, normalised."""
-        return map(normalise, self.side(text, "source"))
+        path, column = text.sides()[0]
+        return map(normalise, lines_of(self.root / path, column))
 
     def of(self, corpus: Corpus, repeated: bool = True) -> list[tuple[Survey, float]]:
         """Return a survey of each text's first pairs, and the factor from these pairs to the whole text.

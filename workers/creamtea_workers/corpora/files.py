@@ -18,13 +18,15 @@ from creamtea.errors import StepError
 from creamtea.methods.corpora import FilesCorpus
 from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import FilesTestSet
-from creamtea.methods.texts import SIDES, DropReason, Filters, Languages, Side, TextPair, Tokenized, in_column
+from creamtea.methods.texts import DropReason, Filters, Languages, TextPair, Tokenized, in_column
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea.wording import counted
 from creamtea.words import count_words
 from creamtea_workers.corpora.text import UserFile, detokenise, normalise
 
 Filter = DropReason | Literal["held_out", "duplicate"]
+Side = Literal["source", "target"]
+SIDES: tuple[Side, Side] = ("source", "target")
 T = TypeVar("T")
 Line = TypeVar("Line", str, str | None)
 PART = 1 << 13  # pairs to filter at a time
@@ -63,8 +65,8 @@ class Files:
         Raises StepError at the end of the shorter file if their lengths differ.
         """
         lines = [
-            map(self._plain(side, text.tokenized), in_its_column(text, side, self.lines(name)))
-            for side, name in zip(SIDES, names(text), strict=True)
+            map(self._plain(side, text.tokenized), in_columns(name, column, self.lines(name)))
+            for side, (name, column) in zip(SIDES, sides_of(text), strict=True)
         ]
         return (Pair(*pair) for pair in aligned(names(text), *lines))
 
@@ -76,8 +78,7 @@ class Files:
         """Read pairs as `pairs` does; None for a pair with a line of more than `longest` characters."""
         plain = [self._plain(side, text.tokenized) for side in SIDES]
         sides = [
-            in_its_column(text, side, self._file(name).lines_within(longest))
-            for side, name in zip(SIDES, names(text), strict=True)
+            in_columns(name, column, self._file(name).lines_within(longest)) for name, column in text.sides()
         ]
         for source, target in aligned(names(text), *sides):
             if source is None or target is None:
@@ -101,14 +102,18 @@ def names(text: TextPair | FilesTestSet) -> tuple[str, str]:
     return text.source, text.target
 
 
-def in_its_column(text: TextPair | FilesTestSet, side: Side, lines: Iterator[Line]) -> Iterator[Line]:
-    """Yield one side's text of each line of its file. Raise StepError at a line that lacks its column."""
-    column = text.column(side) if isinstance(text, TextPair) else None
+def sides_of(text: TextPair | FilesTestSet) -> list[tuple[str, int | None]]:
+    """Return the path and column of each side; a test set has no columns."""
+    return text.sides() if isinstance(text, TextPair) else [(name, None) for name in names(text)]
+
+
+def in_columns(name: str, column: int | None, lines: Iterator[Line]) -> Iterator[Line]:
+    """Yield the text in a column of each line of a file. Raise StepError at a line that lacks the column."""
     for number, line in enumerate(lines, start=1):
         try:
             yield line if line is None else in_column(line, column)
         except ValueError as error:
-            raise StepError(f"{getattr(text, side)}, line {number}: {error}") from None
+            raise StepError(f"{name}, line {number}: {error}") from None
 
 
 def aligned(names: Sequence[str], sources: Iterator[T], targets: Iterator[T]) -> Iterator[tuple[T, T]]:

@@ -32,6 +32,7 @@ from creamtea.blame.labels import (
     scores_of,
 )
 from creamtea.contract.step import Column
+from creamtea.error_spans import OF_ERRORS
 from creamtea.human.making.proposals import outcomes
 from creamtea.human.protocols.spans import spans_of
 from creamtea.report.human.verdicts import RatedCampaign, count, estimate, number, table
@@ -62,7 +63,6 @@ PROPOSED = (
 )
 
 
-SEVERITIES = ("minor", "major", "critical")
 SPECIAL = "special mark "  # the beginning of a column's key
 
 
@@ -71,7 +71,7 @@ def marked_errors(judged: RatedCampaign, given: Sequence[Payload | None]) -> Tab
     totals = [Counter[str]() for _ in judged.systems]
     for system, payload in zip(judged.ratings.system.tolist(), given, strict=True):
         spans = spans_of(payload)
-        errors = [span for span in spans if span.severity in SEVERITIES]
+        errors = [span for span in spans if span.severity in OF_ERRORS]
         minor = sum(span.severity == "minor" for span in errors)
         score = payload.get("score") if payload else None
         free = not spans and (score is None or score >= GOOD)
