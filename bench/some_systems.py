@@ -202,12 +202,12 @@ def looked_at(
             part = adaptive_blocks(end - start, systems, shown, open_ones, f"{seed}/{start}")
         for own in part:
             campaign.rate(own["systems"], own["chances"])
-        now = last_look(end, documents)
+        now = last_look(end, documents, systems)
         due = now is not None and now[0] > start
         if adaptive:
             found = campaign.estimate()
             if found is not None:
-                open_ones = open_systems(found, delta, end / documents, shown)
+                open_ones = open_systems(found, delta, shown)
         if due:
             assert now is not None
             looks.append(campaign.estimate(now[1]))

@@ -48,10 +48,12 @@ more than the number of systems that are better, its worst the number of systems
 cluster ends where every system so far is better than every one below.
 
 Looking at results several times makes errors more frequent. An adaptive design is looked at after the shares
-t of its documents in `LOOKS`, and look l may err with probability 5 % · (t_l³ − t_{l−1}³) (the power family
-of error spending: Kim and DeMets 1987). These sum to 5 %, so by Boole's inequality all intervals and ranks of
-all looks are right at once with 95 % probability, however the looks depend on each other and on the pages
-shown because of them (measured by bench/some_systems.py).
+t of its documents in `LOOKS`, and look l may be the first that errs with probability 5 % · (t_l³ − t_{l−1}³)
+(the power family of error spending: Kim and DeMets 1987). The intervals and ranks of a look therefore err
+with more than this probability: part of it falls on campaigns in which an earlier look has erred. How much
+more follows from draws of equally precise systems whose estimates improve by independent increments (the
+joint distribution of sequential estimates: Jennison and Turnbull 2000, chapter 11). Pages are not shown
+equally often, so bench/some_systems.py measures how often adaptive designs err at any look.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy  # scipy.special is slow to import, and so is imported where it is first used
@@ -67,7 +70,6 @@ from numpy.typing import ArrayLike, NDArray
 from creamtea.stats.estimate import ROUNDING, Array, numbered
 from creamtea.stats.paired import SIGNIFICANT
 from creamtea.stats.resampling import SEED
-from creamtea.stats.sequential import GIVE_UP
 from creamtea.stats.wmt import cluster_numbers
 
 Integers = NDArray[np.int64]
@@ -239,40 +241,46 @@ def estimate_systems(
     )
 
 
-def last_look(finished: int, planned: int) -> tuple[int, float] | None:
+def last_look(finished: int, planned: int, systems: int) -> tuple[int, float] | None:
     """Return the last look at an adaptive design once `finished` of `planned` documents are rated.
 
     A look is its number of documents and the probability with which it may err. None before the first look.
     """
     at = sum(finished >= math.ceil(part * planned) for part in LOOKS) - 1
-    if at < 0:
-        return None
-    before = LOOKS[at - 1] if at else 0.0
-    return math.ceil(LOOKS[at] * planned), SIGNIFICANT * (LOOKS[at] ** 3 - before**3)
+    return None if at < 0 else (math.ceil(LOOKS[at] * planned), levels_of_looks(systems)[at])
 
 
-def open_systems(estimates: SystemEstimates, delta: float, seen: float, at_least: int) -> list[int]:
-    """Return the systems that are worth comparing further, after a share `seen` of all pages.
+@lru_cache(maxsize=64)
+def levels_of_looks(systems: int) -> tuple[float, ...]:
+    """Return the probability with which each look may err, so that some look errs with 5 %."""
+    draws, rng = 100_000, np.random.default_rng(SEED)
+    shares = np.array(LOOKS)[:, None]
+    increments = np.sqrt(np.diff(shares, axis=0, prepend=0.0))
+    low, high = np.full((2, len(LOOKS), draws), [[[np.inf]], [[-np.inf]]])
+    for _ in range(systems):
+        score = (increments * rng.standard_normal((len(LOOKS), draws))).cumsum(axis=0) / np.sqrt(shares)
+        low, high = np.minimum(low, score), np.maximum(high, score)
+    levels, right, spent = [], np.ones(draws, dtype=bool), 0.0
+    for largest, share in zip(high - low, LOOKS, strict=True):
+        bound = np.quantile(largest[right], 1 - SIGNIFICANT * (share**3 - spent**3) / right.mean())
+        levels.append(float((largest > bound).mean()))
+        right &= largest <= bound
+        spent = share
+    return tuple(levels)
 
-    They belong to a pair whose interval neither excludes 0 nor lies within ±`delta`, if the remaining pages
-    would decide the pair with a probability of at least GIVE_UP · (1 − seen)² (predictive power, as in
-    `stats.sequential`). If they are fewer than `at_least`, the systems closest to them are added. All systems
-    if the spread is unknown.
+
+def open_systems(estimates: SystemEstimates, delta: float, at_least: int) -> list[int]:
+    """Return the systems that are worth comparing further.
+
+    They belong to a pair whose interval neither excludes 0 nor lies within ±`delta`. If they are fewer than
+    `at_least`, the systems closest to them are added. All systems if the spread is unknown.
     """
     n = len(estimates.mean)
     if estimates.reason is not None:
         return list(range(n))
-    size, others = np.abs(estimates.difference), ~np.eye(n, dtype=bool)
-    error = np.where(others, estimates.error, 1.0)
-    apart = error * np.sqrt(1 - seen) + ROUNDING
-    half = estimates.half * np.sqrt(seen)  # at the end
-    z = scipy.special.ndtr
-    decided = z((size - half) / apart) + z((-half - size) / apart)
-    inside = np.maximum(delta - half, 0.0)
-    decided += z((inside - size) / apart) - z((-inside - size) / apart)
-    undecided = others & (size <= estimates.half) & (size + estimates.half >= delta)
-    pairs = undecided & (decided >= GIVE_UP * (1 - seen) ** 2)
-    chosen = np.flatnonzero(pairs.any(axis=1))
+    size = np.abs(estimates.difference)
+    undecided = ~np.eye(n, dtype=bool) & (size <= estimates.half) & (size + estimates.half >= delta)
+    chosen = np.flatnonzero(undecided.any(axis=1))
     if not len(chosen):
         return []
     distance = size[:, chosen].min(axis=1)

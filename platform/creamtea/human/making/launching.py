@@ -43,7 +43,7 @@ def planned_analysis(in_blocks: bool, adaptive: bool) -> dict[str, Any]:
         if adaptive:
             parts = ", ".join(f"{part:.0%}" for part in LOOKS_IN_BLOCKS)
             early_end = f"at looks after {parts} of the documents (segments, where they stand alone), by the "
-            early_end += "power family of error spending and Boole's inequality"
+            early_end += "power family of error spending"
     else:
         early_end = f"by a group-sequential test of {looks}"
     return {

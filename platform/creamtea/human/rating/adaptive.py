@@ -70,7 +70,7 @@ def next_part(session: Session, campaign: Campaign) -> Blocks:
     still_open: list[int] = []  # empty: all
     if estimates is not None:
         delta = settings.delta or find_protocol(campaign.protocol, campaign.settings).usual_delta
-        still_open = open_systems(estimates, delta, done / (done + len(waiting)), size)
+        still_open = open_systems(estimates, delta, size)
     every_system = 0 if done else min_blocks(systems, size)
     segments = waiting[: max(math.ceil((done + len(waiting)) / STEPS), every_system)]
     blocks = adaptive_blocks(len(segments), systems, size, still_open, f"{campaign.seed}/blocks/{done}")

@@ -82,7 +82,8 @@ class RatedCampaign:
     @cached_property
     def look(self) -> tuple[int, float] | None:
         """The last look at an adaptive design (`stats.incomplete.last_look`)."""
-        return last_look(self.ratings.finished, self.ratings.turns)
+        campaign = self.ratings.campaign
+        return last_look(self.ratings.finished, self.ratings.turns, len(campaign.systems))
 
     @cached_property
     def estimates(self) -> SystemEstimates | None:
