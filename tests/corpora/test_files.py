@@ -16,6 +16,7 @@ from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import FilesTestSet
 from creamtea.methods.texts import Filters, Languages, TrainingText
 from creamtea.steps.texts import OVERLAP
+from creamtea_workers.corpora import text as text_module
 from creamtea_workers.corpora.files import (
     Files,
     FilteredCorpus,
@@ -227,18 +228,43 @@ def test_a_corpus_that_cannot_be_read_says_why(
 CELL = st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), max_size=12)
 
 
-@given(rows=st.lists(st.tuples(CELL, CELL, CELL), max_size=8), ends=st.sampled_from(["\n", "\r\n"]))
+@given(
+    rows=st.lists(st.tuples(CELL, CELL, CELL), max_size=8),
+    ends=st.sampled_from(["\n", "\r\n"]),
+    longest=st.integers(4, 13),
+    part=st.integers(1, 60),
+)
 def test_columns_are_read_as_files_of_their_texts_are(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]], ends: str
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[str, str, str]],
+    ends: str,
+    longest: int,
+    part: int,
 ) -> None:
+    """Also texts of more than `max_characters`, and of more bytes than those can have; in parts of a file."""
     folder = Folder(tmp_path_factory.mktemp("columns"))
     rows = [*rows, ("0.9", "tea", "Tee")]
-    texts = ["".join(f"{row[column]}{ends}" for row in rows) for column in (1, 2)]
-    apart = corpus_of(folder, (texts[0], texts[1]), ("a\n", "x\n"), Filters(max_characters=40))
+    # a CR before the line end is a character of the last column alone
+    texts = ["".join(f"{row[column]}{end}" for row in rows) for column, end in ((1, "\n"), (2, ends))]
+    apart = corpus_of(folder, (texts[0], texts[1]), ("a\n", "x\n"), Filters(max_characters=longest))
     table = folder.write("pairs.tsv", "".join("\t".join(row) + ends for row in rows))
     joined = apart.model_copy(update={"train": [TrainingText(source=table, target=table, columns=[2, 3])]})
-    ours, theirs = read(joined, folder), read(apart, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_module, "_PART", part)
+        ours, theirs = read(joined, folder), read(apart, folder)
     assert (ours.train, ours.dropped) == (theirs.train, theirs.dropped)
+
+
+def test_a_long_column_hides_neither_a_missing_one_nor_bytes_that_are_not_utf8(folder: Folder) -> None:
+    table = folder.write("pairs.tsv", "")
+    columns = TrainingText(source=table, target=table, columns=[1, 3])
+    for line, message in (
+        (b"tea\t%s", r"line 1: 2 columns, so there is no column 3"),
+        (b"tea\t%s\t\xff", r"line 1: not valid UTF-8; convert"),
+    ):
+        (folder.folder / table).write_bytes(line % (b"x" * 90) + b"\n")
+        with pytest.raises(StepError, match=message):
+            list(folder.files.pairs_within(columns, 20))
 
 
 def test_a_line_without_the_column_is_named_and_an_empty_line_is_an_empty_pair(folder: Folder) -> None:

@@ -18,7 +18,7 @@ from creamtea.errors import StepError
 from creamtea.methods.corpora import FilesCorpus
 from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import FilesTestSet
-from creamtea.methods.texts import DropReason, Filters, Languages, TextPair, Tokenized, in_column
+from creamtea.methods.texts import DropReason, Filters, Languages, TextPair, Tokenized
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea.wording import counted
 from creamtea.words import count_words
@@ -28,7 +28,6 @@ Filter = DropReason | Literal["held_out", "duplicate"]
 Side = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")
 T = TypeVar("T")
-Line = TypeVar("Line", str, str | None)
 PART = 1 << 13  # pairs to filter at a time
 
 
@@ -65,7 +64,7 @@ class Files:
         Raises StepError at the end of the shorter file if their lengths differ.
         """
         lines = [
-            map(self._plain(side, text.tokenized), in_columns(name, column, self.lines(name)))
+            map(self._plain(side, text.tokenized), self._file(name).lines(column))
             for side, (name, column) in zip(SIDES, sides_of(text), strict=True)
         ]
         return (Pair(*pair) for pair in aligned(names(text), *lines))
@@ -75,11 +74,9 @@ class Files:
         return (Pair(normalise(source), normalise(target)) for source, target in self.raw_pairs(text))
 
     def pairs_within(self, text: TextPair, longest: int) -> Iterator[Pair | None]:
-        """Read pairs as `pairs` does; None for a pair with a line of more than `longest` characters."""
+        """Read pairs as `pairs` does; None for a pair with a side of more than `longest` characters."""
         plain = [self._plain(side, text.tokenized) for side in SIDES]
-        sides = [
-            in_columns(name, column, self._file(name).lines_within(longest)) for name, column in text.sides()
-        ]
+        sides = [self._file(name).lines_within(longest, column) for name, column in text.sides()]
         for source, target in aligned(names(text), *sides):
             if source is None or target is None:
                 yield None
@@ -105,15 +102,6 @@ def names(text: TextPair | FilesTestSet) -> tuple[str, str]:
 def sides_of(text: TextPair | FilesTestSet) -> list[tuple[str, int | None]]:
     """Return the path and column of each side; a test set has no columns."""
     return text.sides() if isinstance(text, TextPair) else [(name, None) for name in names(text)]
-
-
-def in_columns(name: str, column: int | None, lines: Iterator[Line]) -> Iterator[Line]:
-    """Yield the text in a column of each line of a file. Raise StepError at a line that lacks the column."""
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield line if line is None else in_column(line, column)
-        except ValueError as error:
-            raise StepError(f"{name}, line {number}: {error}") from None
 
 
 def aligned(names: Sequence[str], sources: Iterator[T], targets: Iterator[T]) -> Iterator[tuple[T, T]]:
@@ -235,7 +223,7 @@ class Sieve:
         self.dropped: dict[str, int] = dict.fromkeys([*reasons, "duplicate"], 0)
 
     def passed(self, pairs: Sequence[Pair | None]) -> list[bool]:
-        """Return for each pair whether it passes all filters. None stands for a pair with too long a line."""
+        """Return for each pair whether it passes all filters. None stands for a pair with too long a side."""
         reasons = [self._reason(pair) for pair in pairs]
         if self._filters.duplicates:
             left = [(n, pair) for n, pair in enumerate(pairs) if pair is not None and reasons[n] is None]

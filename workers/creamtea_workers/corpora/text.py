@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from creamtea.errors import StepError
 from creamtea.files import unpacked
+from creamtea.methods.texts import in_column
 from creamtea.words import main_language
 from creamtea.words import normalise as normalise
 from creamtea.words import plain as plain
@@ -96,23 +97,36 @@ class UserFile:
                 "so that it is planned with the new file"
             )
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines as they are, without line ends. Raise StepError at a line that is not UTF-8."""
-        for number, row in enumerate(self.rows(), start=1):
-            yield self._decoded(row, number)
+    def lines(self, column: int | None = None) -> Iterator[str]:
+        """Yield the lines as they are, without line ends, or the texts in a column of a tab-separated file.
 
-    def lines_within(self, longest: int) -> Iterator[str | None]:
-        """Yield the lines as `lines` does, but None for a line of more than `longest` characters.
-
-        Long lines are never in memory as a whole.
+        Raises StepError at a line that is not UTF-8 or lacks the column.
         """
-        for number, row in enumerate(self.rows(longest), start=1):
-            too_long = len(row) > _CHARACTER * longest
-            line = None if too_long else self._decoded(row, number)
-            yield None if line is None or len(line) > longest else line
+        for number, row in enumerate(self.rows(), start=1):
+            yield self._text(_cells(row, column), number, column)
 
-    def rows(self, longest: int | None = None) -> Iterator[bytes]:
-        """Yield the lines as bytes. Lines with more bytes than `longest` characters can have are cut."""
+    def lines_within(self, longest: int, column: int | None = None) -> Iterator[str | None]:
+        """Yield the texts as `lines` does, but None for a text of more than `longest` characters.
+
+        Long texts are never in memory as a whole.
+        """
+        for number, row in enumerate(self.rows(longest, column), start=1):
+            cells = _cells(row, column)
+            too_long = [at for at, cell in enumerate(cells, start=1) if len(cell) > _CHARACTER * longest]
+            if (column or 1) in too_long:
+                yield None
+                continue
+            for at in too_long:  # other columns, perhaps cut within a character
+                cells[at - 1] = b"-"
+            text = self._text(cells, number, column, is_cut=bool(too_long))
+            yield None if len(text) > longest else text
+
+    def rows(self, longest: int | None = None, column: int | None = None) -> Iterator[bytes]:
+        """Yield the lines as bytes.
+
+        With `longest`, texts with more bytes than so many characters can have are cut, and of columns after
+        `column` anything may be missing.
+        """
         rest, before = b"", _BYTE_ORDER_MARK
         for part in self.parts():
             *rows, rest = (rest + part).split(b"\n")
@@ -120,18 +134,26 @@ class UserFile:
                 yield row.removeprefix(before)
                 before = b""
             if longest is not None:
-                rest = rest[: _CHARACTER * longest + len(before) + 1]
+                cut = [cell[: _CHARACTER * longest + len(before) + 1] for cell in _cells(rest, column)]
+                ended = column is not None and rest.count(b"\t") >= column
+                rest = b"\t".join(cut) + b"\t" * ended
         if rest := rest.removeprefix(before):
             yield rest  # text after the last line end is a line, unless it is empty
 
-    def _decoded(self, row: bytes, number: int) -> str:
+    def _text(self, cells: list[bytes], number: int, column: int | None, is_cut: bool = False) -> str:
         try:
-            return row.decode("utf-8")
+            return in_column(b"\t".join(cells).decode("utf-8"), column)
         except UnicodeDecodeError as error:
-            raise StepError(
-                f"{self.name}, line {number}: not valid UTF-8 (byte {error.start + 1} of the line); "
-                "convert the file to UTF-8"
-            ) from error
+            place = "" if is_cut else f" (byte {error.start + 1} of the line)"
+            found = f"not valid UTF-8{place}; convert the file to UTF-8"
+            raise StepError(f"{self.name}, line {number}: {found}") from error
+        except ValueError as error:
+            raise StepError(f"{self.name}, line {number}: {error}") from None
+
+
+def _cells(row: bytes, column: int | None) -> list[bytes]:
+    """Return the columns of a line up to `column`, or the whole line."""
+    return [row] if column is None else row.split(b"\t", column)[:column]
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
