@@ -182,7 +182,7 @@ def test_raters_are_excluded_included_revoked_and_forgotten(creamtea: Any, datab
     creamtea.refused("campaign", "raters", "include", *anna, "--reason", " ")
     creamtea("campaign", "raters", "include", *anna, "--reason", "by mistake")
     assert creamtea.json("campaign", "status", "first")["kinds"][0]["submitted"] == 1
-    assert creamtea("campaign", "revoke", *anna).stdout == "1 link of anna withdrawn\n"
+    assert creamtea("campaign", "revoke", *anna).stdout == "1 link of anna revoked\n"
     assert creamtea("campaign", "raters", "forget", *anna, "--yes").returncode == 0
     assert "(identity deleted)" in creamtea("campaign", "raters", "list", "first").stdout
     assert "anna" in creamtea.refused("campaign", "link", *anna)
@@ -204,7 +204,7 @@ def test_raters_and_organisers_may_sign_in_instead(creamtea: Any, database: Data
     signs_in = rf"1  organiser of first, signs in as dora@example\.org  {facts}\n"
     assert re.fullmatch(signs_in, creamtea("links", "list").stdout)
     assert "`creamtea links revoke 1` ends that" in creamtea.refused(*dora)
-    assert creamtea("links", "revoke", "1").stdout == "link 1 withdrawn\n"
+    assert creamtea("links", "revoke", "1").stdout == "link 1 revoked\n"
     assert creamtea("links", "list").stdout == "no links\n"
     assert "dora" not in creamtea("campaign", "log", "first").stdout.lower()
 

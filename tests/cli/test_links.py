@@ -54,7 +54,7 @@ def test_each_rater_that_is_named_gets_a_link(creamtea: Any, campaign: None) -> 
 def test_none_of_several_raters_is_left_out(creamtea: Any, campaign: None) -> None:
     creamtea(*LINK, *TWO)
     for command, more, said in (
-        (["revoke"], [], "1 link of {} withdrawn"),
+        (["revoke"], [], "1 link of {} revoked"),
         (["raters", "exclude"], ["--reason", "too fast"], "the ratings of {} no longer count"),
         (["raters", "forget"], ["--yes"], "the identity of {} is deleted"),
     ):
@@ -79,7 +79,7 @@ def test_progress_does_not_say_who_raters_are(creamtea: Any, campaign: None) -> 
 # ---------------------------------------------------------------- links of readers and organisers
 
 
-def test_links_are_listed_and_withdrawn(creamtea: Any) -> None:
+def test_links_are_listed_and_revoked(creamtea: Any) -> None:
     assert creamtea("links", "list").stdout == "no links\n"
     link = creamtea("link").stdout
     assert re.fullmatch(r"http://127\.0\.0\.1:8501/enter#[\w-]{43}\n", link)
@@ -94,12 +94,12 @@ def test_links_are_listed_and_withdrawn(creamtea: Any) -> None:
         out,
     )
     assert secret not in out + creamtea("links", "list", "--json").stdout
-    assert creamtea("links", "revoke", "1").stdout == "link 1 withdrawn\n"
+    assert creamtea("links", "revoke", "1").stdout == "link 1 revoked\n"
     assert [one["role"] for one in creamtea.json("links", "list")] == ["organiser"]
     every = creamtea.json("links", "list", "--all")
     assert [one["revoked_at"] is None for one in every] == [False, True]
-    assert f"withdrawn {every[0]['revoked_at'][:10]}" in creamtea("links", "list", "--all").stdout
-    for number, why in (("1", "link 1 is already withdrawn"), ("7", "there is no link 7")):
+    assert f"revoked {every[0]['revoked_at'][:10]}" in creamtea("links", "list", "--all").stdout
+    for number, why in (("1", "link 1 is already revoked"), ("7", "there is no link 7")):
         assert creamtea.refused("links", "revoke", number).startswith(f"creamtea: {why}")
 
 

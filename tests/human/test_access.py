@@ -1,4 +1,4 @@
-"""Links, sign-ins and sessions: what opens what, what withdrawing ends, and what each role may do."""
+"""Links, sign-ins and sessions: what opens what, what revoking ends, and what each role may do."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -128,7 +128,7 @@ def test_links_are_listed_with_what_became_of_them(database: Database) -> None:
     assert sessions.list_links(database, opening=True) == found[:3]
 
 
-def test_a_start_withdraws_the_unused_links_of_earlier_starts(database: Database) -> None:
+def test_a_start_revokes_the_unused_links_of_earlier_starts(database: Database) -> None:
     given = sessions.create_link(database, "organiser")
     first, second = (sessions.link_at_start(database, for_person=True) for _ in range(2))
     with pytest.raises(sessions.AccessRefused):
@@ -151,7 +151,7 @@ def test_a_log_gets_a_link_only_while_no_organiser_can_come_in(database: Databas
 
 
 @pytest.mark.parametrize("role", ["reader", "organiser"])
-def test_withdrawing_ends_the_session_and_nobody_elses(database: Database, role: str) -> None:
+def test_revoking_ends_the_session_and_nobody_elses(database: Database, role: str) -> None:
     mine, theirs = (opened(database, role) for _ in range(2))
     sessions.revoke(database, sessions.list_links(database)[0].id, "test")
     assert sessions.identify(database, mine.secret) is None
@@ -159,7 +159,7 @@ def test_withdrawing_ends_the_session_and_nobody_elses(database: Database, role:
     assert [(one.opens, one.sessions) for one in sessions.list_links(database)] == [(False, 0), (True, 1)]
 
 
-def test_a_link_is_withdrawn_once_and_for_a_reason_only_where_a_log_keeps_it(database: Database) -> None:
+def test_a_link_is_revoked_once_and_for_a_reason_only_where_a_log_keeps_it(database: Database) -> None:
     secret = sessions.create_link(database, "reader")
     (link,) = sessions.list_links(database)
     with pytest.raises(InputError, match="belongs to no campaign, so no log would keep the reason"):
@@ -168,13 +168,13 @@ def test_a_link_is_withdrawn_once_and_for_a_reason_only_where_a_log_keeps_it(dat
     sessions.revoke(database, link.id, "test")
     with pytest.raises(sessions.AccessRefused):
         sessions.exchange(database, secret)
-    with pytest.raises(InputError, match=f"link {link.id} is already withdrawn"):
+    with pytest.raises(InputError, match=f"link {link.id} is already revoked"):
         sessions.revoke(database, link.id, "test")
     with pytest.raises(InputError, match="there is no link 999"):
         sessions.revoke(database, 999, "test")
 
 
-def test_a_campaigns_log_has_the_links_that_were_made_and_withdrawn(database: Database) -> None:
+def test_a_campaigns_log_has_the_links_that_were_made_and_revoked(database: Database) -> None:
     campaign = make_campaign(database)
     rater = add_rater(database)
     sessions.create_link(database, "organiser", campaign_id=campaign, actor="organiser 1")
@@ -193,9 +193,9 @@ def test_a_campaigns_log_has_the_links_that_were_made_and_withdrawn(database: Da
     assert [(one.actor, one.action, one.rater, one.reason) for one in log] == [
         ("organiser 1", audit.LINK_CREATED, None, ""),
         *[(audit.COMMAND_LINE, audit.LINK_CREATED, "anna", "")] * 3,
-        ("test", audit.LINKS_WITHDRAWN, None, "left"),
-        ("test", audit.LINKS_WITHDRAWN, "anna", "left"),
-        (audit.COMMAND_LINE, audit.LINKS_WITHDRAWN, "anna", "lost phone"),
+        ("test", audit.LINKS_REVOKED, None, "left"),
+        ("test", audit.LINKS_REVOKED, "anna", "left"),
+        (audit.COMMAND_LINE, audit.LINKS_REVOKED, "anna", "lost phone"),
     ]
     roles = [one.detail["role"] for one in log[-3:-1]]
     assert (roles, log[-2].detail["links"]) == (["organiser", "rater"], 1)
@@ -275,9 +275,9 @@ def test_the_log_tells_of_the_sign_in_and_not_who_it_is(database: Database) -> N
         (audit.SIGN_IN_SET, "test"),
         (audit.SIGN_IN_SET, "test"),
         (audit.SIGNED_IN, "anna"),
-        (audit.LINKS_WITHDRAWN, audit.COMMAND_LINE),
+        (audit.LINKS_REVOKED, audit.COMMAND_LINE),
         (audit.SIGN_IN_SET, "test"),
-        (audit.LINKS_WITHDRAWN, audit.COMMAND_LINE),
+        (audit.LINKS_REVOKED, audit.COMMAND_LINE),
     ]
     assert entries[-1].detail == {"links": 0, "sign-in": True}
     assert "example.org" not in str(entries)
@@ -333,7 +333,7 @@ def test_no_secret_opens_the_right_to_sign_in(database: Database) -> None:
         assert sessions.identify(database, secret) is None
 
 
-def test_withdrawing_ends_an_organisers_sessions_for_good(database: Database) -> None:
+def test_revoking_ends_an_organisers_sessions_for_good(database: Database) -> None:
     mine = make_campaign(database)
     sign_in.add_organiser(database, "c", "test", "dora@example.org")
     opened = sign_in.open_session(database, DORA)

@@ -368,7 +368,7 @@ def test_a_participant_becomes_a_rater_and_comes_back(campaign: Database) -> Non
         assert (who.role, who.rater_id) == ("rater", first.id)
     sessions.revoke_rater(campaign, first.id)
     assert sessions.identify(campaign, opened[0].secret) is None
-    with pytest.raises(sessions.AccessRefused, match="was withdrawn"):
+    with pytest.raises(sessions.AccessRefused, match="was revoked"):
         raters.join(campaign, secret, PROLIFIC)
     assert raters.join(campaign, secret, {"participant": "zoe"}) is not None
     sessions.create_link(campaign, "rater", rater_id=first.id)

@@ -48,7 +48,7 @@ def test_an_organisers_sign_in_moves_into_its_column_and_back(head_url: str, fil
 
 
 def test_tokens_that_the_third_schema_cannot_tell_apart_stay(head_url: str, filled: Database) -> None:
-    """A right that was withdrawn and given again, one withdrawn twice, a rater's sign-in."""
+    """A right that was revoked and given again, one revoked twice, a rater's sign-in."""
     organiser = {"digest": None, "role": "organiser", "rater_id": None}
     dora, eve = (organiser | {"subject": f"{name}@example.org"} for name in ("dora", "eve"))
     rows = [dora | {"revoked_at": None}, dora, eve, eve, {"digest": None}]

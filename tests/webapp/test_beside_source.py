@@ -158,7 +158,7 @@ def test_an_address_leads_to_files_of_campaigns_alone(site, name: str) -> None:
     assert b"SQLite format" not in body
 
 
-def test_parts_of_a_file_until_the_link_is_withdrawn(site, files: Files) -> None:
+def test_parts_of_a_file_until_the_link_is_revoked(site, files: Files) -> None:
     entry = files.entry("audio/wav")
     files.campaign("pangolin-ranges", entry)
     link, rater_id = site.rater_link("pangolin-ranges", "player")

@@ -87,7 +87,7 @@ def websocket(site, cookie: str) -> str:
 
 
 @pytest.mark.parametrize("role", ["reader", "organiser"])
-def test_a_withdrawn_link_ends_the_session_at_its_next_request(site, role: str) -> None:
+def test_a_revoked_link_ends_the_session_at_its_next_request(site, role: str) -> None:
     link = site.new_link(role)
     cookie = cookie_of(exchange(site, link))
     assert ask(site, "GET", "/", Cookie=cookie).status == 200

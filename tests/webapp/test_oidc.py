@@ -251,7 +251,7 @@ def test_many_failures_are_refused_for_a_while(site, provider, browser) -> None:
 
 
 @pytest.mark.parametrize("end", [sessions.revoke_rater, raters.forget])
-def test_a_rater_whose_links_are_withdrawn_is_out(site, provider, browser, end) -> None:
+def test_a_rater_whose_links_are_revoked_is_out(site, provider, browser, end) -> None:
     email = f"{next(NUMBERS)}@example.org"
     campaign_id, rater_id = register(site, email)
     provider.user = somebody(email)
@@ -281,7 +281,7 @@ def test_the_secret_and_the_codes_are_in_no_output(site, provider, browser) -> N
 # ---------------------------------------------------------------- organisers
 
 
-def test_an_organiser_comes_in_to_the_campaign_and_is_out_when_withdrawn(site, provider, browser) -> None:
+def test_an_organiser_comes_in_to_the_campaign_and_is_out_when_revoked(site, provider, browser) -> None:
     campaign_id = organised(site, "dora@example.org")
     provider.user = somebody("Dora@example.org")
     page = browser.sign_in(f"?campaign={campaign_id}")

@@ -224,7 +224,7 @@ def test_a_comment_a_skip_a_revision_and_the_end(rate) -> None:
 
 
 def test_what_is_saved_after_the_end_is_refused(site, rate) -> None:
-    """The campaign is closed, the rater excluded, the link withdrawn."""
+    """The campaign is closed, the rater excluded, the link revoked."""
     rater, page = rate(THREE)
     database = rater.database
     ends = [  # and what takes them back

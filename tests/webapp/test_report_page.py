@@ -182,7 +182,7 @@ def test_provenance_is_told_and_tables_and_figures_are_saved_as_files(reader) ->
     assert drawn.startswith(b"\x89PNG")
 
 
-def test_the_address_of_a_section_opens_it_until_the_link_is_withdrawn(site, open_page) -> None:
+def test_the_address_of_a_section_opens_it_until_the_link_is_revoked(site, open_page) -> None:
     """The open page ends then, and saves nothing."""
     page = open_page(f"{site.url}/enter#wrong")
     expect(page.get_by_text("no longer valid")).to_be_visible()

@@ -145,7 +145,7 @@ ACTIONS: dict[str, tuple[dict[str, str], Callable[[AppTest], Any]]] = {
     "import": ({"campaigns": "import"}, submit),
     "add a rater": ({"campaign": "1", "view": "raters"}, submit),
     "new link": (RATER, button("new-link")),
-    "withdraw links": (RATER, button("withdraw")),
+    "revoke links": (RATER, button("revoke")),
     "give skipped items again": (RATER | {"rater": "2"}, button("reopen")),
     "exclude": (RATER, button("decide")),
     "forget": (RATER, button("forget")),

@@ -157,7 +157,7 @@ def test_an_organiser_cancels_and_retries(visit: Any, database: Database) -> Non
 
 
 @pytest.mark.slow
-def test_a_link_to_one_report_is_made_once_for_a_double_click_and_withdrawn(
+def test_a_link_to_one_report_is_made_once_for_a_double_click_and_revoked(
     visit: Any, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pressing, "DOUBLE_CLICK", 3600)
@@ -184,7 +184,7 @@ def test_a_link_to_one_report_is_made_once_for_a_double_click_and_withdrawn(
 
     app = visit(study=study)
     (link,) = [link for link in sessions.list_links(database) if link.study_id == study]
-    app.button(key=f"share-withdraw-{link.id}").click().run()
+    app.button(key=f"share-revoke-{link.id}").click().run()
     assert sessions.identify(database, opened.secret) is None
 
 

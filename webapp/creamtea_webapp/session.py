@@ -179,7 +179,7 @@ def require_block(place: str) -> None:
 
 
 def refuse() -> NoReturn:
-    st.error("Your link does not open this page, or it has been withdrawn. Ask the organiser for a new one.")
+    st.error("Your link does not open this page, or it has been revoked. Ask the organiser for a new one.")
     show("parts.html", "way", address="./", text="What your link opens")
     st.stop()
     raise PermissionError("no right to this page")  # st.stop does nothing outside a running script

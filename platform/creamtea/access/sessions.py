@@ -36,7 +36,7 @@ class AccessRefused(CreamteaError):
     def __init__(self, message: str = "") -> None:
         super().__init__(
             message
-            or "This link is no longer valid: it was used before, has expired or was withdrawn. "
+            or "This link is no longer valid: it was used before, has expired or was revoked. "
             "Ask the organiser for a new one."
         )
 
@@ -202,7 +202,7 @@ def open_for_rater(
 ) -> OpenedSession:
     """Open a browser session for a rater who has signed in, in the caller's transaction.
 
-    Its token counts as used from the start, so it is not a link. Withdrawing the rater's links ends the
+    Its token counts as used from the start, so it is not a link. Revoking the rater's links ends the
     session too.
     """
     token = AccessToken(
@@ -263,32 +263,32 @@ def _find_session(
     ).one_or_none()
 
 
-def withdraw_links(session: Session, rater_id: int, now: datetime) -> list[int | None]:
-    """Withdraw a rater's links that are not withdrawn yet; return the campaign of each."""
-    not_withdrawn = AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None)
-    revoked = update(AccessToken).where(*not_withdrawn).values(revoked_at=now)
+def revoke_links(session: Session, rater_id: int, now: datetime) -> list[int | None]:
+    """Revoke a rater's links that are not revoked yet; return the campaign of each."""
+    not_revoked = AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None)
+    revoked = update(AccessToken).where(*not_revoked).values(revoked_at=now)
     return list(session.scalars(revoked.returning(AccessToken.campaign_id)))
 
 
-def is_withdrawn(session: Session, rater_id: int) -> bool:
-    """Return True if the rater came by links, and all of them are withdrawn."""
+def is_revoked(session: Session, rater_id: int) -> bool:
+    """Return True if the rater came by links, and all of them are revoked."""
     revoked = session.scalars(select(AccessToken.revoked_at).where(AccessToken.rater_id == rater_id)).all()
     return bool(revoked) and None not in revoked
 
 
 def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_LINE, reason: str = "") -> int:
-    """Withdraw every link of a rater and the sessions that they opened; return the number of links.
+    """Revoke every link of a rater and the sessions that they opened; return the number of links.
 
     A registered sign-in (access/sign_in.py) is removed too: it would let the rater in again at once.
     """
     with database.transaction() as session:
         removed = update(Rater).where(Rater.id == rater_id, Rater.subject.is_not(None)).values(subject=None)
         sign_ins = session.scalars(removed.returning(Rater.campaign_id)).all()
-        revoked = withdraw_links(session, rater_id, database.now(session))
+        revoked = revoke_links(session, rater_id, database.now(session))
         campaigns = [campaign_id for campaign_id in (*revoked, *sign_ins) if campaign_id is not None]
         if campaigns:
             detail = {"links": len(revoked)} | ({"sign-in": True} if sign_ins else {})
-            audit.record(session, campaigns[0], actor, audit.LINKS_WITHDRAWN, rater_id, reason, detail)
+            audit.record(session, campaigns[0], actor, audit.LINKS_REVOKED, rater_id, reason, detail)
         return len(revoked)
 
 
@@ -369,17 +369,17 @@ def link_at_start(database: Database, *, for_person: bool) -> str | None:
 
 
 def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> None:
-    """Withdraw a link and the sessions that it opened, and record that in the campaign's log.
+    """Revoke a link and the sessions that it opened, and record that in the campaign's log.
 
-    InputError for an unknown link, a link withdrawn before, and a reason if the link has no campaign.
+    InputError for an unknown link, a link revoked before, and a reason if the link has no campaign.
     """
     with database.transaction() as session:
-        not_withdrawn = AccessToken.id == link_id, AccessToken.revoked_at.is_(None)
-        withdrawn = update(AccessToken).where(*not_withdrawn).values(revoked_at=database.now(session))
-        token: AccessToken | None = session.scalar(withdrawn.returning(AccessToken))
+        not_revoked = AccessToken.id == link_id, AccessToken.revoked_at.is_(None)
+        revoked = update(AccessToken).where(*not_revoked).values(revoked_at=database.now(session))
+        token: AccessToken | None = session.scalar(revoked.returning(AccessToken))
         if token is None:
             if session.get(AccessToken, link_id) is not None:
-                raise InputError(f"link {link_id} is already withdrawn")
+                raise InputError(f"link {link_id} is already revoked")
             raise InputError(f"there is no link {link_id}: `creamtea links list --all` shows all links")
         if token.campaign_id is None and reason:
             raise InputError(
@@ -390,5 +390,5 @@ def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> No
         if token.campaign_id is not None:
             detail = {"links": 1, "role": token.role}
             audit.record(
-                session, token.campaign_id, actor, audit.LINKS_WITHDRAWN, token.rater_id, reason, detail
+                session, token.campaign_id, actor, audit.LINKS_REVOKED, token.rater_id, reason, detail
             )

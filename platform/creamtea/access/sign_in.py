@@ -3,7 +3,7 @@
 An organiser registers the subject under which a rater (`Rater.subject`) or another organiser
 (`add_organiser`) signs in: a verified e-mail address, or "ISSUER|SUBJECT" if the provider verifies no
 address. An organiser's registration is a token without a secret (`AccessToken.subject`), so it is listed and
-withdrawn like a link. The web app speaks the protocol (creamtea_webapp/gate/); this module opens a session
+revoked like a link. The web app speaks the protocol (creamtea_webapp/gate/); this module opens a session
 for a verified person.
 """
 
@@ -113,7 +113,7 @@ def check_free(session: Session, campaign: Campaign, subject: str) -> None:
 
 
 def _held_by(*subjects: str) -> ColumnElement[bool]:
-    """Match tokens that let one of these subjects sign in and are not withdrawn."""
+    """Match tokens that let one of these subjects sign in and are not revoked."""
     return AccessToken.subject.in_(subjects) & AccessToken.revoked_at.is_(None)
 
 
@@ -125,8 +125,8 @@ def add_organiser(
 ) -> None:
     """Let somebody organise this campaign, and no other, by signing in.
 
-    Withdrawing the token (`sessions.revoke`) ends the sessions, and so does the end of `lifetime`. An expired
-    token of the same person is withdrawn first. InputError for an unknown campaign, an invalid subject, and a
+    Revoking the token (`sessions.revoke`) ends the sessions, and so does the end of `lifetime`. An expired
+    token of the same person is revoked first. InputError for an unknown campaign, an invalid subject, and a
     subject that a rater or an organiser of the campaign already has.
     """
     subject = checked_subject(subject)
@@ -164,7 +164,7 @@ def open_session(
     """Open a browser session for a rater or an organiser with this sign-in.
 
     Without `campaign_id`, choose the person's campaign that was launched last, running ones first.
-    Withdrawing the rater's links or the organiser's token ends the session. NotRegistered if nobody has this
+    Revoking the rater's links or the organiser's token ends the session. NotRegistered if nobody has this
     sign-in.
     """
     with database.transaction() as session:

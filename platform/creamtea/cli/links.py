@@ -1,4 +1,4 @@
-"""`creamtea links list | revoke`: shows the links that were made, and withdraws them."""
+"""`creamtea links list | revoke`: shows the links that were made, and revokes them."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def revoke(
     ],
     reason: Reason = "",
 ) -> None:
-    """Withdraw a link, and end the sessions of the browsers that it signed in.
+    """Revoke a link, and end the sessions of the browsers that it signed in.
 
-    The log of the link's campaign keeps the reason. `creamtea campaign revoke` withdraws all links of a
+    The log of the link's campaign keeps the reason. `creamtea campaign revoke` revokes all links of a
     rater, and a sign-in by OpenID Connect.
     """
     with existing_database() as database:
         sessions.revoke(database, number, ACTOR, reason.strip())
-    say(f"link {number} withdrawn")
+    say(f"link {number} revoked")
 
 
 def _line(link: Link) -> str:
@@ -73,7 +73,7 @@ def _line(link: Link) -> str:
     if link.used_at is not None:
         facts.append(f"used {minute(link.used_at)}")
     if link.revoked_at is not None:
-        facts.append(f"withdrawn {minute(link.revoked_at)}")
+        facts.append(f"revoked {minute(link.revoked_at)}")
     elif link.used_at is None:
         facts.append(f"{'expires' if link.opens else 'expired'} {minute(link.expires_at)}")
     if link.revoked_at is None and (link.used_at is not None or link.sign_in is not None):

@@ -184,7 +184,7 @@ COMMANDS = {
     "gc": Entry("upkeep:gc"),
     "du": Entry("upkeep:du"),
     "study": Entry("upkeep:study_commands", summary="Remove studies from the database."),
-    "links": Entry("links:commands", summary="List or withdraw the links of readers, organisers and raters."),
+    "links": Entry("links:commands", summary="List or revoke the links of readers, organisers and raters."),
     "campaign": Entry(
         "campaign:commands", summary="Human evaluation: people rate the outputs of systems, blind."
     ),

@@ -50,7 +50,7 @@ def serve(
 ) -> None:
     """Serve the web app: studies, reports and rating. Prints an organiser's link that works once.
 
-    Each start withdraws the unused links of earlier starts. If the output is not a terminal, a link is
+    Each start revokes the unused links of earlier starts. If the output is not a terminal, a link is
     printed only while no organiser can sign in: `creamtea link --role organiser` makes another.
 
     People need a link, or a sign-in by OpenID Connect if CREAMTEA_OIDC_ISSUER, CREAMTEA_OIDC_CLIENT_ID and
@@ -59,7 +59,7 @@ def serve(
     server = _webapp()
     sign_in = SignIn.load()
     url = None if url is None else site_address(url)
-    # before the link: a start that fails withdraws no link of the server that has the port
+    # before the link: a start that fails revokes no link of the server that has the port
     server.check_address(host, port)
     terminal = sys.stdout.isatty()
     with opened_database() as database:

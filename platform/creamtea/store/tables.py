@@ -301,7 +301,7 @@ class AccessToken(Base):
 
     A link's token is exchanged once for a session; its secret is stored hashed. Two tokens have no secret:
     the one behind a rater's sign-in, and an organiser's right to sign in, which names the person and exists
-    once per campaign among tokens that are not withdrawn (access/sign_in.py).
+    once per campaign among tokens that are not revoked (access/sign_in.py).
     """
 
     __tablename__ = "access_token"

@@ -144,7 +144,7 @@ def _retry(study: int) -> None:
 
 
 def _share(study: int) -> None:
-    note("A link opens this report and nothing else, in one browser, until it expires or is withdrawn.")
+    note("A link opens this report and nothing else, in one browser, until it expires or is revoked.")
     st.number_input("Days", 1, 365, DAYS, key="share-days")
     press = on_press(rights.SHARE_REPORTS, None, partial(_make_link, study), SHARED)
     st.button("Make a link", on_click=press, key="share-make")
@@ -153,7 +153,7 @@ def _share(study: int) -> None:
         if link.study_id == study:
             used = "open in a browser" if link.sessions else "not used yet"
             note(f"Link {link.id}, {used}, until {moment(link.expires_at)}")
-            st.button("Withdraw", on_click=_withdraw, args=(study, link.id), key=f"share-withdraw-{link.id}")
+            st.button("Revoke", on_click=_revoke, args=(study, link.id), key=f"share-revoke-{link.id}")
 
 
 def _make_link(study: int, database: Database, actor: str) -> Made:
@@ -164,12 +164,12 @@ def _make_link(study: int, database: Database, actor: str) -> Made:
     )
 
 
-def _withdraw(study: int, link: int) -> None:
+def _revoke(study: int, link: int) -> None:
     def do(database: Database, actor: str) -> str:
         if all(known.id != link or known.study_id != study for known in sessions.list_links(database)):
             return "That link does not belong to this report."
         sessions.revoke(database, link, actor)
-        return "The link is withdrawn."
+        return "The link is revoked."
 
     act(rights.SHARE_REPORTS, None, do)
 

@@ -152,11 +152,11 @@ def link(
 
 @commands.command(epilog="Example: `creamtea campaign revoke first --rater anna`")
 def revoke(name: CampaignName, rater: RaterNames) -> None:
-    """Withdraw every link of a rater, used or not, and the sign-in. What the rater has saved stays."""
+    """Revoke every link of a rater, used or not, and the sign-in. What the rater has saved stays."""
     with existing_database() as database:
         for who, rater_id in _rater_ids(database, name, rater):
             revoked = sessions.revoke_rater(database, rater_id, ACTOR)
-            say(f"{counted(revoked, 'link')} of {who} withdrawn")
+            say(f"{counted(revoked, 'link')} of {who} revoked")
 
 
 @people.command("list", epilog="Example: `creamtea campaign raters list first`")

@@ -353,7 +353,7 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
             closed = {question.ask for question in questions if question.options or question.number}
             rater.answers = {ask: answer for ask, answer in rater.answers.items() if ask in closed}
         rater.forgotten_at = now
-        sessions.withdraw_links(session, rater_id, now)
+        sessions.revoke_links(session, rater_id, now)
         own = update(WebSession).where(WebSession.rater_id == rater_id, WebSession.revoked_at.is_(None))
         session.execute(own.values(revoked_at=now))
         audit.record(session, campaign.id, actor, audit.RATER_FORGOTTEN, rater_id, reason.strip())
@@ -555,7 +555,7 @@ def join(database: Database, secret: str, query: Mapping[str, str]) -> sessions.
     """Open a session for the participant in this query, by a link for participants.
 
     Return None for any other secret. AccessRefused if the query names no participant, a participant whose
-    links were withdrawn or whose first visit had another `SUBMISSION`, or if the campaign is full.
+    links were revoked or whose first visit had another `SUBMISSION`, or if the campaign is full.
     """
     with database.session() as session:
         campaign_id = session.scalar(
@@ -576,9 +576,9 @@ def join(database: Database, secret: str, query: Mapping[str, str]) -> sessions.
         now = database.now(session)
         campaign = session.get_one(Campaign, campaign_id, with_for_update={"key_share": True})
         rater = _rater_of(session, campaign, participant)
-        if sessions.is_withdrawn(session, rater.id):
+        if sessions.is_revoked(session, rater.id):
             raise sessions.AccessRefused(
-                "Your link to this evaluation was withdrawn. Ask whoever organises it for a new one."
+                "Your link to this evaluation was revoked. Ask whoever organises it for a new one."
             )
         first_visit = (rater.arrival or {}).get(SUBMISSION)
         if first_visit is not None and first_visit != query.get(SUBMISSION):

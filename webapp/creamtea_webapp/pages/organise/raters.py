@@ -322,8 +322,8 @@ def _actions(campaign: CampaignSummary, person: RaterProgress) -> None:
             make = partial(_new_link, campaign.id, person.id)
             st.button("New link", key="new-link", on_click=press(make, DECISIONS))
         if person.forgotten_at is None:
-            withdraw = partial(_withdraw, person.id)
-            st.button("Withdraw links", key="withdraw", on_click=partial(manage, withdraw, DECISIONS))
+            revoke = partial(_revoke, person.id)
+            st.button("Revoke links", key="revoke", on_click=partial(manage, revoke, DECISIONS))
         takes_part = campaign.state == "launched" and not (person.excluded_at or person.forgotten_at)
         if person.skipped and takes_part:
             with st.popover("Give skipped items again"):
@@ -358,9 +358,9 @@ def _new_link(campaign_id: int, rater_id: int, database: Database, actor: str) -
     return Made("A new link has been made.", fresh_link(entry(secret), FOR_ONE))
 
 
-def _withdraw(rater_id: int, database: Database, actor: str) -> str:
-    withdrawn = sessions.revoke_rater(database, rater_id, actor)
-    return f"{counted(withdrawn, 'link')} withdrawn."
+def _revoke(rater_id: int, database: Database, actor: str) -> str:
+    revoked = sessions.revoke_rater(database, rater_id, actor)
+    return f"{counted(revoked, 'link')} revoked."
 
 
 def _reopen(rater_id: int, database: Database, actor: str) -> Made:

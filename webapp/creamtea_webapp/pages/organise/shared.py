@@ -82,7 +82,7 @@ def act(
         st.session_state.pop(key, None)
     who = session.identity()
     if who is None or not rights.may(who, right, campaign_id):
-        refused = "You may not do this, or your link has been withdrawn. Nothing was changed."
+        refused = "You may not do this, or your link has been revoked. Nothing was changed."
         st.session_state[NOTICE] = ActionNotice("error", refused)
         return
     actor = f"organiser, session {who.session_id}"  # sessions have no names of their own
