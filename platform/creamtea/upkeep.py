@@ -226,6 +226,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class StoreCheck:
+    root: str
     files: int
     size: int  # bytes
     faults: tuple[Fault, ...]
@@ -284,7 +285,7 @@ def check_store(
     retries = tuple(
         name + ("" if number in intact else " --make-anew") for number, name in sorted(to_retry.items())
     )
-    return StoreCheck(len(objects), total, tuple(faults), retries)
+    return StoreCheck(store.root, len(objects), total, tuple(faults), retries)
 
 
 def _objects(session: Session) -> dict[str, _Object]:

@@ -17,13 +17,26 @@ from rich.table import Column, Table
 from creamtea.cli import workplace
 from creamtea.cli.printing import say, show
 from creamtea.cli.workplace import AsJson, artefact_store
+from creamtea.files import clear_abandoned
 from creamtea.report.terminal import make_console
 from creamtea.settings import Settings
 from creamtea.store import schema
 from creamtea.store.areas import AREAS, Entry
 from creamtea.store.database import open_database
 from creamtea.store.engines import describe, missing_file, parse_url
-from creamtea.upkeep import Use, needs_no_files, usage
+from creamtea.store.queries import find_study
+from creamtea.upkeep import (
+    AGE,
+    StoreCheck,
+    Use,
+    check_store,
+    collect,
+    needs_no_files,
+    remedies,
+    remove_study,
+    unneeded,
+    usage,
+)
 from creamtea.wording import counted
 
 GC_EXAMPLES = "Examples: `creamtea gc` · `creamtea gc --delete` · `creamtea gc --older-than 72`"
@@ -45,9 +58,6 @@ def gc(
     Studies may run meanwhile. Keep HOURS longer than any database outage: a new file counts as needed
     only once the database has it.
     """
-    from creamtea.files import clear_abandoned
-    from creamtea.upkeep import AGE, collect, unneeded
-
     age = timedelta(hours=older_than)
     with workplace.existing_database() as database:
         store = artefact_store(writable=delete)
@@ -105,7 +115,6 @@ def du(
 
     Files that several studies share are listed apart: removing one study does not free them.
     """
-    from creamtea.store.queries import find_study
 
     with workplace.existing_database() as database:
         if name is not None:
@@ -153,8 +162,6 @@ def remove(
 
     A study that is running or that a campaign needs is not removed. `creamtea gc` frees the space.
     """
-    from creamtea.store.queries import find_study
-    from creamtea.upkeep import remove_study
 
     with workplace.existing_database() as database:
         with database.session() as session:
@@ -257,20 +264,21 @@ def check(
     schema.check_pages(parsed)
     if not as_json:
         say(f"{place}: {_in_words(revision)}, as this creamtea requires")
-    facts, report = _check_files(url) if files and database is None else ({}, "")
+    checked = _read_store(url) if files and database is None else None
     if as_json:
-        say(json.dumps({"database": place, "revision": revision, "usable": True, **facts}))
-    elif report:
-        say(report)
-    if facts.get("faults"):
+        facts: dict[str, Any] = {"database": place, "revision": revision, "usable": True}
+        if checked is not None:
+            facts |= {"artefacts": checked.root, "files": checked.files, "bytes": checked.size}
+            facts["faults"] = [asdict(fault) for fault in checked.faults]
+        say(json.dumps(facts))
+    elif checked is not None:
+        say(_store_in_words(checked))
+    if checked is not None and checked.faults:
         raise typer.Exit(1)
 
 
-def _check_files(url: str) -> tuple[dict[str, Any], str]:
-    """Check the store's files; return the result as facts and in words."""
-    from creamtea.upkeep import check_store, remedies
-
-    store = artefact_store(writable=False)
+def _read_store(url: str) -> StoreCheck:
+    """Read all files of the store, and say from time to time how far that is."""
     last_line = time.monotonic()
 
     def report(done: int, total: int) -> None:
@@ -281,21 +289,22 @@ def _check_files(url: str) -> tuple[dict[str, Any], str]:
 
     opened = open_database(url)
     try:
-        checked = check_store(opened, store, report)
+        return check_store(opened, artefact_store(writable=False), report)
     finally:
         opened.close()
-    faults = [asdict(fault) for fault in checked.faults]
-    facts = {"artefacts": store.root, "files": checked.files, "bytes": checked.size, "faults": faults}
-    amount = f"{counted(checked.files, 'file')} ({in_units(checked.size)}) in {store.root}"
+
+
+def _store_in_words(checked: StoreCheck) -> str:
+    amount = f"{counted(checked.files, 'file')} ({in_units(checked.size)}) in {checked.root}"
     if not checked.faults:
-        return facts, f"{amount}: as they were stored"
+        return f"{amount}: as they were stored"
     lines = [
         f"  {fault.what}: {fault.path} ({'; '.join(fault.places)})" for fault in checked.faults[:MAX_SHOWN]
     ]
     if len(checked.faults) > MAX_SHOWN:
         lines.append(f"  and {len(checked.faults) - MAX_SHOWN} more: --json lists all")
     first = f"{len(checked.faults)} of {amount} are damaged or missing:"
-    return facts, "\n".join([first, *lines, " ".join(remedies(checked))])
+    return "\n".join([first, *lines, " ".join(remedies(checked))])
 
 
 def _address(database: str | None) -> tuple[str, str]:
