@@ -20,7 +20,7 @@ from creamtea.engine import events
 from creamtea.errors import CreamteaError
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE
-from creamtea.report.terminal import PrintingConsole
+from creamtea.report.terminal import PrintingConsole, make_console, render, render_answer
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -374,7 +374,6 @@ def conclude(database: Database, submission: Submission, started: float, *, as_j
         say(json.dumps({**asdict(outcome), **facts, "warnings": warnings}, ensure_ascii=False))
     else:
         from creamtea.cli.workplace import show_warnings
-        from creamtea.report.terminal import make_console, render, render_answer
 
         console = make_console()
         render(report, console)

@@ -21,6 +21,7 @@ from creamtea.cli import workplace
 from creamtea.cli.printing import hand_over, say
 from creamtea.errors import InfrastructureError, InputError
 from creamtea.files import check_new, unpacked
+from creamtea.store.queries import find_study
 from creamtea.wording import counted
 from creamtea.words import MAX_LINE, count_words
 
@@ -286,7 +287,6 @@ def export(
         model_card,
         proof_words,
     )
-    from creamtea.store.queries import find_study
     from creamtea.study.spec import ShippedModel
 
     store = workplace.artefact_store(writable=False)

@@ -58,6 +58,7 @@ from creamtea.human.making.settings import CampaignDocument
 from creamtea.human.rating.raters import invite
 from creamtea.printable import csv_of, text_to_cell
 from creamtea.settings import LOOPBACK, site_address
+from creamtea.study.spec import schema_of
 from creamtea.wording import counted
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The programme file (.yaml).")]
@@ -120,7 +121,6 @@ def _note_on_systems(systems: Mapping[str, Sequence[str]]) -> list[str]:
 @commands.command(epilog="Example: `creamtea programme schema > programme.schema.json`")
 def schema() -> None:
     """Print the JSON Schema of a programme, with which an editor completes keys and marks mistakes."""
-    from creamtea.study.spec import schema_of
 
     # a campaign file's schema with directions, which may have every key of it but the name
     whole = schema_of(CampaignDocument, "creamtea programme")

@@ -16,8 +16,10 @@ import typer
 from creamtea.cli import workplace
 from creamtea.cli.printing import hand_over, say
 from creamtea.cli.workplace import AsJson, existing_database, existing_or_empty_database, study_asked_for
+from creamtea.document.values import digest
 from creamtea.errors import CreamteaError, InputError
 from creamtea.files import replacing
+from creamtea.orders.submission import submit
 from creamtea.papers.catalogue import NAMES as PAPERS
 from creamtea.report.export import Format, export, to_values
 from creamtea.report.markdown import to_markdown
@@ -27,6 +29,7 @@ from creamtea.report.terminal import PrintingConsole, make_console, render
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study
 from creamtea.study.comparison import METRICS, STANDARD, TEST_SET, Comparison, comparison, named_outputs
+from creamtea.study.warnings import byte_order_marks, long_lines
 from creamtea.wording import counted
 
 if TYPE_CHECKING:
@@ -447,11 +450,8 @@ def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
     """
     from creamtea.cli.following import follow_shown
     from creamtea.cli.running import control
-    from creamtea.document.values import digest
     from creamtea.engine.lease import AnotherController
     from creamtea.orders.controllers import live_controller
-    from creamtea.orders.submission import submit
-    from creamtea.study.warnings import byte_order_marks, long_lines
 
     planned, spec = made.plan(), made.study.model_dump(mode="json")
     to_check = made.study, planned, made.place_of

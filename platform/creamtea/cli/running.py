@@ -20,13 +20,16 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.cli.printing import say, show
+from creamtea.engine import lease as leases
 from creamtea.engine.lease import AnotherController, shorten
 from creamtea.errors import CreamteaError, InputError
 from creamtea.orders.controllers import live_controller
+from creamtea.orders.rows import LIVE
 from creamtea.settings import LOOPBACK, Settings, child_environment, make_private
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.engines import Outage, OutageClock, wait_out
+from creamtea.store.queries import find_study, study_nodes
 
 if TYPE_CHECKING:
     from creamtea.engine.executors.base import Executor
@@ -121,11 +124,9 @@ def control(
     then. Exits with 130 if a person interrupts it.
     """
     from creamtea.cli.following import shown
-    from creamtea.engine import lease as leases
     from creamtea.engine.controller import Controller
     from creamtea.orders.submission import cancel
     from creamtea.steps.systems import TRAIN
-    from creamtea.store.queries import study_nodes
 
     submission: Submission | None = None
 
@@ -303,9 +304,7 @@ def retry(
     a step failed; 2: no such study, it has not ended, or all of its steps have succeeded; 130: interrupted.
     """
     from creamtea.cli.following import conclude, no_controller
-    from creamtea.orders.rows import LIVE
     from creamtea.orders.submission import requeue
-    from creamtea.store.queries import find_study
 
     runs_steps = workplace.make_executor(executor, address)
     with workplace.existing_database() as database:
@@ -343,7 +342,6 @@ def cancel(name: workplace.StudyName, as_json: workplace.AsJson = False) -> None
     Exit code 0: cancelled; 2: no such study, or it has already ended.
     """
     from creamtea.orders.submission import cancel as cancel_study
-    from creamtea.store.queries import find_study
 
     with workplace.existing_database() as database:
         with database.session() as session:

@@ -50,6 +50,8 @@ from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import raters
 from creamtea.store.queries import find_campaign, find_study
 from creamtea.store.tables import ItemKind
+from creamtea.study.loader import load_study
+from creamtea.study.spec import schema_of
 from creamtea.wording import counted
 
 USUAL_SYSTEMS = 4  # how many of a study's systems `init` takes by default
@@ -151,7 +153,6 @@ def validate(file: File, override: Overrides = None, as_json: AsJson = False) ->
 @commands.command(epilog=SCHEMA_EXAMPLES)
 def schema() -> None:
     """Print the JSON Schema of a campaign file, so that editors complete keys and mark mistakes."""
-    from creamtea.study.spec import schema_of
 
     say(json.dumps(schema_of(CampaignDocument, "creamtea campaign"), ensure_ascii=False, indent=1))
 
@@ -249,7 +250,6 @@ def _load(campaign: str, set_by_options: list[str], overrides: list[str]) -> lis
             f"{campaign} is a study: the options set keys of a single campaign; use "
             "--set campaigns.NAME.sample.items=50"
         )
-    from creamtea.study.loader import load_study
 
     if not (loaded := load_campaigns(load_study(path, overrides))):
         raise InputError(
