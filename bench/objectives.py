@@ -15,7 +15,7 @@ should be compared. On a CPU they are seconds of the processor, which other proc
 those of the clock. The peak is what a fresh process grows by (on a GPU: what torch allocates), its
 gradients included.
 
-The logits are as sparse as a trained model's (entmax 1.5 supports 0.09 % of the words; Peters and Martins
+The logits are as sparse as a trained model's (entmax 1.5 supports 0.08 % of the words; Peters and Martins
 2021, Table 6: 0.07 to 0.25 %): Gaussian with deviation 0.7, and one word of each token raised by 1 to 7, the
 label three times out of four. --flat: as at the start of a training, nothing stands out.
 """
