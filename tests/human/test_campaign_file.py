@@ -26,6 +26,7 @@ from creamtea.human.making.campaign_file import (
 from creamtea.human.making.programme import campaigns_of, load_programme, new_programme, progress_of
 from creamtea.human.making.settings import CampaignDocument, CampaignSettings, declarations, settings_of
 from creamtea.report.human.build import build_programme, macro_mean
+from creamtea.report.markdown import to_markdown
 from creamtea.stats.estimate import Estimate, mean_estimate
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -423,6 +424,7 @@ def test_one_table_over_directions(database: Database, directions: Path) -> None
     rows = {row.name: row.cells for row in table.rows}
     assert [row.name for row in table.rows] == ["B", "A", "C"]  # C has no mean over directions
     assert rows["C"]["macro"].note == "rated in 1 of 2 directions"
+    assert rows["C"]["en-cs"].note == "not one of this direction's systems"
     for system in "AB":
         macro, own = rows[system]["macro"], [rows[system][direction] for direction in names]
         assert macro.value == pytest.approx(np.mean([cell.value for cell in own]))
@@ -431,6 +433,9 @@ def test_one_table_over_directions(database: Database, directions: Path) -> None
     assert {name: cells["directions"].value for name, cells in rows.items()} == {"A": 2, "B": 2, "C": 1}
     # raters agree: C is the best in en-de, and with five segments at most B in en-cs
     assert {name: cells["first"].value for name, cells in rows.items()} == {"A": 0, "B": 1, "C": 1}
+    written = to_markdown(document)
+    assert written.startswith("# p\n\nen-de: launched: ")
+    assert "with ratings of the system" in written  # the columns are explained
     progress = progress_of(database, "p")
     assert [(each.share, len(each.raters)) for each in progress] == [(1.0, 4), (1.0, 4)]
 

@@ -98,6 +98,8 @@ def test_the_table_is_what_the_statistic_says(database: Database) -> None:
     assert first.startswith("People rated f highest on average")
     assert second == "No system is shown to be better than f (ranks from all pages)."
     assert "better: f" in third
+    paths = [path for path, _ in report.walk()]
+    assert len(paths) == len(set(paths))  # the results page has widgets of these keys
     # narrow tables of the same systems stand side by side
     ((section,),) = (one.blocks for one in report.sections if one.key == "human")
     assert isinstance(section, Section)
@@ -143,7 +145,7 @@ def test_pages_that_do_not_connect_the_systems_say_so(rated: Rated) -> None:
     ):
         told = {row.cells[column].note for row in report.table(table).rows}
         assert told == {"no chain of pages connects all systems yet"}
-    assert figure(report, "/ranks").missing[0] == "a (no chain of pages connects all systems yet)"
+    assert figure(report, "/rank_ranges").missing[0] == "a (no chain of pages connects all systems yet)"
 
 
 # ---------------------------------------------------------------- before the end: complete units only

@@ -85,7 +85,7 @@ def init(
 
 @commands.command(epilog="Example: `creamtea programme validate programme.yaml`")
 def validate(file: File, override: Overrides = None, as_json: AsJson = False) -> None:
-    """Check a programme and the files of all its directions, and list every mistake.
+    """Check a programme and the files of all its directions, and list the mistakes.
 
     Exit code 2: there are mistakes.
     """

@@ -31,8 +31,9 @@ _MARKUP = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:\s|$))|(?=-[- ]*$
 
 def to_markdown(report: Document) -> str:
     """Write every block, and the notes of all cells at the end."""
-    facts = "; ".join(f"{fact.label}: {text.fact(fact)}" for fact in report.facts)
-    head = [f"# {plain(report.name)}", paragraphs(report.about), paragraphs(f"{report.state}; {facts}")]
+    facts = [f"{fact.label}: {text.fact(fact)}" for fact in report.facts]
+    line = "; ".join(filter(None, [report.state, *facts]))
+    head = [f"# {plain(report.name)}", paragraphs(report.about), paragraphs(line)]
     return "\n\n".join([*filter(None, head), sections_to_markdown(report.sections)])
 
 

@@ -180,7 +180,7 @@ def _rating(known: Welcome, rater_id: int) -> None:
             board(item, shown, on_draft=_draft, on_act=_act)
         else:
             away = not saved and rating.others_have_items(database, rater_id)
-            all_done(known, len(saved), away, on_earlier=lambda: _go(VIEW, "earlier"))
+            all_done(known, sum(page.items for page in saved), away, on_earlier=lambda: _go(VIEW, "earlier"))
     instructions(known)
 
 

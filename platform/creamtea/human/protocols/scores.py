@@ -90,7 +90,7 @@ class Da(OnScale):
     title = "direct assessment"
     summary = "DA: one output, 0 to 100"
     welcome = (
-        "You will see one sentence and one translation of it at a time, and give it a score from 0 to 100."
+        "You will see a sentence and a translation of it, and give the translation a score from 0 to 100."
     )
     task = "How well does the translation say what the source says? 0 is worst, 100 is best."
     scale = Scale(101, Fraction(0), Fraction(1), decimals=0)
@@ -124,10 +124,7 @@ class ContrastiveDa(OnScale):
     name = "contrastive-da"
     title = "contrastive direct assessment"
     summary = "contrastive DA: 2 to 8 outputs at once, 1 to 6 by 0.2"
-    welcome = (
-        "You will see one sentence at a time and several translations of it, and give each a score from 1 "
-        "to 6."
-    )
+    welcome = "You will see a sentence and several translations of it, and give each a score from 1 to 6."
     task = "How good is each translation of the source? 1 is worst, 6 is best."
     scale = Scale(26, Fraction(1), Fraction(1, 5), decimals=1)
     # half a step: about 2 % of a mean of 4.5 to 5, the half-width of the intervals in their Table 5
@@ -154,7 +151,7 @@ class Preference(Protocol):
     name = "preference"
     title = "pairwise preference"
     summary = "preference: two outputs, the better one or the same"
-    welcome = "You will see one sentence and two translations of it at a time, and say which is better."
+    welcome = "You will see a sentence and two translations of it, and say which is better."
     task = "Which translation of the source is better?"
     scale = Scale(3, Fraction(0), Fraction(1), decimals=0)
     usual_delta = 0.1  # by convention: five more wins than losses in a hundred pairs
@@ -212,7 +209,7 @@ class PostEdit(Protocol):
     name = "post-edit"
     title = "post-editing"
     summary = "post-edit: one output, which the rater corrects"
-    welcome = "You will see one sentence and one translation of it at a time, and correct the translation."
+    welcome = "You will see a sentence and a translation of it, and correct the translation."
     task = "Change as little as needed for the translation to say, in good style, what the source says."
     scale = Scale(1001, Fraction(0), Fraction(1, 10), decimals=1)  # 100 − edit rate, %
     usual_delta = 2.0  # by convention
@@ -262,7 +259,7 @@ class SegmentScores(Protocol):
     name = "scores"
     title = "scores of segments"
     summary = "scores: of segments, on any scale (imported)"
-    welcome = "You will see one sentence and one translation of it at a time."
+    welcome = "You will see a sentence and a translation of it."
     task = "How good is the translation?"
     scale = Scale(2 * 10**9 + 1, Fraction(-1000), Fraction(1, 10**6), decimals=6)
     usual_delta = 1.0  # by convention; the right `delta` depends on the scale of the scores

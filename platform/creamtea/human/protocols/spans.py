@@ -168,8 +168,8 @@ class Esa(MarksErrors, Da):
     title = "error span annotation"
     summary = "ESA: one output, its errors marked, then 0 to 100"
     welcome = (
-        "You will see one sentence and one translation of it at a time, mark the errors of the translation, "
-        "and then give it a score from 0 to 100."
+        "You will see a sentence and a translation of it, mark the errors of the translation, and then give "
+        "it a score from 0 to 100."
     )
     task = (
         "Mark the errors: minor where the meaning is kept, major where it is changed or lost. Then say how "
@@ -197,8 +197,8 @@ class ContrastiveEsa(Esa):
     title = "contrastive error span annotation"
     summary = "contrastive ESA: 2 to 8 outputs at once, errors marked, 0 to 100 each"
     welcome = (
-        "You will see one sentence at a time and several translations of it, mark the errors of each, and "
-        "give each a score from 0 to 100."
+        "You will see a sentence and several translations of it, mark the errors of each, and give each a "
+        "score from 0 to 100."
     )
     task = (
         "Mark the errors of each translation: minor where the meaning is kept, major where it is changed or "
@@ -220,7 +220,7 @@ class Mqm(MarksErrors, Protocol):
     name = "mqm"
     title = "multidimensional quality metrics"
     summary = "MQM: one output, its errors marked with category and severity"
-    welcome = "You will see one sentence and one translation of it at a time, and mark its errors."
+    welcome = "You will see a sentence and a translation of it, and mark the errors of the translation."
     task = "Mark every error of the translation, with its category and severity."
     scale = Scale(1000 * TENTHS + 1, Fraction(-1000), Fraction(1, TENTHS), decimals=1)
     usual_delta = 0.5  # by convention: half a minor error per segment

@@ -474,10 +474,11 @@ def invite(
     new = sum(pseudonym not in known for pseudonym in named)
     free = max(0, additional_raters(session, row, now))
     if new > free and not surplus:
+        fewer = f"Ask for {free:,}, or use" if free else "Use"
         raise InputError(
             f"campaign {campaign!r} has pages for {counted(free, 'more rater')}, so {new - free:,} of "
-            f"{counted(new, 'new rater')} would find nothing to rate. Ask for fewer, or use "
-            f"{option('surplus')}, since some may not come",
+            f"{counted(new, 'new rater')} would find nothing to rate. {fewer} {option('surplus')}, since some "
+            "may not come",
             about="surplus",
         )
     invitations = []

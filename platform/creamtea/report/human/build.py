@@ -32,7 +32,18 @@ from creamtea.report.cells import StudyResults
 from creamtea.report.human import agreement, errors, verdicts
 from creamtea.report.human.campaign import CampaignReport, progress
 from creamtea.report.human.verdicts import RatedCampaign, only_random, with_baseline
-from creamtea.report.model import Block, Cell, Document, Fact, Notes, Row, Section, Table, Texts
+from creamtea.report.model import (
+    Block,
+    Cell,
+    Document,
+    Fact,
+    Notes,
+    Row,
+    Section,
+    Table,
+    Texts,
+    column_meanings,
+)
 from creamtea.stats.estimate import Estimate
 from creamtea.stats.verdict import deciding_test
 from creamtea.stats.wmt import RULES, USUAL
@@ -247,7 +258,10 @@ def build_programme(database: Database, programme: str) -> Document:
             facts.append(Fact(direction, f"{row.state}: {progress(ratings)}"))
             if len(ratings.value):
                 rated[direction] = with_baseline(ratings, None)
-    block: Block = _over_directions(rated) if rated else Notes("none", ("No direction has ratings yet.",))
+    blocks: tuple[Block, ...] = (Notes("none", ("No direction has ratings yet.",)),)
+    if rated:
+        systems = _over_directions(rated)
+        blocks = (systems, *column_meanings(systems.columns))
     return Document(
         kind="programme",
         name=programme,
@@ -256,7 +270,7 @@ def build_programme(database: Database, programme: str) -> Document:
         about="",
         facts=tuple(facts),
         test_sets=(),
-        sections=(Section("directions", "Systems over directions", (block,)),),
+        sections=(Section("directions", "Systems over directions", blocks),),
     )
 
 
@@ -286,6 +300,7 @@ def _over_directions(rated: dict[str, RatedCampaign]) -> Table:
             "macro": macro,
             "directions": verdicts.count(rated_in),
             "first": verdicts.count(sum(system in cluster for cluster in first.values())),
+            **dict.fromkeys(rated, Cell("absent", "not one of this direction's systems")),
             **{direction: verdicts.estimate(mean.mean) for direction, mean in own.items()},
         }
         rows.append(Row(system, cells))

@@ -332,7 +332,7 @@ def rank_ranges(ranking: Table, campaign: str, styles: vega.Styles) -> Figure:
     ends = [vega.points({"x": x | {"field": end}, **point}, size=80) for end in ("low", "high")]
     source = "from all pages" if ranking.key == "ranks" else "WMT mode"
     title, about = f"Rank ranges, {source} ({campaign})", "Dashed lines stand between clusters."
-    return vega.figure("ranks", title, rows, [between, bar, *ends], missing, names=names, about=about)
+    return vega.figure("rank_ranges", title, rows, [between, bar, *ends], missing, names=names, about=about)
 
 
 # ---------------------------------------------------------------- columns of a study's table
