@@ -450,10 +450,19 @@ def test_progress_by_direction_and_rater(programme: Database, visit: Visit) -> N
     for words in ("0 of 4", "2 of 2", ">en-de</a>", "&lt;b&gt;anna&lt;/b&gt;", "1 finished"):
         assert words in page, words
     assert "<b>" not in page
-    assert "No such programme" in shown(visit(programme="autumn"))
+    for view in ("", "results"):
+        assert "No such programme" in shown(visit(programme="autumn", view=view))
+
+
+def test_results_over_directions(programme: Database, visit: Visit) -> None:
+    page = shown(visit(programme="<i>spring</i>", view="results"))
+    for words in ("Systems over directions", "mean over directions", "en-de: a draft", "en-nl: launched"):
+        assert words in page, words
+    assert "<i>" not in page
 
 
 @pytest.mark.parametrize("who", [READER, Identity(9, "organiser", campaign_id=1)])
 def test_others_do_not_see_it(programme: Database, visit: Visit, who: Identity) -> None:
-    page = shown(visit(who, programme="<i>spring</i>"))
-    assert "Programme of" not in page
+    for view in ("", "results"):
+        page = shown(visit(who, programme="<i>spring</i>", view=view))
+        assert "Programme of" not in page

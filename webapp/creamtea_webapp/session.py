@@ -160,9 +160,11 @@ def require_report(study_id: int) -> Identity:
 def may_read(who: Identity | None, place: str) -> bool:
     """Return whether an identity may read the block of this path.
 
-    A path "study-3/…" belongs to that study's report, "campaign-3/…" to that campaign's results. Any other
-    path belongs to a page for readers of all studies.
+    A path "study-3/…" belongs to that study's report, "campaign-3/…" to that campaign's results, and
+    "programme/…" to the results over directions. Any other path belongs to a page for readers of all studies.
     """
+    if place.startswith("programme/"):
+        return rights.may(who, rights.CREATE_CAMPAIGN)
     match re.match(r"(study|campaign)-(\d+)(?:/|$)", place):
         case None:
             return rights.may(who, rights.READ_STUDIES)

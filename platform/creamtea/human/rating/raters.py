@@ -477,8 +477,8 @@ def invite(
         fewer = f"Ask for {free:,}, or use" if free else "Use"
         raise InputError(
             f"campaign {campaign!r} has pages for {counted(free, 'more rater')}, so {new - free:,} of "
-            f"{counted(new, 'new rater')} would find nothing to rate. {fewer} {option('surplus')}, since some "
-            "may not come",
+            f"{counted(new, 'new rater')} would find nothing to rate. {fewer} {option('surplus')}, since "
+            "some may not come",
             about="surplus",
         )
     invitations = []

@@ -233,8 +233,8 @@ ORIGINS = (
         1,
         scale=100.0,
         unit="%",
-        note="share of marks in outputs whose exact search (by scores without length normalization) ended with "
-        "a proof; for the others there may be a better translation than the best found",
+        note="share of marks in outputs whose exact search (by scores without length normalization) ended "
+        "with a proof; for the others there may be a better translation than the best found",
     ),
 )
 ABOUT_ORIGINS = (

@@ -1,6 +1,8 @@
-"""All campaigns, newest first; and the progress of every direction and rater of a programme."""
+"""All campaigns, newest first; a programme's progress by direction and rater, and its results."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import streamlit as st
 
@@ -9,8 +11,12 @@ from creamtea.errors import NotInDatabase
 from creamtea.human.making import campaigns
 from creamtea.human.making.programme import DirectionProgress, progress_of
 from creamtea.human.protocols import protocol_title
+from creamtea.human.results.ratings import fingerprint
+from creamtea.report.human.build import build_programme
+from creamtea.report.model import Document
 from creamtea_webapp import session
 from creamtea_webapp.markup import Cell, moment, note, render, show, show_list, show_missing
+from creamtea_webapp.pages import blocks
 from creamtea_webapp.pages.organise.campaign import REFRESH
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 from creamtea_webapp.pages.organise.shared import rater_link, show_notice
@@ -50,20 +56,53 @@ DIRECTIONS = ("direction", "state", "item ratings", "raters", "systems")
 RATERS = ("rater", "direction", "state", "items", "skipped", "last saved (UTC)")
 
 
-@st.fragment(run_every=REFRESH)
 def programme() -> None:
-    """Show a programme; it refreshes itself, and checks the right each time."""
     session.require(rights.CREATE_CAMPAIGN)  # only who may see them all
-    database, name = session.database(), st.query_params["programme"]
+    name = st.query_params["programme"]
+    if st.query_params.get("view") == "results":
+        _results(name)
+    else:
+        _progress(name)
+
+
+def _directions(name: str, *, results: bool) -> list[DirectionProgress]:
+    """Show the programme's name, and return its directions; none if there is no such programme."""
     try:
-        directions = progress_of(database, name)
+        directions = progress_of(session.database(), name)
     except NotInDatabase:
         show_missing("No such programme", "All campaigns", "?campaigns=all")
+        return []
+    show(PROGRAMME, "head", name=name, directions=len(directions), results=results)
+    return directions
+
+
+def _results(name: str) -> None:
+    """Show the systems over all directions, as `creamtea programme report` does."""
+    if not (directions := _directions(name, results=True)):
         return
-    with database.session() as reading:
-        now = database.now(reading)
+    with session.database().session() as reading:
+        state = tuple(fingerprint(reading, each.campaign.id) for each in directions)
+    report = _programme_report(session.database().url.render_as_string(), name, state)
+    show(PROGRAMME, "facts", facts=report.facts)
+    for section in report.sections:
+        blocks.show_section(section, "programme")
+
+
+@st.cache_resource(max_entries=16, show_spinner="Comparing directions …")
+def _programme_report(database: str, name: str, state: tuple[Any, ...]) -> Document:
+    return build_programme(session.database(), name)
+
+
+@st.fragment(run_every=REFRESH)
+def _progress(name: str) -> None:
+    """Show the progress; it refreshes itself, and checks the right each time."""
+    session.require(rights.CREATE_CAMPAIGN)
+    if not (directions := _directions(name, results=False)):
+        return
+    with session.database().session() as reading:
+        now = session.database().now(reading)
     done, wanted = (sum(getattr(each.campaign, key) for each in directions) for key in ("ratings", "wanted"))
-    show(PROGRAMME, "head", name=name, directions=len(directions), done=done, wanted=wanted, now=now)
+    show(PROGRAMME, "progress", done=done, wanted=wanted, now=now)
     show_list("directions", DIRECTIONS, [_direction(each) for each in directions], words=[0, 1, 2, 3])
     rows = [row for each in directions for row in _raters(each)]
     if rows:
