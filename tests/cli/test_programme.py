@@ -181,7 +181,7 @@ def test_a_programme_is_launched_closed_and_removed_as_a_whole(creamtea: Any, fi
     assert states == [("en-de", "launched"), ("en-nl", "launched")]
     creamtea("programme", "close", "spring", "--reason", "enough")
     removed = creamtea("programme", "rm", "spring", "--yes")
-    assert removed.stdout == "removed programme spring: 2 directions and 0 answers\n"
+    assert removed.stdout == "removed programme spring: 2 directions and 0 item ratings\n"
 
 
 def test_a_direction_without_ratings_keeps_no_other_from_being_exported(

@@ -231,7 +231,7 @@ def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
         with database.session() as session:
             campaigns = campaigns_of(session, name)
             answers = sum(what_it_holds(session, row).answers for row in campaigns.values())
-        holds = f"{counted(len(campaigns), 'direction')} and {counted(answers, 'answer')}"
+        holds = f"{counted(len(campaigns), 'direction')} and {counted(answers, 'item rating')}"
         if not yes:
             typer.confirm(f"remove programme {name} with {holds} for good?", abort=True, err=True)
         removed = remove_campaigns(database, [row.name for row in campaigns.values()])
@@ -250,7 +250,7 @@ def status(
         directions = progress_of(database, name)
     done = sum(each.campaign.ratings for each in directions)
     wanted = sum(each.campaign.wanted for each in directions)
-    amount = f"{done:,} of {counted(wanted, 'rating')}"
+    amount = f"{done:,} of {counted(wanted, 'item rating')}"
     lines = [f"programme {name}: {amount} in {counted(len(directions), 'direction')}"]
     width = max(len(each.direction) for each in directions)
     for each in directions:

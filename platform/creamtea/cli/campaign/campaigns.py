@@ -397,13 +397,15 @@ def remove(
             with database.session() as session:
                 contents = what_it_holds(session, find_campaign(session, name))
             holds = f"{counted(contents.items, 'item')}, {counted(contents.raters, 'rater')}"
-            holds += f" and {counted(contents.answers, 'answer')}"
+            holds += f" and {counted(contents.answers, 'item rating')}"
             typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True, err=True)
         (removed,) = remove_campaigns(database, [name])
     show(
         as_json,
         {"campaign": name, **dataclasses.asdict(removed)},
-        [f"removed campaign {name}: {counted(removed.items, 'item')}, {counted(removed.answers, 'answer')}"],
+        [
+            f"removed campaign {name}: {counted(removed.items, 'item')}, {counted(removed.answers, 'item rating')}"
+        ],
     )
 
 
