@@ -400,13 +400,8 @@ def remove(
             holds += f" and {counted(contents.answers, 'item rating')}"
             typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True, err=True)
         (removed,) = remove_campaigns(database, [name])
-    show(
-        as_json,
-        {"campaign": name, **dataclasses.asdict(removed)},
-        [
-            f"removed campaign {name}: {counted(removed.items, 'item')}, {counted(removed.answers, 'item rating')}"
-        ],
-    )
+    gone = f"{counted(removed.items, 'item')}, {counted(removed.answers, 'item rating')}"
+    show(as_json, {"campaign": name, **dataclasses.asdict(removed)}, [f"removed campaign {name}: {gone}"])
 
 
 @commands.command(
