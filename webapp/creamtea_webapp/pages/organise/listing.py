@@ -15,7 +15,7 @@ from creamtea.human.results.ratings import fingerprint
 from creamtea.report.human.build import build_programme
 from creamtea.report.model import Document
 from creamtea_webapp import session
-from creamtea_webapp.markup import Cell, moment, note, render, show, show_list, show_missing
+from creamtea_webapp.markup import Cell, moment, note, prepare_tables, render, show, show_list, show_missing
 from creamtea_webapp.pages import blocks
 from creamtea_webapp.pages.organise.campaign import REFRESH
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
@@ -84,6 +84,7 @@ def _results(name: str) -> None:
         state = tuple(fingerprint(reading, each.campaign.id) for each in directions)
     report = _programme_report(session.database().url.render_as_string(), name, state)
     show(PROGRAMME, "facts", facts=report.facts)
+    prepare_tables()
     for section in report.sections:
         blocks.show_section(section, "programme")
 
