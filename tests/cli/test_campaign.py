@@ -274,7 +274,9 @@ def test_a_campaign_that_is_removed_is_gone(creamtea: Any) -> None:
     remove = (creamtea.environment, "campaign", "rm", "first", "--json")
     asked = call(*remove, folder=creamtea.folder, given="n\n")
     assert asked.returncode == 1
-    assert re.search(r"remove campaign first with \d+ items, 0 raters and 0 item ratings for good\?", asked.stderr)
+    assert re.search(
+        r"remove campaign first with \d+ items, 0 raters and 0 item ratings for good\?", asked.stderr
+    )
     removed = call(*remove, folder=creamtea.folder, given="y\n")  # the question is not part of the JSON
     assert json.loads(removed.stdout)["campaign"] == "first"
     assert "no campaign 'first'" in creamtea("campaign", "status", "first").stderr

@@ -45,6 +45,7 @@ from creamtea.human.protocols import find_protocol
 from creamtea.human.rating import adaptive
 from creamtea.human.rating.adaptive import Blocks, next_part, store_part
 from creamtea.report.human.build import build_human
+from creamtea.report.model import Document, Notes
 from creamtea.store.database import Database
 from creamtea.store.queries import find_campaign
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Segment, StudyRow
@@ -450,13 +451,50 @@ def test_results_come_at_looks(six: Database) -> None:
     first = build_human(six, "c").table("ranks")
     assert "This look is over 24 of 60." in first.about
     rate(six, people=8, stop=5)
-    assert build_human(six, "c").table("ranks").rows == first.rows
+    between = build_human(six, "c")
+    assert between.table("ranks").rows == first.rows
+    of_means = {row.name: row.cells["ratings"].value for row in between.table("means").rows}
+    assert of_means == {row.name: row.cells["scores"].value for row in first.rows}
+    assert sum(of_means.values()) == 24 * 3
+    assert "72 scores count" in notes_of(between)
+    assert "scores after the last look, until the next look: 15" in notes_of(between)
     rate(six, people=8)
     last = build_human(six, "c")
     assert "This look is over 60 of 60." in last.table("ranks").about
     ranks = {row.name: row.cells for row in last.table("ranks").rows}
     assert (ranks["s05"]["rank_low"].value, ranks["s05"]["rank_high"].value) == (1, 1)
     assert "looks" not in {block.key for _, block in last.walk() if hasattr(block, "key")}
+
+
+def notes_of(report: Document) -> str:
+    return " ".join(
+        words for _, block in report.walk() if isinstance(block, Notes) for words in block.paragraphs
+    )
+
+
+def test_a_closed_campaign_keeps_its_looks_without_an_excluded_rater(six: Database) -> None:
+    make(six)
+    rate(six, people=8)
+    with six.transaction() as session:
+        session.scalars(select(Rater)).first().excluded_at = six.now(session)  # type: ignore[union-attr]
+    assert results_of(six).finished < 24  # others could rate these items
+    launching.close(six, "c", "done")
+    assert results_of(six).finished == ADAPTIVE
+    assert "This look is over 60 of 60." in build_human(six, "c").table("ranks").about
+
+
+def test_a_mean_of_preferences_is_the_share_of_pairs_won(six: Database) -> None:
+    """Systems meet about equally often; the best wins each pair, the worst none."""
+    make(six, "preference", design="balanced")
+    rate(six, people=2)
+    ratings = results_of(six)
+    rows = {row.name: row.cells["mean"] for row in build_human(six, "c").table("means").rows}
+    for at, name in enumerate(NAMES[:6]):
+        share = ratings.value[ratings.system == at].mean()
+        assert rows[name].value == pytest.approx(share, abs=0.02)
+    # on the scale from 0 to 2
+    assert rows["s05"].value == pytest.approx(2, abs=0.02)
+    assert rows["s00"].value == pytest.approx(0.2, abs=0.02)  # it ties with one of five
 
 
 def test_single_outputs_in_blocks_are_about_these_raters_and_count_to_the_look(six: Database) -> None:

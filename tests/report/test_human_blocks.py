@@ -96,7 +96,7 @@ def test_the_table_is_what_the_statistic_says(database: Database) -> None:
     }
     first, second, third = notes(report, "sentences")
     assert first.startswith("People rated f highest on average")
-    assert second == "No system is shown to be better than f (ranks from all pages)."
+    assert second == "No system is shown to be better than f (ranks over pages)."
     assert "better: f" in third
     paths = [path for path, _ in report.walk()]
     assert len(paths) == len(set(paths))  # the results page has widgets of these keys

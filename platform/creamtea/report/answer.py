@@ -357,10 +357,10 @@ def _highest_mean(report: CampaignReport) -> Iterator[str]:
 
 
 def _unbeaten(report: CampaignReport) -> Iterator[str]:
-    """Name the systems that no other beats: by the ranks from all pages, or else by WMT's rule."""
+    """Name the systems that no other beats: by the ranks over pages, or else by WMT's rule."""
     tables = {table.key: table for table in report.tables}
     key = "ranks" if "ranks" in tables else "wmt"
-    source = {"ranks": "ranks from all pages", "wmt": "WMT's rule for ranks"}[key]
+    source = {"ranks": "ranks over pages", "wmt": "WMT's rule for ranks"}[key]
     rows = tables[key].rows if key in tables else ()
     first = [row.name for row in rows if (low := row.cells.get("rank_low")) and low.value == 1]
     if len(first) == len(rows) > 1:

@@ -129,9 +129,9 @@ def estimate_systems(
     `cluster`: labels of clusters, made of whole pages (default: pages). `rater`: labels of raters as a
     sample, if each page has one rater. `effect`: labels of an additive effect within pages. `weight`: the
     page's weight. `chance` (scores, systems): the probability that the design shows a score's system together
-    with each other system. `alpha`: how often intervals and ranks may err; p-values are scaled so that values
-    below 5 % reject. ValueError for arrays of different lengths, invalid scores or weights, and systems that
-    no chain of pages connects.
+    with each other system. `alpha`: how often simultaneous intervals and ranks may err; p-values are scaled
+    so that values below 5 % reject. ValueError for arrays of different lengths, invalid scores or weights,
+    and systems that no chain of pages connects.
     """
     y, of_system = np.asarray(value, dtype=np.float64), np.asarray(system, dtype=np.int64)
     on_page = numbered(page)
@@ -204,7 +204,7 @@ def estimate_systems(
         largest = np.maximum(_largest(variance[:n, :n], seed), _largest(independent, seed))
         normal_value = float(np.quantile(largest, 1 - alpha))
         at = np.full_like(error, normal_value)
-        at[:, n] = -scipy.special.ndtri(alpha / 2)
+        at[:, n] = -scipy.special.ndtri(SIGNIFICANT / 2)
         df = _freedom(reaches, at)
         raters_df = _freedom(rater_reaches, at) if raters else df
 
@@ -215,7 +215,7 @@ def estimate_systems(
 
         halves = (critical(2 * float(scipy.special.ndtr(-normal_value))) * error)[:n, :n]
         np.fill_diagonal(halves, 0.0)
-        own = (critical(alpha) * error)[:n, n]
+        own = (critical(SIGNIFICANT) * error)[:n, n]
         p_value = np.ones((n, n))
         p_value[others] = _family_wise(mean, error, critical, largest)[others]
         p_value = np.minimum(1.0, p_value * (SIGNIFICANT / alpha))
@@ -412,7 +412,7 @@ def _largest(covariance: Array, seed: int) -> Array:
 def _family_wise(mean: Array, error: Array, critical: Callable[[Array], Array], largest: Array) -> Array:
     """Return the family-wise p-values (systems, systems) of differences.
 
-    They are the shares of `largest` |z| that exceed the |z| of a difference's own p-value.
+    They are the shares of `largest` |z|, and one more, that exceed the |z| of a difference's own p-value.
     """
     n = len(mean)
     size = np.ones_like(error)
@@ -424,5 +424,5 @@ def _family_wise(mean: Array, error: Array, critical: Callable[[Array], Array], 
         above = critical(10**middle) > t
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     z = -scipy.special.ndtri(10**high / 2)
-    p_value: Array = 1 - np.searchsorted(largest, z[:n, :n]) / len(largest)
+    p_value: Array = (1 + len(largest) - np.searchsorted(largest, z[:n, :n])) / (1 + len(largest))
     return p_value

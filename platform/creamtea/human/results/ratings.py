@@ -127,7 +127,7 @@ class Ratings(Scores):
     # (units,) the number of the segment (document, if rated as a whole) in the order of first items
     turn: Integers
     turns: int  # how many of these numbers there are
-    finished: int  # how many of the first turns have all their ratings, apart from skipped items
+    finished: int  # how many of the first turns were rated as often as planned, apart from skipped items
     unit: Integers  # (scores,): rows of the units' arrays
     given: Scores  # all scores, also from excluded raters and for controls and practice items
     # for exact repeats and bad references, by raters who count: WMT's rules use them to standardise a rater's
@@ -296,7 +296,10 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     turn = _in_order(names if settings.by_documents else segment, of_systems)
     turns = int(turn.max(initial=-1)) + 1
     waits = of_systems & given_out & ~np.isin(ids, skipped)
-    waits[rated_items[raters_per_item >= facts.ratings_per_item]] = False
+    # an excluded rater's items are rated anew, unless the campaign is closed
+    over = np.flatnonzero(of_systems[item]) if facts.state == "closed" else counting
+    over = over[np.unique(assignment[over], return_index=True)[1]]
+    waits[np.bincount(item[over], minlength=len(ids)) >= facts.ratings_per_item] = False
     known = settings.domains
     return Ratings(
         **_columns(given, counting),
@@ -367,16 +370,24 @@ def _in_points(scale: Scale, step: Integers) -> Array:
 def estimate_over_pages(
     ratings: Ratings, weights: Array, alpha: float = SIGNIFICANT
 ) -> SystemEstimates | None:
-    """Estimate the systems from all pages; None if no chain of pages connects them all.
+    """Estimate the systems over pages; None if no chain of pages connects them all.
 
     A page is a rater's work on a segment. If outputs are shown one at a time, a page is the segment with all
     its raters, whose severities are estimated, too: the results are then about these raters only. Units with
     `weights` (units,) of 0 do not count.
+
+    The two scores p and 1 − p of a preference differ by 2p − 1. If all pairs of n systems meet equally often,
+    a system's share of preferences lies n/(2(n − 1)) times as far from the middle as its effect, so scores
+    count by this factor: means are then these shares.
     """
     scores, systems = ratings.judgements, len(ratings.campaign.systems)
     used = weights[scores.unit] > 0
     unit, rater, system = scores.unit[used], scores.rater[used], scores.system[used]
-    together = ratings.campaign.protocol.max_outputs > 1
+    value, protocol = scores.value[used], ratings.campaign.protocol
+    if protocol.relative:
+        middle = float(protocol.scale.lowest + protocol.scale.highest) / 2
+        value = middle + (value - middle) * systems / (2 * (systems - 1))
+    together = protocol.max_outputs > 1
     chances = np.ones((len(unit), systems))  # of showing a score's system together with each other system
     for row, (number, own) in enumerate(zip(unit.tolist(), system.tolist(), strict=True)):
         block = ratings.blocks[number]
@@ -386,7 +397,7 @@ def estimate_over_pages(
         return estimate_systems(
             unit * max(1, len(ratings.raters)) + rater if together else unit,
             system,
-            scores.value[used],
+            value,
             systems,
             cluster=unit if ratings.documents is None else ratings.documents[unit],
             rater=rater if together else None,

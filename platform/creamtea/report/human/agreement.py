@@ -417,20 +417,21 @@ def wmt_mode(judged: RatedCampaign, rule: WmtRule, better: Collection[tuple[int,
     if judged.protocol.relative:  # an output's score in another pair is not a second opinion on it
         rule = replace(rule, again="each")
     by_domain = rule.domains and bool(ratings.domains)
-    segments = np.concatenate([ratings.segment, controls.segment])
+    used = judged.weights[ratings.unit] > 0
+    segments = np.concatenate([ratings.segment[used], controls.segment])
     ranking = wmt_ranking(
-        rater=np.concatenate([ratings.rater, controls.rater]),
-        system=np.concatenate([ratings.system, controls.system]),
+        rater=np.concatenate([ratings.rater[used], controls.rater]),
+        system=np.concatenate([ratings.system[used], controls.system]),
         segment=segments,
-        score=np.concatenate([ratings.value, controls.value]),
+        score=np.concatenate([ratings.value[used], controls.value]),
         systems=len(judged.systems),
         kind=np.concatenate(
-            [np.full(len(ratings.value), RATED), np.where(controls.kind == ItemKind.REPEAT, REPEAT, BAD)]
+            [np.full(used.sum(), RATED), np.where(controls.kind == ItemKind.REPEAT, REPEAT, BAD)]
         ),
         rule=rule,
         left_out=left_out,
         domain=[ratings.domains.get(segment, "") for segment in segments.tolist()] if by_domain else None,
-        moment=np.concatenate([ratings.moment, np.zeros(len(controls.value), dtype=np.int64)]),
+        moment=np.concatenate([ratings.moment[used], np.zeros(len(controls.value), dtype=np.int64)]),
     )
     standardised = rule.standardised_by != "none"
     rows = []

@@ -119,7 +119,7 @@ def _notes(judged: RatedCampaign) -> list[str]:
     others = out.excluded_ratings + out.control_ratings + out.third_ratings + out.skipped
     if not len(ratings.value) and not others:
         return ["The campaign has no ratings yet."]
-    notes = [_left_out(ratings)]
+    notes = [_left_out(judged)]
     weighted = "Means, differences and their tests are weighted; the signed-rank test takes no weights."
     if len(set(ratings.weight.tolist())) > 1:
         notes.append(f"Items have weights. {weighted}")
@@ -163,10 +163,14 @@ def _notes(judged: RatedCampaign) -> list[str]:
     return notes
 
 
-def _left_out(ratings: Ratings) -> str:
+def _left_out(judged: RatedCampaign) -> str:
     """Count the scores that count (systems of equal outputs share a rating), and by reason what does not."""
-    out = ratings.left_out
+    ratings, out = judged.ratings, judged.ratings.left_out
+    after = int((judged.weights[ratings.unit] == 0).sum()) if judged.is_adaptive else 0
+    counting = len(ratings.value) - after
+    closed = ratings.campaign.state == "closed"
     parts = {
+        f"scores after the last look{'' if closed else ', until the next look'}": after,
         f"scores by excluded raters ({out.excluded_raters})": out.excluded_ratings,
         "scores that a rater revised later": out.replaced_ratings,
         "scores of controls, practice items and attention checks": out.control_ratings,
@@ -178,7 +182,7 @@ def _left_out(ratings: Ratings) -> str:
     listed = [f"{words}: {number:,}" for words, number in parts.items() if number]
     if out.excluded_raters and not out.excluded_ratings:
         listed.append(f"excluded raters without ratings: {out.excluded_raters:,}")
-    what = f"{counted(len(ratings.value), 'score')} count{'s' * (len(ratings.value) == 1)}"
+    what = f"{counted(counting, 'score')} count{'s' * (counting == 1)}"
     if ratings.submitted:
         what += (
             f" (from {counted(ratings.submitted, 'item rating')}, one for each system whose output was rated)"
@@ -330,7 +334,7 @@ def rank_ranges(ranking: Table, campaign: str, styles: vega.Styles) -> Figure:
     between = {"transform": [{"filter": "datum.begins"}], **between}
     point = {"y": y, **style, "tooltip": tooltip}
     ends = [vega.points({"x": x | {"field": end}, **point}, size=80) for end in ("low", "high")]
-    source = "from all pages" if ranking.key == "ranks" else "WMT mode"
+    source = "over pages" if ranking.key == "ranks" else "WMT mode"
     title, about = f"Rank ranges, {source} ({campaign})", "Dashed lines stand between clusters."
     return vega.figure("rank_ranges", title, rows, [between, bar, *ends], missing, names=names, about=about)
 

@@ -13,7 +13,7 @@ import scipy  # scipy.stats is slow to import, and so is imported where it is fi
 
 from creamtea.contract.step import Column
 from creamtea.human.protocols import Protocol
-from creamtea.human.results.ratings import Array, Integers, Ratings, Standing, estimate_over_pages
+from creamtea.human.results.ratings import Array, Booleans, Integers, Ratings, Standing, estimate_over_pages
 from creamtea.report import text
 from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.estimate import (
@@ -104,8 +104,9 @@ class RatedCampaign:
     def missing(self) -> str:
         """Why there are no estimates."""
         if self.is_adaptive and self.look is None:
-            turns = self.ratings.turns
-            first = math.ceil(LOOKS_IN_BLOCKS[0] * turns)
+            first, turns = math.ceil(LOOKS_IN_BLOCKS[0] * self.ratings.turns), self.ratings.turns
+            if self.ratings.campaign.state == "closed":
+                return f"closed before the first of {len(LOOKS_IN_BLOCKS)} looks, over {first:,} of {turns:,}"
             return f"the first of {len(LOOKS_IN_BLOCKS)} looks comes once {first:,} of {turns:,} are rated"
         return "no chain of pages connects all systems yet"
 
@@ -123,20 +124,29 @@ def with_baseline(ratings: Ratings, study_baseline: str | None) -> RatedCampaign
     """Join a campaign's ratings with its baseline and its δ.
 
     The baseline is the campaign's, or else the study's, or else the first system. δ is the campaign's, or
-    else the protocol's convention.
+    else the protocol's convention. In an adaptive design units after the last look have no weight.
     """
     campaign = ratings.campaign
     named = campaign.settings.baseline or study_baseline
     baseline = campaign.systems.index(named) if named in campaign.systems else 0
     delta = campaign.settings.delta or campaign.protocol.usual_delta
-    return RatedCampaign(ratings, ratings.matrix(), ratings.weight, baseline, float(delta))
+    judged = RatedCampaign(ratings, ratings.matrix(), ratings.weight, baseline, float(delta))
+    # campaigns with `aim` registered tests of all items
+    if judged.is_adaptive and not campaign.settings.aim and judged.look is not None:
+        judged = _within_units(judged, ratings.turn < judged.look[0])
+    return judged
 
 
 def only_random(judged: RatedCampaign) -> RatedCampaign:
     """Keep the part that was drawn at random; every unit weighs the same."""
-    chosen = judged.ratings.random
+    random = _within_units(judged, judged.ratings.random)
+    return replace(random, weights=(random.weights > 0).astype(np.float64))
+
+
+def _within_units(judged: RatedCampaign, chosen: Booleans) -> RatedCampaign:
+    """Leave all other units out: their weights are 0, and their means NaN."""
     matrix = np.where(chosen[:, None], judged.matrix, np.nan)
-    return replace(judged, matrix=matrix, weights=chosen.astype(np.float64))
+    return replace(judged, matrix=matrix, weights=np.where(chosen, judged.weights, 0.0))
 
 
 # ---------------------------------------------------------------- cells
@@ -492,7 +502,7 @@ def _sign_test(judged: RatedCampaign, pair: Pair) -> float | None:
 
 
 def ranks(judged: RatedCampaign) -> Table:
-    """Build the table of the systems' ranks, from all pages at once."""
+    """Build the table of the systems' ranks, over pages."""
     estimates = judged.estimates
     columns = [
         Column("scores", "scores", 0, note="on pages with other systems"),
@@ -511,7 +521,7 @@ def ranks(judged: RatedCampaign) -> Table:
                 "cluster": count(int(estimates.cluster[system])),
             }
         rows.append(Row(name, cells))
-    return table("ranks", "Ranks from all pages", _about_ranks(judged, estimates), "system", columns, rows)
+    return table("ranks", "Ranks over pages", _about_ranks(judged, estimates), "system", columns, rows)
 
 
 def _about_ranks(judged: RatedCampaign, estimates: SystemEstimates | None) -> str:
@@ -531,6 +541,8 @@ def _about_ranks(judged: RatedCampaign, estimates: SystemEstimates | None) -> st
         )
         if judged.look is not None:
             about += f" This look is over {judged.look[0]:,} of {judged.ratings.turns:,}."
+    if judged.protocol.relative:
+        about += " A mean is the share of pairs, against all other systems, in which the system is preferred."
     if estimates is None:
         return about
     what = judged.ratings.together if judged.documents is not None else "segment"
