@@ -95,6 +95,16 @@ def test_scores_under_sacrebleus_signature_are_sacrebleus(
         assert rows["bleu"].note.startswith("in 4 of 12 segments")
 
 
+@pytest.mark.parametrize("words, unfit", [(3, True), (4, False)])
+def test_bleu_is_unfit_for_references_of_fewer_than_four_words(
+    scored: Score, words: int, unfit: bool
+) -> None:
+    references = [f"a b c d e {number}"[: 2 * words - 1] for number in range(9)]
+    rows = scored(references, ["x y z w v u"] * 9)  # long outputs do not make it fit
+    assert ("fewer than four words" in rows["bleu"].detail.get("unfit", "")) == unfit
+    assert "unfit" not in rows["chrf"].detail
+
+
 def test_what_is_done_to_references_stands_in_every_signature(scored: Score) -> None:
     reference, output = "Haus &amp; Hof sind längst verkauft .", "Haus & Hof sind längst verkauft."
     rows = scored([reference], [output], "de", tokenized="moses")

@@ -480,7 +480,7 @@ def unfit_bleu(results: StudyResults, test_set: str) -> dict[str, str]:
 
     Either the score's steps say so, or chrF contradicts a BLEU near zero.
     """
-    low, reasons = near_zero(results, test_set), {}
+    low, reasons = _low_bleu(results, test_set), {}
     for system in results.spec.systems_on(test_set):
         reasons_of_steps = [row.detail.get("unfit", "") for row in _rows(results, system, test_set, Bleu)]
         chrf = [row.value or 0.0 for row in _rows(results, system, test_set, Chrf)]
@@ -506,6 +506,12 @@ def _rows(results: StudyResults, system: str, test_set: str, kind: type[Metric])
 
 
 def near_zero(results: StudyResults, test_set: str) -> dict[str, float]:
+    """Return the systems with a BLEU near zero that BLEU can compare with the references."""
+    unfit = unfit_bleu(results, test_set)
+    return {system: score for system, score in _low_bleu(results, test_set).items() if system not in unfit}
+
+
+def _low_bleu(results: StudyResults, test_set: str) -> dict[str, float]:
     """Return the systems with a BLEU near zero; of several kinds of BLEU, the largest counts."""
     largest: dict[str, float] = {}
     for metric in results.spec.metrics:

@@ -222,15 +222,15 @@ def _last_gain(curve: Sequence[CurvePoint], higher: bool) -> float:
 
 
 def _scores(results: StudyResults, systems: SystemsOn) -> Iterator[StudyWarning]:
-    unfit = unfit_bleu(results, systems.test_set)
-    for name, reason in unfit.items():
+    for name, reason in unfit_bleu(results, systems.test_set).items():
         yield StudyWarning(
             "unfit-metric",
             f"{name} on {systems.test_set}",
             f"BLEU says little about this system: {reason}",
-            "Write outputs and references in the same way, or choose another tokenizer (`tokenize` of BLEU).",
+            "Write outputs and references in the same way, compare by chrF, or choose another tokenizer "
+            "(`tokenize` of BLEU).",
         )
-    low = {name: value for name, value in near_zero(results, systems.test_set).items() if name not in unfit}
+    low = near_zero(results, systems.test_set)
     trained = {name for name in low if results.spec.systems[name].variant}
     learning = "Look at their outputs and learning curves before comparing; train longer or on more text."
     aligned = "Look at their outputs: are they in the target language, and in the order of the source?"

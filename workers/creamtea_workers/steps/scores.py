@@ -53,6 +53,7 @@ from creamtea_workers.metrics.sacrebleu_metrics import (
 from creamtea_workers.metrics.scorer import ScorerMetric
 from creamtea_workers.metrics.words import WordMetric
 
+LONGEST_RUN = 4  # words of BLEU's longest n-grams
 TOO_FEW = "one of the two has too few sentences that this is measured over"
 _FEWEST: Mapping[Score, int] = {"ratio": 1, "deviation": 2}  # segments that a score is defined for
 
@@ -129,6 +130,9 @@ def score(context: StepContext[ScoreParams]) -> StepResult:
     text_obstacles = obstacles(texts) if spec.of_strings else {}
     unfit = [metric.note] if spec.of_strings else []
     unfit += [words for words, count in text_obstacles.items() if 2 * count > len(texts.hypotheses)]
+    # the second column has the length of the closest reference
+    if spec.counts_length and 2 * (statistics[:, 1] < LONGEST_RUN).sum() > len(statistics):
+        unfit.append("most references have fewer than four words, and BLEU compares runs of up to four")
     if any(unfit):
         detail["unfit"] = "; ".join(filter(None, unfit))
     notes = [metric.note, *text_obstacles]
