@@ -37,12 +37,12 @@ from creamtea.human import rating as assignment
 from creamtea.human.formats.exchange import without_systems
 from creamtea.human.formats.storing import collect
 from creamtea.human.making import design, launching
-from creamtea.human.making.campaigns import progress_by_kind
+from creamtea.human.making.campaigns import progress_by_kind, summary
 from creamtea.human.making.design import balanced_blocks, block_of
 from creamtea.human.making.preview import preview
 from creamtea.human.making.texts import Documents
 from creamtea.human.protocols import find_protocol
-from creamtea.human.rating import adaptive
+from creamtea.human.rating import adaptive, raters
 from creamtea.human.rating.adaptive import Blocks, next_part, store_part
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Notes
@@ -464,6 +464,26 @@ def test_results_come_at_looks(six: Database) -> None:
     ranks = {row.name: row.cells for row in last.table("ranks").rows}
     assert (ranks["s05"]["rank_low"].value, ranks["s05"]["rank_high"].value) == (1, 1)
     assert "looks" not in {block.key for _, block in last.walk() if hasattr(block, "key")}
+
+
+@pytest.mark.parametrize(("protocol", "per_segment"), [("contrastive-da", 1), ("da", 3), ("preference", 3)])
+def test_progress_expects_of_undrawn_turns_what_the_preview_expects(
+    six: Database, protocol: str, per_segment: int
+) -> None:
+    """Of 60 segments with 6 outputs or 15 pairs raters get 60 pages, 180 outputs or 180 pairs."""
+    make(six, protocol, k=2)
+    wanted = 2 * ADAPTIVE * per_segment
+    assert preview(six, "c").ratings == wanted
+    for stop in (0, 20):
+        if stop:
+            rate(six, people=2, stop=stop)
+        with six.session() as session:
+            campaign = find_campaign(session, "c")
+            (kind,) = progress_by_kind(session, campaign)
+            expected = raters.workload_of(session, campaign).items
+        assert summary(six, "c").wanted == kind.wanted == pytest.approx(wanted, abs=6)
+        assert expected == wanted / 2
+    assert results_of(six).wanted == pytest.approx(wanted, abs=6)
 
 
 def notes_of(report: Document) -> str:

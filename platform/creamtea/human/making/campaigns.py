@@ -24,7 +24,7 @@ from creamtea.human.making.controls import with_controls
 from creamtea.human.making.item_files import files_by_target, with_files, with_identities
 from creamtea.human.making.known_answers import written_items
 from creamtea.human.making.proposals import FIELD, Proposal, add_proposals
-from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings
+from creamtea.human.making.settings import USUAL_PROTOCOL, CampaignSettings, share_given_out
 from creamtea.human.making.texts import (
     Documents,
     Texts,
@@ -379,14 +379,16 @@ def ratings_of_items(*of_campaigns: ColumnElement[bool]) -> Subquery:
 def progress_by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
     """Return the progress of every kind of item that a campaign has, by name."""
     each = ratings_of_items(Item.campaign_id == campaign.id)
-    drawn = each.c.drawn.is_not(False)
+    drawn, in_all = each.c.drawn.is_not(False), each.c.wanted if campaign.is_planned else each.c.done
+    share = share_given_out(campaign)
     enough = each.c.done >= (each.c.wanted if campaign.is_planned else 1)
     rows = session.execute(
         select(
             each.c.kind,
             func.count(),
             func.count().filter(~drawn),
-            func.sum(each.c.wanted if campaign.is_planned else each.c.done),
+            func.coalesce(func.sum(in_all).filter(each.c.drawn.is_not(None)), 0)
+            + func.round(share * func.coalesce(func.sum(in_all).filter(each.c.drawn.is_(None)), 0)),
             func.sum(each.c.done),
             func.count().filter(drawn, enough, each.c.kind.not_in(WRITTEN_KINDS)),
         )
@@ -418,9 +420,14 @@ def summarised(session: Session, campaigns: Sequence[Campaign]) -> list[Campaign
     people = select(Rater.campaign_id, func.count()).where(Rater.campaign_id.in_(ids))
     raters = dict(session.execute(people.group_by(Rater.campaign_id)).all())
     each = ratings_of_items(of_campaigns).c
-    totals = select(each.campaign_id, func.sum(each.done), func.sum(each.wanted))
+    undrawn = func.coalesce(func.sum(each.wanted).filter(each.drawn.is_(None)), 0)
+    totals = select(each.campaign_id, func.sum(each.done), func.sum(each.wanted), undrawn)
     totals = totals.where(each.kind.in_(PLANNED_KINDS)).group_by(each.campaign_id)
-    ratings = {number: (int(done), int(wanted)) for number, done, wanted in session.execute(totals)}
+    shares = {row.id: share_given_out(row) for row in campaigns if row.is_planned}
+    ratings = {
+        number: (int(done), int(wanted) - round(int(undrawn) * (1 - shares.get(number, 1.0))))
+        for number, done, wanted, undrawn in session.execute(totals)
+    }
     pages = count_pages(session, ids)
     studies: dict[int | None, str] = dict(session.execute(select(StudyRow.id, StudyRow.name)).all())
     return [

@@ -181,12 +181,8 @@ def preview(database: Database, name: str) -> Preview:
     items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
     systems = len(campaign.systems)
     shown = settings.block_size(systems)
-    if shown is not None and settings.design == "adaptive":
-        share = 1.0 if protocol.max_outputs > 1 else shown / systems  # the others are passed over
-        if protocol.relative:
-            share = shown * (shown - 1) / (systems * (systems - 1))
-        items = round(items * share)
-        pages = None if pages is None else round(pages * share)
+    share = settings.share_given_out(protocol, systems)
+    items, pages = round(items * share), None if pages is None else round(pages * share)
     ratings = items * campaign.ratings_per_item
     usual = protocol.minutes(shown or systems)  # a draft stores this number if its file has none
     minutes = settings.minutes_per_item or usual

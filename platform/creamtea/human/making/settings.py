@@ -29,11 +29,12 @@ from creamtea.document.mistakes import mistakes_of_pydantic
 from creamtea.document.values import FILE, Above0, BelowOne, Positive, Strict
 from creamtea.errors import InputError, wrong
 from creamtea.human.making.questions import Question
-from creamtea.human.protocols import Protocol, Selection
+from creamtea.human.protocols import Protocol, Selection, find_protocol
 from creamtea.human.protocols.base import MAX_OUTPUTS
 from creamtea.human.protocols.spans import MAX_DECIMALS, ExpectedSpan
 from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.store.rows import check_address, check_text
+from creamtea.store.tables import Campaign
 from creamtea.wording import key_name
 
 Stratum = Literal["length", "document"]
@@ -375,6 +376,18 @@ class CampaignSettings(
         size = self.systems_per_page
         return size if size is not None and size < systems else None
 
+    def share_given_out(self, protocol: Protocol, systems: int) -> float:
+        """Return the share of items without drawn systems that raters are expected to get.
+
+        It is 1 except in adaptive designs, which pass over items whose systems are not drawn.
+        """
+        shown = self.block_size(systems)
+        if shown is None or self.design != "adaptive":
+            return 1.0
+        if protocol.relative:
+            return shown * (shown - 1) / (systems * (systems - 1))
+        return 1.0 if protocol.max_outputs > 1 else shown / systems
+
     def position_of_baseline(self, systems: Sequence[str]) -> int:
         """Return the baseline's position; 0 if it is not named or does not take part."""
         return next((position for position, system in enumerate(systems) if system == self.baseline), 0)
@@ -616,6 +629,14 @@ def settings_of(stored: dict[str, Any]) -> CampaignSettings:
         name = mistakes[0].path[0] if mistakes[0].path else ""
         about = next((key for key, declared in declarations().items() if declared.name == name), "")
         raise InputError("settings of the campaign: " + "; ".join(lines), about=about) from None
+
+
+def share_given_out(campaign: Campaign) -> float:
+    """Return the share of items without drawn systems that raters are expected to get."""
+    settings = settings_of(campaign.settings)
+    if settings.design != "adaptive":  # also campaigns whose protocol is not installed are listed
+        return 1.0
+    return settings.share_given_out(find_protocol(campaign.protocol), len(campaign.systems))
 
 
 def number_of(amount: int | float, items: int) -> int:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Row, Select, Text, and_, bindparam, cast, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from creamtea.human.making.settings import settings_of
+from creamtea.human.making.settings import settings_of, share_given_out
 from creamtea.human.protocols import find_protocol
 from creamtea.human.rating.page import Order, is_first_of_page, joint_order
 from creamtea.store.tables import (
@@ -256,7 +256,7 @@ def items_in_all(session: Session, campaign: Campaign) -> int:
     registered: dict[str, int] | None = (campaign.registered or {}).get("items", {}).get("kinds")
     kinds = item_kinds(session, campaign.id) if registered is None else registered  # None: a draft
     checks = kinds.get(ItemKind.ATTENTION, 0)
-    items = sum(kinds.get(kind, 0) for kind in PLANNED_KINDS)
+    items = round(sum(kinds.get(kind, 0) for kind in PLANNED_KINDS) * share_given_out(campaign))
     return items + min(checks, items // settings_of(campaign.settings).attention_every)
 
 

@@ -23,7 +23,7 @@ from creamtea.errors import InputError
 from creamtea.human.making.campaigns import CampaignSummary, count_pages
 from creamtea.human.making.known_answers import Attention, attention_of
 from creamtea.human.making.questions import Answers, Question, checked_answers
-from creamtea.human.making.settings import settings_of
+from creamtea.human.making.settings import settings_of, share_given_out
 from creamtea.human.protocols import Protocol
 from creamtea.human.rating.page import (
     RatingRefused,
@@ -179,7 +179,9 @@ def workload_of(session: Session, campaign: Campaign) -> Workload:
     items = items_in_all(session, campaign)
     checks = items - sum(count for kind, count in kinds.items() if ItemKind(kind).is_planned)
     per_item = settings_of(campaign.settings).minutes_per_item or 1.0
-    pages = count_pages(session, [campaign.id]).get(campaign.id, 0) + checks
+    pages = (
+        round(count_pages(session, [campaign.id]).get(campaign.id, 0) * share_given_out(campaign)) + checks
+    )
     return Workload(items, pages, practice, (items + practice) * per_item)
 
 
@@ -504,8 +506,9 @@ def additional_raters(session: Session, campaign: Campaign, now: datetime) -> in
     )
     places_of_item = case((Item.kind == ItemKind.THIRD, THIRD_PLACES), else_=campaign.ratings_per_item)
     left = places_of_item - func.coalesce(taken.c.count, 0)
+    undrawn = Item.drawn.is_(None)
     places = (
-        select(func.sum(left))
+        select(func.sum(left).filter(~undrawn), func.sum(left).filter(undrawn))
         .outerjoin_from(Item, taken, taken.c.item_id == Item.id)
         .where(
             Item.campaign_id == campaign.id,
@@ -524,7 +527,9 @@ def additional_raters(session: Session, campaign: Campaign, now: datetime) -> in
         Rater.id.not_in(begun),
     )
     values = {"campaign": campaign.id, "now": now}
-    return (session.scalar(places, values) or 0) - (session.scalar(waiting, values) or 0)
+    known, expected = (number or 0 for number in session.execute(places, values).one())
+    all_places = known + round(expected * share_given_out(campaign))
+    return all_places - (session.scalar(waiting, values) or 0)
 
 
 def links_csv(invitations: Sequence[Invitation], url: str) -> str:

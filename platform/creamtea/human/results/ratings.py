@@ -289,7 +289,9 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     rated_items, raters_per_item = np.unique(item[counting][done], return_counts=True)
     given_out = np.array([row.drawn is not False for row in rows], dtype=bool)
     passed_over = int((of_systems & ~given_out).sum())
-    for_systems = int(of_systems.sum()) - passed_over
+    undrawn = int((of_systems & np.array([row.drawn is None for row in rows], dtype=bool)).sum())
+    expected = settings.share_given_out(protocol, len(campaign.systems)) if facts.is_planned else 1.0
+    for_systems = int(of_systems.sum()) - passed_over - round(undrawn * (1 - expected))
     surplus = int(np.maximum(raters_per_item - facts.ratings_per_item, 0).sum())
     skips = select(Assignment.item_id).join(Item).where(of_campaign, Assignment.skipped_at.is_not(None))
     skipped = session.scalars(skips).all()
