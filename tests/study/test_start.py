@@ -114,6 +114,12 @@ def test_columns_give_the_study_that_their_texts_give(text: Write) -> None:
     assert plan(study.study, Path(), study.errors).steps
     (train,) = study.spec["corpora"]["text"]["train"]
     assert (train["source"], train["target"], train["columns"]) == ("pairs.tsv", "pairs.tsv", [2, 3])
+    one_file = ("--dev", "pairs.tsv", "pairs.tsv")
+    init(*table, *languages, *one_file, *files[3:], "-o", "dev.yaml")
+    assert load_study(Path("dev.yaml")).spec["corpora"]["text"]["dev"]["columns"] == [2, 3]
+    refused("--dev pairs.tsv pairs.tsv: give a file for each side", *TRAIN, *one_file, "-o", "wrong.yaml")
+    one_file = ("--test", "pairs.tsv", "pairs.tsv")
+    refused("--test pairs.tsv pairs.tsv: .*cut -f 1", *table, *languages, *one_file, "-o", "wrong.yaml")
     wrong = r"pairs\.tsv, line 1: 3 columns, so there is no column 4; --columns names others"
     refused(wrong, *table[:-1], "4", *languages, "-o", "wrong.yaml")
     refused("columns are counted from 1", *table[:-1], "0", *languages, "-o", "wrong.yaml")

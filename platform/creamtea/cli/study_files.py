@@ -56,7 +56,10 @@ def init(
     target_language: Annotated[str | None, typer.Option(metavar="CODE", help="The same.")] = None,
     columns: Annotated[
         tuple[int, int] | None,
-        typer.Option(metavar="SOURCE TARGET", help="Columns, from 1, if the training text is tab-separated."),
+        typer.Option(
+            metavar="SOURCE TARGET",
+            help="Columns, from 1, of tab-separated training text; also of --dev with one file for both.",
+        ),
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="STUDY.yaml", help="The study to write.")
@@ -76,7 +79,15 @@ def init(
         raise InputError(f"{option('columns')} {columns[0]} {columns[1]}: columns are counted from 1")
     from creamtea.study.start import InitOptions, Pair, begin, data_option, doubts, duration
 
-    given = {name: Pair(*pair) for name, pair in (("dev", dev), ("test", test)) if pair is not None}
+    given = {}
+    for name, pair in (("dev", dev), ("test", test)):
+        if pair is None:
+            continue
+        of_one_file = pair[0] == pair[1]
+        if of_one_file and (name == "test" or columns is None):
+            remedy = f"`cut -f 1 {quote(str(pair[0]))}` prints the first column of a tab-separated file"
+            raise InputError(f"{option(name)} {pair[0]} {pair[1]}: give a file for each side; {remedy}")
+        given[name] = Pair(*pair, columns if of_one_file else None)
     options = InitOptions(
         train=Pair(source, target, columns),
         given=given,
