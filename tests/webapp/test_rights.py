@@ -77,7 +77,7 @@ def test_pages_read_nothing_for_whom_they_are_not(
     for name, who in (OTHERS | OWN | {"organiser": ORGANISER}).items():
         monkeypatch.setattr(session, "identity", lambda who=who: who)
         app = AppTest.from_string(source, default_timeout=ANSWER)
-        app.query_params["study"] = "1"
+        app.query_params["study"] = app.query_params["programme"] = "1"
         app.run()
         goes_on = [str(error.message) for error in app.exception] == ["the page read the database"]
         if page == "organise.importing.page()":  # a form that needs nothing from the database

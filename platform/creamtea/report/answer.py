@@ -320,7 +320,7 @@ def _tested(delta: Delta, column: Column) -> str:
 
 def campaign_answer(report: CampaignReport) -> Section:
     """Write what came out of one campaign alone, and draw the systems' means if there are several."""
-    sentences = (*_highest_mean(report), *_unbeaten(report), *_people(report))
+    sentences = (*_highest_mean(report), *_unbeaten(report), *_people(report), *_marked_errors(report))
     notes, judged = Notes("sentences", sentences, lead=True), report.judged
     if sum(mean.mean.value is not None for mean in report.means) < 2:
         return Section("answer", TITLE, (notes,))
@@ -405,6 +405,18 @@ def _people(report: CampaignReport, named: bool = False) -> Iterator[str]:
         by_verdict.setdefault(words, []).append(judged.systems[pair.system])
     listed = "; ".join(f"{verdict}: {_listed(names)}" for verdict, names in by_verdict.items())
     yield f"{people}, against {baseline}: {listed} ({progress(judged.ratings)})."
+
+
+def _marked_errors(report: CampaignReport) -> Iterator[str]:
+    """Say how many errors raters marked in the system with the highest mean, human translations aside."""
+    names = [report.judged.systems[mean.system] for mean in report.means if mean.mean.value is not None]
+    human = report.judged.ratings.campaign.settings.references
+    best = next((name for name in names if name not in human), None)
+    rows = [row for table in report.tables if table.key == "marked" for row in table.rows if row.name == best]
+    for cells in (row.cells for row in rows if row.cells["free"].value is not None):
+        major, minor = (f"{cells[kind].value or 0.0:.2f} {kind}" for kind in ("major", "minor"))
+        free = f"{cells['free'].value:.0f} % of the ratings have none"
+        yield f"Errors marked in {best}: {major} and {minor} per rating; {free}."
 
 
 def _idioms(table: Table) -> Iterator[str]:
