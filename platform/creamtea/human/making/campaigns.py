@@ -45,6 +45,7 @@ from creamtea.store.rows import from_row
 from creamtea.store.tables import (
     CONTROL_KINDS,
     PLANNED_KINDS,
+    SYSTEM_KINDS,
     WRITTEN_KINDS,
     Assignment,
     Campaign,
@@ -344,9 +345,10 @@ class KindProgress:
 
 
 def ratings_of_items(*of_campaigns: ColumnElement[bool]) -> Subquery:
-    """Build a query with a row per item: `campaign_id`, `kind`, `drawn`, and its ratings `done` and `wanted`.
+    """Build a query with a row per item: its campaign, kind, `drawn`, `waits`, ratings `done` and `wanted`.
 
-    Excluded raters do not count. `of_campaigns`: conditions on `Item.campaign_id`.
+    `waits`: whether an adaptive design has not drawn its systems yet. Excluded raters do not count.
+    `of_campaigns`: conditions on `Item.campaign_id`.
     """
     done, skipped = func.count(Assignment.submitted_at), func.count(Assignment.skipped_at)
     given = (
@@ -367,8 +369,12 @@ def ratings_of_items(*of_campaigns: ColumnElement[bool]) -> Subquery:
     )
     # including a rater again may give an item more ratings than were planned
     wanted = case((have > planned, have), else_=planned)
+    waits = Item.drawn.is_(None) & Item.kind.in_((*SYSTEM_KINDS, *CONTROL_KINDS))
     return (
-        select(Item.campaign_id, Item.kind, Item.drawn, have.label("done"), wanted.label("wanted"))
+        select(
+            *(Item.campaign_id, Item.kind, Item.drawn, waits.label("waits")),
+            *(have.label("done"), wanted.label("wanted")),
+        )
         .join(Campaign, Campaign.id == Item.campaign_id)
         .outerjoin(given, given.c.item_id == Item.id)
         .where(*of_campaigns)
@@ -387,8 +393,7 @@ def progress_by_kind(session: Session, campaign: Campaign) -> list[KindProgress]
             each.c.kind,
             func.count(),
             func.count().filter(~drawn),
-            func.coalesce(func.sum(in_all).filter(each.c.drawn.is_not(None)), 0)
-            + func.round(share * func.coalesce(func.sum(in_all).filter(each.c.drawn.is_(None)), 0)),
+            func.sum(in_all) - func.round((1 - share) * func.sum(case((each.c.waits, in_all), else_=0))),
             func.sum(each.c.done),
             func.count().filter(drawn, enough, each.c.kind.not_in(WRITTEN_KINDS)),
         )
@@ -420,7 +425,7 @@ def summarised(session: Session, campaigns: Sequence[Campaign]) -> list[Campaign
     people = select(Rater.campaign_id, func.count()).where(Rater.campaign_id.in_(ids))
     raters = dict(session.execute(people.group_by(Rater.campaign_id)).all())
     each = ratings_of_items(of_campaigns).c
-    undrawn = func.coalesce(func.sum(each.wanted).filter(each.drawn.is_(None)), 0)
+    undrawn = func.sum(case((each.waits, each.wanted), else_=0))
     totals = select(each.campaign_id, func.sum(each.done), func.sum(each.wanted), undrawn)
     totals = totals.where(each.kind.in_(PLANNED_KINDS)).group_by(each.campaign_id)
     shares = {row.id: share_given_out(row) for row in campaigns if row.is_planned}

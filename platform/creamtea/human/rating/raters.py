@@ -506,7 +506,7 @@ def additional_raters(session: Session, campaign: Campaign, now: datetime) -> in
     )
     places_of_item = case((Item.kind == ItemKind.THIRD, THIRD_PLACES), else_=campaign.ratings_per_item)
     left = places_of_item - func.coalesce(taken.c.count, 0)
-    undrawn = Item.drawn.is_(None)
+    undrawn = Item.drawn.is_(None) & (Item.kind != ItemKind.THIRD)
     places = (
         select(func.sum(left).filter(~undrawn), func.sum(left).filter(undrawn))
         .outerjoin_from(Item, taken, taken.c.item_id == Item.id)
