@@ -470,7 +470,8 @@ def _corrected_together(
     deltas = [
         with_seeds(delta, scores[system], scores.get(other, {})) for (system, other), delta in stored.items()
     ]
-    low = near_zero(results, test_set)
+    # BLEU near zero says nothing even where it is not the systems' fault
+    low = (_low_bleu if isinstance(metric, Bleu) else near_zero)(results, test_set)
     corrected = correct(deltas, [low.keys() >= set(pair) for pair in stored])
     return dict(zip(stored, corrected, strict=True))
 
