@@ -470,7 +470,7 @@ def test_results_come_at_looks(six: Database) -> None:
 def test_progress_expects_of_undrawn_turns_what_the_preview_expects(
     six: Database, protocol: str, per_segment: int
 ) -> None:
-    """Of 60 segments with 6 outputs or 15 pairs raters get 60 pages, 180 outputs or 180 pairs."""
+    """Raters get 60 pages, or 180 of 360 outputs, or 180 of 900 pairs."""
     make(six, protocol, k=2)
     wanted = 2 * ADAPTIVE * per_segment
     assert preview(six, "c").ratings == wanted
@@ -496,11 +496,19 @@ def test_a_closed_campaign_keeps_its_looks_without_an_excluded_rater(six: Databa
     make(six)
     rate(six, people=8)
     with six.transaction() as session:
-        session.scalars(select(Rater)).first().excluded_at = six.now(session)  # type: ignore[union-attr]
+        session.scalars(select(Rater).limit(1)).one().excluded_at = six.now(session)
     assert results_of(six).finished < 24  # others could rate these items
     launching.close(six, "c", "done")
     assert results_of(six).finished == ADAPTIVE
     assert "This look is over 60 of 60." in build_human(six, "c").table("ranks").about
+
+
+def test_a_campaign_that_is_closed_before_a_look_says_so(six: Database) -> None:
+    make(six)
+    rate(six, people=2, stop=10)
+    launching.close(six, "c", "tired")
+    notes = {row.cells["mean"].note for row in build_human(six, "c").table("means").rows}
+    assert notes == {"closed before the first of 4 looks, over 24 of 60"}
 
 
 def test_a_mean_of_preferences_is_the_share_of_pairs_won(six: Database) -> None:

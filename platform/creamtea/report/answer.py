@@ -415,7 +415,7 @@ def _marked_errors(report: CampaignReport) -> Iterator[str]:
     rows = [row for table in report.tables if table.key == "marked" for row in table.rows if row.name == best]
     for cells in (row.cells for row in rows if row.cells["free"].value is not None):
         major, minor = (f"{cells[kind].value or 0.0:.2f} {kind}" for kind in ("major", "minor"))
-        free = f"{cells['free'].value:.0f} % of the ratings have none"
+        free = f"{cells['free'].value:.0f} % of the ratings call its output free of errors"
         yield f"Errors marked in {best}: {major} and {minor} per rating; {free}."
 
 

@@ -72,6 +72,11 @@ bob,B,4,TGT,eng,deu,85,news,False,[],13,14
     assert found["A"] == {"ratings": 3, "minor": 1 / 3, "major": 1 / 3, "omissions": 1 / 3, "free": 0}
     free = 25  # one of four has 85 or more
     assert found["B"] == {"ratings": 4, "minor": 0, "major": 0, "omissions": 0, "free": free}
+    told = [
+        each for each in _blocks(to_values(build_human(database, "wmt"))) if each.get("key") == "sentences"
+    ]
+    (answer,) = told
+    assert answer["paragraphs"][-1].endswith("25 % of the ratings call its output free of errors.")
 
 
 def test_special_marks_are_counted_by_name_and_are_no_omissions(database: Database, tmp_path: Path) -> None:

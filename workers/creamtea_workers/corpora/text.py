@@ -98,7 +98,7 @@ class UserFile:
             )
 
     def lines(self, column: int | None = None) -> Iterator[str]:
-        """Yield the lines as they are, without line ends, or the texts in a column of a tab-separated file.
+        """Yield each line, or the text in a column of each line, as it is, without the line end.
 
         Raises StepError at a line that is not UTF-8 or lacks the column.
         """

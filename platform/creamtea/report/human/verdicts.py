@@ -87,7 +87,7 @@ class RatedCampaign:
 
     @cached_property
     def estimates(self) -> SystemEstimates | None:
-        """The systems' estimates from all pages, or in an adaptive design from the last look's pages.
+        """The systems' estimates over pages; in an adaptive design over those up to the last look.
 
         `missing` says why there are none.
         """
@@ -144,7 +144,7 @@ def only_random(judged: RatedCampaign) -> RatedCampaign:
 
 
 def _within_units(judged: RatedCampaign, chosen: Booleans) -> RatedCampaign:
-    """Leave all other units out: their weights are 0, and their means NaN."""
+    """Keep the chosen units: the weights of the others are 0, and their means NaN."""
     matrix = np.where(chosen[:, None], judged.matrix, np.nan)
     return replace(judged, matrix=matrix, weights=np.where(chosen, judged.weights, 0.0))
 
