@@ -70,6 +70,18 @@ def normalise(line: str) -> str:
     return unicodedata.normalize("NFC", " ".join(line.translate(_ALSO_WHITE).split()))
 
 
+def without_csv_quotes(cell: str) -> str:
+    """Return a cell's text without the quotes of a CSV writer.
+
+    Such a cell has quotes around it and doubled quotes within. A text that merely has quotes around it has no
+    doubled ones and stays as it is.
+    """
+    inside = cell[1:-1]
+    if not (cell.startswith('"') and cell.endswith('"') and '""' in inside):
+        return cell
+    return cell if '"' in inside.replace('""', "") else inside.replace('""', '"')
+
+
 def is_blank(text: str) -> bool:
     """Return True if a text shows nothing: only white space, controls and characters without width."""
     # private characters, and those that this Python does not know yet (new emoji), show something

@@ -35,7 +35,7 @@ def user_file(path: Path, content: bytes, *, packed: bytes | None = None) -> Use
 @pytest.mark.parametrize(
     ("content", "lines"),
     [
-        ("one\u0085still one\u2028\ntwo\r\n\nfour", ["one\u0085still one\u2028", "two\r", "", "four"]),
+        ("one\u0085still one\u2028\ntwo\r\n\nfour", ["one\u0085still one\u2028", "two", "", "four"]),
         ("one\ntwo\n", ["one", "two"]),  # a last line end starts no line
         ("", []),
         ("\ufeffone\n", ["one"]),  # a byte-order mark is no text
@@ -58,6 +58,17 @@ def test_lines_beyond_a_length_are_none(tmp_path: Path, monkeypatch: pytest.Monk
     file = user_file(tmp_path / "text", content.encode())
     assert list(file.lines_within(4)) == ["grün", None, "blau", None, "", "😀" * 4, None]
     assert list(file.lines()) == content.removeprefix("\ufeff").split("\n")
+
+
+@pytest.mark.parametrize("part", [1, 3, 16, 17, 18, 1000])
+def test_a_line_end_of_two_characters_counts_as_no_character(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    monkeypatch.setattr(text_module, "_PART", part)
+    whole, inside = "😀" * 4, f"{'😀' * 4}\r"  # the second has a CR that is text
+    file = user_file(tmp_path / "text", f"{whole}\r\n{inside}\r\n{inside}x\r\n{whole}\r".encode())
+    assert list(file.lines_within(4)) == [whole, None, None, whole]
+    assert list(file.lines()) == [whole, inside, f"{inside}x", whole]
 
 
 def test_an_enormous_line_is_never_held(tmp_path: Path) -> None:

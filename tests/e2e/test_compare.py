@@ -240,6 +240,8 @@ def test_the_same_files_again_compute_nothing(run: Run) -> None:
         (["one/out.de", "two/out.de"], ["one-out", "two-out"]),
         (["ours=run7/best.de", "best.de"], ["ours", "best"]),
         (["only.set.de"], ["only.set"]),
+        (["modèl.de", "Größe.de"], ["model", "Gro_e"]),
+        (["東京/out.de", "x/out.de"], ["out", "x-out"]),
     ],
 )
 def test_systems_are_called_what_tells_their_files_apart(outputs: list[str], names: list[str]) -> None:

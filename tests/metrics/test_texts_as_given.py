@@ -101,7 +101,7 @@ def test_bleu_is_unfit_for_references_of_fewer_than_four_words(
 ) -> None:
     references = [f"a b c d e {number}"[: 2 * words - 1] for number in range(9)]
     rows = scored(references, ["x y z w v u"] * 9)  # long outputs do not make it fit
-    assert ("fewer than four words" in rows["bleu"].detail.get("unfit", "")) == unfit
+    assert ("fewer than four tokens" in rows["bleu"].detail.get("unfit", "")) == unfit
     assert "unfit" not in rows["chrf"].detail
 
 

@@ -276,6 +276,24 @@ def test_filters_that_leave_nothing(filters: str, write_texts: Write) -> None:
     assert "nothing-left" not in {warning.kind for warning in warned(path)}
 
 
+def test_a_column_that_is_empty_in_every_line(write_texts: Write) -> None:
+    pair = ("{source: train.en, target: train.de", "{source: all.tsv, target: all.tsv, columns: [1, 3]")
+    path = write_texts(trained(GOOD), pair)
+    write_lines("all.tsv", *(f"{line}\tnews\t " for line in lines_of("train.en")))
+    found = {warning.kind: warning for warning in warned(path)}
+    assert found["nothing-left"].place.endswith("corpora.text.train")
+    assert "columns" in found["nothing-left"].remedy
+
+
+@pytest.mark.parametrize("name", ["train", "dev", "test"])
+def test_cells_in_csv_quotes(name: str, write_texts: Write) -> None:
+    path = write_texts(trained(GOOD))
+    first, second, *rest = lines_of(f"{name}.en")
+    write_lines(f"{name}.en", f'"{first} ""so"" {first}"', f'"{second}"', *rest)
+    warning = the_one(warned(path))
+    assert (warning.kind, warning.found[:4]) == ("csv-quotes", "1 of")
+
+
 def test_a_test_sentence_in_the_training_text(write_texts: Write) -> None:
     text = lines_of("train.en")
     write_lines("test.en", "one", f"{text[7]}  ", text[8])

@@ -83,7 +83,7 @@ def init(
     for name, pair in (("dev", dev), ("test", test)):
         if pair is None:
             continue
-        of_one_file = pair[0] == pair[1]
+        of_one_file = pair[0].resolve() == pair[1].resolve()
         if of_one_file and (name == "test" or columns is None):
             remedy = f"`cut -f 1 {quote(str(pair[0]))}` prints the first column of a tab-separated file"
             raise InputError(f"{option(name)} {pair[0]} {pair[1]}: give a file for each side; {remedy}")

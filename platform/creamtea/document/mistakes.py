@@ -187,7 +187,8 @@ def mistakes_of_pydantic(
                 first = ", ".join([*fields_by_key(block)][:4])
                 allowed += f" ({first}{', …' if len(fields_by_key(block)) > 4 else ''})"
         elif kind == "list_type" and isinstance(value, str | int | float) and len(str(value)) <= 40:
-            allowed += f" ([{value}])"
+            if parsed(_annotation_at(model, error["loc"]), [value]) is not None:
+                allowed += f" ([{value}])"
         elif kind == "string_type" and isinstance(value, int | float):
             allowed += " (in quotes)"
         elif kind == "literal_error":
@@ -238,15 +239,20 @@ def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 def _type_at(kind: Any, loc: KeyPath) -> Any:
     """Return the type at a pydantic location (of field names, dict keys, list indices and kinds)."""
-    kind = _plain(kind)
+    return _plain(_annotation_at(kind, loc))
+
+
+def _annotation_at(kind: Any, loc: KeyPath) -> Any:
+    """Return the type at a location with its bounds, as far as they are known."""
     for part in loc:
+        kind = _plain(kind)
         if isinstance(kind, type) and issubclass(kind, BaseModel) and "family" not in vars(kind):
-            kind = fields_by_key(kind)[str(part)].annotation
+            field = fields_by_key(kind)[str(part)]
+            kind = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
         elif get_origin(kind) in (dict, Mapping, list):
             kind = get_args(kind)[-1]
         else:
             kind = _members(kind)[str(part)]
-        kind = _plain(kind)
     return kind
 
 

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, dotted, mistakes_of_pydantic, one_of
+from creamtea.document.mistakes import (
+    NAME_RULE,
+    KeyPath,
+    Mistake,
+    StudyErrors,
+    dotted,
+    mistakes_of_pydantic,
+    one_of,
+)
 from creamtea.document.values import NAME_CHARACTERS
 from creamtea.errors import InputError
 from creamtea.languages import UNKNOWN, guessed, parted
@@ -171,7 +181,9 @@ def _name(path: Path) -> str:
 
 
 def _in_a_name(text: str) -> str:
-    return _NOT_IN_NAMES.sub("_", text).lstrip("._=+-")
+    """Return the text with the characters that names allow: letters without accents, _ for any other."""
+    plain = "".join(filterfalse(unicodedata.combining, unicodedata.normalize("NFKD", text)))
+    return _NOT_IN_NAMES.sub("_", plain).lstrip("._=+-")
 
 
 def named_outputs(outputs: Sequence[Path]) -> dict[str, Path]:
@@ -206,7 +218,7 @@ def _split(output: Path) -> tuple[str, Path]:
     if not mark or output.exists():
         return "", output
     if not name or _in_a_name(name) != name:
-        raise InputError(f"{output}: {name!r} is not a name that a system can have")
+        raise InputError(f"{output}: {name!r} is not a name that a system can have; give {NAME_RULE}")
     return name, Path(file)
 
 
@@ -221,7 +233,7 @@ def _names_of(paths: Sequence[Path]) -> list[str]:
         for path, name in zip(paths, names, strict=True)
     ]
     return [
-        f"{_NOT_IN_NAMES.sub('_', path.absolute().parent.name)}-{name}" if names.count(name) > 1 else name
+        _in_a_name(f"{path.absolute().parent.name}-{name}") if names.count(name) > 1 else name
         for path, name in zip(paths, names, strict=True)
     ]
 

@@ -39,7 +39,7 @@ from creamtea.study.data_files import UnreadableFile, scan
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 from creamtea.study.survey import Survey, bare, lines_of, survey, usable_pairs
-from creamtea.study.warnings import MIN_WORDS, least_vocabulary, same_sides_warning
+from creamtea.study.warnings import MIN_WORDS, least_vocabulary, odd_pairs_warnings
 from creamtea.wording import counted
 from creamtea.words import any_unspaced, normalise
 
@@ -273,8 +273,7 @@ def doubts(study: FirstStudy) -> list[StudyWarning]:
     each, 12.9 (docs/results/data/first-studies.yaml).
     """
     words = study.text.source.words / max(1, study.text.pairs)
-    same = same_sides_warning(str(study.train.target), study.text)
-    warnings = [] if same is None else [same]
+    warnings = list(odd_pairs_warnings(str(study.train.target), study.text))
     if study.text.usable >= LITTLE_TEXT or words <= LONG_SENTENCES:
         return warnings
     found = (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from creamtea.files import unpacked
 from creamtea.methods.texts import Filters, Symbols, WordLines, in_column
-from creamtea.words import count_words, normalise
+from creamtea.words import count_words, normalise, without_csv_quotes
 
 FILTERS = Filters()  # the filters of a corpus that names none
 
@@ -45,6 +45,7 @@ class Survey:
     target: Side
     held_out: int = 0  # other pairs with a source sentence of the test set
     same: int = 0  # pairs with the same text, not empty, on both sides
+    quoted: int = 0  # pairs with a side that a CSV writer has put into quotes
 
     @property
     def alphabet(self) -> int:
@@ -78,7 +79,7 @@ def lines_of(path: Path, column: int | None = None) -> Iterator[str]:
     """Yield the lines of a plain or gzip file of UTF-8 that `scan` has accepted, or a column of the lines."""
     with path.open("rb") as raw:
         for number, line in enumerate(unpacked(raw)):
-            text = line.decode("utf-8-sig" if number == 0 else "utf-8").rstrip("\n")
+            text = line.decode("utf-8-sig" if number == 0 else "utf-8").removesuffix("\n").removesuffix("\r")
             yield in_column(text, column)
 
 
@@ -94,7 +95,7 @@ def survey(
     `unspaced`: see `count_words`. `held_out`: normalised source sentences that training text may not have.
     """
     counts = [_Counts(), _Counts()]
-    same, dropped = 0, Counter[str | None]()
+    same, quoted, dropped = 0, 0, Counter[str | None]()
     seen: set[int] = set()
     for texts, lengths, reason in islice(_judged(lines, unspaced, held_out), limit):
         for side, text, length in zip(counts, texts, lengths, strict=True):
@@ -102,11 +103,18 @@ def survey(
         if reason is None:
             seen.add(hash(texts))
         same += texts[0] == texts[1] != ""
+        quoted += in_csv_quotes(texts)
         dropped[reason] += 1
     repeated = dropped[None] - len(seen)
     empty, long, uneven, held = (dropped[name] for name in ("empty", "too_long", "ratio", "held_out"))
     source_side, target_side = (side.result() for side in counts)
-    return Survey(dropped.total(), empty, long, uneven, repeated, source_side, target_side, held, same)
+    return Survey(
+        dropped.total(), empty, long, uneven, repeated, source_side, target_side, held, same, quoted
+    )
+
+
+def in_csv_quotes(pair: tuple[str, str]) -> bool:
+    return any(without_csv_quotes(side) != side for side in pair)
 
 
 def usable_pairs(

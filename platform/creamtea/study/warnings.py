@@ -9,7 +9,7 @@ import math
 import unicodedata
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from creamtea.steps.systems import DECODE, OUTPUTS
 from creamtea.study.data_files import STORED
 from creamtea.study.plan import Plan
 from creamtea.study.spec import Study
-from creamtea.study.survey import Survey, WordSurvey, lines_of, survey, survey_words
+from creamtea.study.survey import Survey, WordSurvey, in_csv_quotes, lines_of, survey, survey_words
 from creamtea.wording import counted, option
 from creamtea.words import MAX_LINE, any_unspaced, count_words, normalise
 
@@ -57,7 +57,7 @@ def warnings_of(
         *_files_outside(study, planned, root, place_of),
         *byte_order_marks(study, planned, place_of),
         *_nothing_left(texts, place_of),
-        *_same_sides(study, texts, place_of),
+        *_odd_pairs(study, texts, place_of),
         *_repeated_segments(texts, place_of),
         *_references_as_outputs(study, texts, place_of),
         *_large_vocabularies(study, texts, place_of),
@@ -309,14 +309,25 @@ def _nothing_left(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
             continue
         filters = corpus.filters
         held_out = {line for test in filters.held_out for line in texts.lines(texts.test_sets[test].source)}
-        passing = (
-            pair
-            for text in corpus.train
-            for pair in texts.pairs(text)
-            if max(map(len, pair)) <= filters.max_characters
-            and filters.drop_reason(*(count_words(normalise(side), texts.unspaced) for side in pair)) is None
-        )
-        if all(normalise(source) in held_out for source, _ in passing):
+        dropped: set[str | None] = set()
+        for source, target in chain.from_iterable(map(texts.pairs, corpus.train)):
+            words = (count_words(normalise(side), texts.unspaced) for side in (source, target))
+            reason: str | None = filters.drop_reason(*words)
+            if max(len(source), len(target)) > filters.max_characters:
+                reason = "too_long"
+            elif reason is None and normalise(source) in held_out:
+                reason = "held_out"
+            dropped.add(reason)
+            if reason is None:
+                break
+        if dropped == {"empty"}:
+            yield StudyWarning(
+                "nothing-left",
+                place_of(("corpora", name, "train")),
+                f"every training pair of {name} has an empty side: the study will fail",
+                "Name the files, or the columns, that hold the text and its translation.",
+            )
+        elif None not in dropped:
             yield StudyWarning(
                 "nothing-left",
                 place_of(("corpora", name, "filters")),
@@ -325,11 +336,11 @@ def _nothing_left(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
             )
 
 
-def _same_sides(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
+def _odd_pairs(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Warn about texts that copy their source, and about cells of a CSV writer."""
     for name, corpus in study.corpora.items():
         for number, (text, _) in enumerate(texts.of(corpus)):
-            if warning := same_sides_warning(place_of(("corpora", name, "train", number)), text):
-                yield warning
+            yield from odd_pairs_warnings(place_of(("corpora", name, "train", number)), text)
     measured: list[tuple[KeyPath, Iterator[tuple[str, str]]]] = [
         (("corpora", name, "dev"), texts.pairs(corpus.dev)) for name, corpus in texts.corpora.items()
     ]
@@ -337,29 +348,42 @@ def _same_sides(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[Stud
         if test_set.target is not None:
             sides = (texts.lines(path, test_set.limit) for path in (test_set.source, test_set.target))
             measured.append((("test_sets", name), zip(*sides, strict=False)))
-    for place, pairs in measured:
-        same = [normalise(source) == normalise(target) != "" for source, target in pairs]
-        if 2 * sum(same) > len(same):
+    for place, lines in measured:
+        pairs = [(normalise(source), normalise(target)) for source, target in lines]
+        same = sum(source == target != "" for source, target in pairs)
+        if 2 * same > len(pairs):
             yield StudyWarning(
                 "same-sides",
                 place_of(place),
-                f"{sum(same):,} of {counted(len(same), 'pair')} have the same text on both sides: scores say "
+                f"{same:,} of {counted(len(pairs), 'pair')} have the same text on both sides: scores say "
                 "how much a system copies",
                 "Check that the target file is the translation.",
             )
+        yield from _csv_quotes(place_of(place), sum(map(in_csv_quotes, pairs)), len(pairs))
 
 
-def same_sides_warning(place: str, text: Survey) -> StudyWarning | None:
-    """Return a warning if most pairs have the same text on both sides; otherwise None."""
-    if text.same <= text.pairs / 2:
-        return None
-    return StudyWarning(
-        "same-sides",
-        place,
-        f"{text.same:,} of {counted(text.pairs, 'pair')} have the same text on both sides: a model learns to "
-        "copy from these",
-        "Check that the target file is the translation.",
-    )
+def odd_pairs_warnings(place: str, text: Survey) -> Iterator[StudyWarning]:
+    """Warn of a training text if most pairs have the same text on both sides, or some are in CSV quotes."""
+    if text.same > text.pairs / 2:
+        yield StudyWarning(
+            "same-sides",
+            place,
+            f"{text.same:,} of {counted(text.pairs, 'pair')} have the same text on both sides: a model "
+            "learns to copy from these",
+            "Check that the target file is the translation.",
+        )
+    yield from _csv_quotes(place, text.quoted, text.pairs)
+
+
+def _csv_quotes(place: str, quoted: int, pairs: int) -> Iterator[StudyWarning]:
+    if quoted:
+        yield StudyWarning(
+            "csv-quotes",
+            place,
+            f"{quoted:,} of {counted(pairs, 'pair')} have a text as CSV writes it, in quotes and with quotes "
+            'doubled ("He said ""yes""."): these quotes are read as text',
+            "Write the texts without them.",
+        )
 
 
 def _repeated_segments(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:

@@ -122,7 +122,7 @@ class UserFile:
             yield None if len(text) > longest else text
 
     def rows(self, longest: int | None = None, column: int | None = None) -> Iterator[bytes]:
-        """Yield the lines as bytes.
+        """Yield the lines as bytes, without LF or CR LF.
 
         With `longest`, texts with more bytes than so many characters can have are cut, and of columns after
         `column` anything may be missing.
@@ -131,14 +131,15 @@ class UserFile:
         for part in self.parts():
             *rows, rest = (rest + part).split(b"\n")
             for row in rows:
-                yield row.removeprefix(before)
+                yield row.removeprefix(before).removesuffix(b"\r")
                 before = b""
             if longest is not None:
-                cut = [cell[: _CHARACTER * longest + len(before) + 1] for cell in _cells(rest, column)]
+                most = len(before) + _CHARACTER * longest + len(b"x\r")
+                cut = [cell[:most] for cell in _cells(rest, column)]
                 ended = column is not None and rest.count(b"\t") >= column
                 rest = b"\t".join(cut) + b"\t" * ended
         if rest := rest.removeprefix(before):
-            yield rest  # text after the last line end is a line, unless it is empty
+            yield rest.removesuffix(b"\r")  # text after the last line end is a line, unless it is empty
 
     def _text(self, cells: list[bytes], number: int, column: int | None, is_cut: bool = False) -> str:
         try:

@@ -132,7 +132,7 @@ def score(context: StepContext[ScoreParams]) -> StepResult:
     unfit += [words for words, count in text_obstacles.items() if 2 * count > len(texts.hypotheses)]
     # the second column has the length of the closest reference
     if spec.counts_length and 2 * (statistics[:, 1] < LONGEST_RUN).sum() > len(statistics):
-        unfit.append("most references have fewer than four words, and BLEU compares runs of up to four")
+        unfit.append("most references have fewer than four tokens, and BLEU compares runs of up to four")
     if any(unfit):
         detail["unfit"] = "; ".join(filter(None, unfit))
     notes = [metric.note, *text_obstacles]

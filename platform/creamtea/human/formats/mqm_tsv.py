@@ -57,6 +57,7 @@ from creamtea.human.record import (
     first_opinions,
 )
 from creamtea.wording import counted, option
+from creamtea.words import without_csv_quotes
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
 OTHER_FIELDS = {"docsegid": "docid", "globalsegid": "segid"}  # by `name_key`
@@ -260,18 +261,9 @@ def _read_line(place: Place, values: dict[str, str], noticed: _Noticed, planted:
 
 
 def _unquoted(cell: str, noticed: _Noticed) -> str:
-    """Return a cell's text without the quotes of a CSV writer.
-
-    Such a cell has quotes around it and doubled quotes within. A text that merely has quotes around it has no
-    doubled ones and stays as it is.
-    """
-    inside = cell[1:-1]
-    if not (cell.startswith('"') and cell.endswith('"') and '""' in inside):
-        return cell
-    if '"' in inside.replace('""', ""):
-        return cell
-    noticed.notes["texts in CSV quotes, read without them"] += 1
-    return inside.replace('""', '"')
+    text = without_csv_quotes(cell)
+    noticed.notes["texts in CSV quotes, read without them"] += text != cell
+    return text
 
 
 def _field(values: dict[str, str], name: str, parse: Callable[[str], Value], allowed: str) -> Value:
@@ -354,7 +346,7 @@ def _written(rated: CountedScore, number: int, name: str) -> Iterator[str]:
 def _cell(text: str) -> str:
     """Put a text that looks like one in CSV quotes into such quotes, so that an import returns it."""
     doubled = text.replace('"', '""')
-    return text if _unquoted(text, _Noticed()) == text else f'"{doubled}"'
+    return text if without_csv_quotes(text) == text else f'"{doubled}"'
 
 
 def _with_mark(text: str, span: Span | None) -> str:
