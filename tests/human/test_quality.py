@@ -81,7 +81,7 @@ def with_bad_references(drops: list[int]) -> list[RaterAnswer]:
         ),
         ([-5] * 6, 1.0, "flagged", "p = 1.000; 0 of 6 recognised, −1.00 points"),  # a reversed scale
         # sums of at least −2 in 64 − 7 of 64 patterns
-        ([5, 5, -5, -5, -5, -5], 57 / 64, "flagged", "p = 0.891; 2 of 6 recognised, −0.33 points"),
+        ([5, 5, -5, -5, -5, -5], 57 / 64, "flagged", "p = 0.890; 2 of 6 recognised, −0.33 points"),
         ([0] * 8, 1.0, "flagged", "p = 1.000; 0 of 8 recognised, 0.00 points"),
     ],
 )
@@ -361,6 +361,15 @@ def test_one_score_for_all_outputs_has_fishers_interval_of_no_correlation() -> N
     found = check(report_of(answers, protocol="da"), "agreement")
     assert "r = 0.00 [−0.57, +0.57] on 12 outputs" in found.shown  # tanh(1.96/√9)
     assert found.state == "ok"  # half of r = 1.0 is below 0.57
+
+
+def test_who_gives_one_score_for_all_does_not_lower_the_usual_agreement() -> None:
+    def scores(rater: int) -> list[int]:
+        return [100] * 12 if rater > 3 else [5 * item for item in range(12)]
+
+    answers = [answer(rater, i, score) for rater in range(1, 8) for i, score in enumerate(scores(rater))]
+    found = check(report_of(answers, 1, protocol="da"), "agreement")
+    assert found.threshold == pytest.approx(0.5), "half of r = 1.0, though four of the six others have none"
 
 
 # ---------------------------------------------------------------- told apart

@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 from creamtea.human.protocols import Protocol
 from creamtea.human.results.ratings import Array, Integers, Ratings, Words, load_ratings
 from creamtea.stats.agreement import RaterAgreement, one_rating_each, rater_agreement
-from creamtea.stats.estimate import Estimate, numbered
+from creamtea.stats.estimate import ROUNDING, Estimate, numbered
 from creamtea.stats.paired import sign_flip
 from creamtea.stats.rater_checks import RatersScores, Reading, expected_scores, longest_runs, reading
 from creamtea.store.database import Database
@@ -167,6 +167,7 @@ class Measures:
     clues: int  # evidence for `reading`: pairs of controls, and scores that others' scores predict
     at_end: bool  # most answers give every output the same end of the scale
     agreement: Estimate  # correlation with the others' mean on the same outputs
+    constant: bool  # one score for all of these outputs, which is no agreement
     severity: float | None  # mean − the others' mean on the same outputs; below 0: stricter
     shared: int  # outputs (pairs, if scores are relative) that others rated too
     rated: int  # outputs (pairs)
@@ -198,7 +199,8 @@ class Measures:
 
     @property
     def correlation(self) -> float | None:
-        return self.agreement.value
+        """The correlation of raters who tell outputs apart: one score for all has none."""
+        return None if self.constant else self.agreement.value
 
 
 def measure(
@@ -261,7 +263,7 @@ def measure(
             values=values,
             reading=reading(scores, in_runs=by_chance < RUN_BY_CHANCE),
             clues=len(scores.bad) + (len(scores.repeats) + len(scores.shared)) // each,
-            # one score for all texts that the others tell apart is no agreement at all
+            constant=agreed.constant,
             agreement=_no_agreement(agreed.outputs) if agreed.constant else agreed.correlation,
             severity=agreed.severity.value,
             shared=agreed.outputs // each,
@@ -385,7 +387,7 @@ FLAGGED: dict[str, tuple[int | None, int | None, int | None]] = {
     "one-answer": (0, 0, 0),
     "run": (7, 0, 0),
     "spread": (5, 0, 0),
-    "agreement": (2, None, None),
+    "agreement": (3, None, None),
     "severity": (5, None, None),
 }
 
@@ -512,7 +514,7 @@ def signs_of_reading(own: Measures, comparison: Comparison) -> Check:
         return check.unknown(few)
     p, strength = own.reading.reads or 1.0, own.reading.strength or 0.0
     above = with_minus(f"{strength:+.1f}")
-    shown = f"{above} standard deviations above chance ({own.clues} clues, p = {p:.3f})"
+    shown = f"{above} standard deviations above chance ({own.clues} clues, {_p_value(p)})"
     shown += _others(usual, "+.1f")
     unlike_others = bound > 0 and strength < bound
     if p >= LEVEL and not unlike_others and not _reversed(own.reading):
@@ -542,7 +544,7 @@ def bad_references(own: Measures) -> Check:
     p = 1.0 if p is None else p  # no pair differs
     recognised = int((differences > 0).sum())
     lower = with_minus(f"{differences.mean():+.2f}")
-    shown = f"p = {p:.3f}; {recognised} of {len(differences)} recognised, {lower} points"
+    shown = f"{_p_value(p)}; {recognised} of {len(differences)} recognised, {lower} points"
     if LEVEL <= p < NOT_LOWER:
         return check.unknown(f"{shown}: too few pairs to tell")
     return check.judged(p, p >= NOT_LOWER, shown)
@@ -703,6 +705,11 @@ def severity(own: Measures, comparison: Comparison) -> Check:
         return check.unknown(few or "nothing shared")
     shown = f"{with_minus(f'{value:+.2f}')} points ({'milder' if value > 0 else 'stricter'} than the others)"
     return check.judged(value, abs(value) > threshold, shown)
+
+
+def _p_value(p: float) -> str:
+    """Write a p-value, rounded down, so that none looks as if it reached a bound."""
+    return "p < 0.001" if p < 0.001 else f"p = {np.floor(1000 * p + ROUNDING) / 1000:.3f}"
 
 
 def _share(share: float, items: int, usual: float | None) -> str:

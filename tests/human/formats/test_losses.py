@@ -47,11 +47,19 @@ def test_how_many_there_are() -> None:
     assert counted["earlier revisions"] == 2
     assert counted["ratings of excluded raters"] == 2
     assert counted["second opinions of a rater on an output"] == 2
-    assert counted["single ratings (a segment has their mean)"] == 6
     assert counted["costs of errors that are unusual, and scores by them"] == 8, "with a repeat's"
     assert counted["positions of errors in the source"] == 8, "with those of the repeat"
     assert counted["positions of errors in texts that are not known"] == 2
     assert counted["skipped items"] == counted["times on an item"] == counted["comments"] == 1
+
+
+def test_ratings_that_come_back_from_means_are_not_lost() -> None:
+    (part,) = (part for part in PARTS if part.what.startswith("single ratings"))
+    scores = dataclasses.replace(everything(), protocol="scores")
+    assert (part.count(everything()), part.count(scores)) == (0, 6), "raters of MQM have files of their own"
+    first, second, _, other, *_ = (dataclasses.replace(one, rater="scores") for one in scores.answers)
+    for answers, lost in (((first, other), 0), ((first, second, other), 4)):  # the second is of one segment
+        assert part.count(dataclasses.replace(scores, raters=(), answers=answers)) == lost
 
 
 def test_names_that_a_folder_writes_otherwise(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from creamtea.human.formats.base import (
 )
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.scores import Da, SegmentScores
-from creamtea.human.protocols.spans import ContrastiveEsa, MarksErrors, Span, spans_of
+from creamtea.human.protocols.spans import ContrastiveEsa, MarksErrors, Mqm, Span, spans_of
 from creamtea.human.record import (
     WITH_CONTROLS,
     AnswerContent,
@@ -35,7 +35,7 @@ from creamtea.human.record import (
     files_of,
     rating_items,
 )
-from creamtea.store.tables import CONTROL_KINDS, PLANNED_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
+from creamtea.store.tables import CONTROL_KINDS, SYSTEM_KINDS, WRITTEN_KINDS, ItemKind
 from creamtea.wording import option
 
 
@@ -172,10 +172,10 @@ def _answers(count: Callable[[AnswerContent], int]) -> Counting:
 
 
 def _unrated(content: Content, kinds: Collection[str]) -> int:
-    """Count planned items without a rating that counts, on the item or on its control."""
+    """Count items of these kinds without a rating that counts, on the item or on its control."""
     rated = {counted.item.position for counted in counted_scores(content, kinds)}
     kept = rated | {item.original for item in content.items if item.position in rated}
-    return sum(item.position not in kept for item in content.items if item.kind in PLANNED_KINDS)
+    return sum(item.position not in kept for item in content.items if item.kind in kinds)
 
 
 def _second_opinions(content: Content) -> int:
@@ -185,6 +185,18 @@ def _second_opinions(content: Content) -> int:
 
 def _ratings(content: Content) -> int:
     return sum(1 for _ in counted_scores(content))
+
+
+def _ratings_in_means(content: Content) -> int:
+    """Count ratings that an import of mt-metrics-eval does not return: it knows raters of MQM alone."""
+    if content.protocol == Mqm.name:
+        return 0
+    ratings = list(counted_scores(content))
+    of_output = Counter((rating.item.segment, rating.score.system) for rating in ratings)
+    return sum(
+        rating.answer.rater != content.protocol or of_output[rating.item.segment, rating.score.system] > 1
+        for rating in ratings
+    )
 
 
 def _without_ratings(content: Content, kinds: Collection[str]) -> int:
@@ -345,7 +357,8 @@ PARTS = (
              lambda answer: sum(score.revision != answer.last_revision for score in answer.scores)),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("second opinions of a rater on an output", _second_opinions, (MQM, MT_METRICS_EVAL)),
-    Part("single ratings (a segment has their mean)", _ratings, (MT_METRICS_EVAL,)),
+    Part("single ratings with their raters (scores are means, of one rater)", _ratings_in_means,
+         (MT_METRICS_EVAL,)),
     Part("skipped items", _answers(lambda answer: bool(answer.skipped_at)), EVERY),
     Part("comments", _answers(lambda answer: bool(answer.comment)), (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("orders of outputs on the page", _answers(lambda answer: len(answer.order) > 1),
