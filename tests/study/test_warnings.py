@@ -18,7 +18,7 @@ from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 from creamtea.study.start import Pair, recipe_for
 from creamtea.study.survey import survey
-from creamtea.study.warnings import byte_order_marks, least_vocabulary, warnings_of
+from creamtea.study.warnings import byte_order_marks, csv_quotes, least_vocabulary, warnings_of
 
 Write = Callable[..., Path]
 PAIRS = 1000
@@ -292,6 +292,13 @@ def test_cells_in_csv_quotes(name: str, write_texts: Write) -> None:
     write_lines(f"{name}.en", f'"{first} ""so"" {first}"', f'"{second}"', *rest)
     warning = the_one(warned(path))
     assert (warning.kind, warning.found[:4]) == ("csv-quotes", "1 of")
+
+
+def test_outputs_in_csv_quotes(write_files: Write) -> None:
+    write_lines("hyp.de", '"Er sagte ""so""."', "zwei", "drei")
+    made = comparison(Path("test.en"), [Path("test.de")], [Path("hyp.de")])
+    warning = the_one(list(csv_quotes(made.study, made.plan(), made.place_of)))
+    assert (warning.kind, warning.place) == ("csv-quotes", "hyp.de")
 
 
 def test_a_test_sentence_in_the_training_text(write_texts: Write) -> None:

@@ -29,7 +29,7 @@ from creamtea.report.terminal import PrintingConsole, make_console, render
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study
 from creamtea.study.comparison import METRICS, STANDARD, TEST_SET, Comparison, comparison, named_outputs
-from creamtea.study.warnings import byte_order_marks, long_lines
+from creamtea.study.warnings import byte_order_marks, csv_quotes, long_lines
 from creamtea.wording import counted
 
 if TYPE_CHECKING:
@@ -455,7 +455,7 @@ def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
 
     planned, spec = made.plan(), made.study.model_dump(mode="json")
     to_check = made.study, planned, made.place_of
-    workplace.show_warnings([*byte_order_marks(*to_check), *long_lines(*to_check)])
+    workplace.show_warnings([*byte_order_marks(*to_check), *csv_quotes(*to_check), *long_lines(*to_check)])
     store = workplace.artefact_store()
 
     def queue() -> Submission:

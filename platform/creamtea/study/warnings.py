@@ -26,7 +26,7 @@ from creamtea.study.plan import Plan
 from creamtea.study.spec import Study
 from creamtea.study.survey import Survey, WordSurvey, in_csv_quotes, lines_of, survey, survey_words
 from creamtea.wording import counted, option
-from creamtea.words import MAX_LINE, any_unspaced, count_words, normalise
+from creamtea.words import MAX_LINE, any_unspaced, count_words, normalise, without_csv_quotes
 
 MIN_UPDATES = 500  # with fewer, a model of any size has hardly begun to learn
 MIN_WORDS = 30  # words of running text per subword
@@ -58,6 +58,7 @@ def warnings_of(
         *byte_order_marks(study, planned, place_of),
         *_nothing_left(texts, place_of),
         *_odd_pairs(study, texts, place_of),
+        *csv_quotes(study, planned, place_of),
         *_repeated_segments(texts, place_of),
         *_references_as_outputs(study, texts, place_of),
         *_large_vocabularies(study, texts, place_of),
@@ -359,7 +360,8 @@ def _odd_pairs(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[Study
                 "how much a system copies",
                 "Check that the target file is the translation.",
             )
-        yield from _csv_quotes(place_of(place), sum(map(in_csv_quotes, pairs)), len(pairs))
+        if place[0] not in STORED:
+            yield from _quoted(place_of(place), sum(map(in_csv_quotes, pairs)), counted(len(pairs), "pair"))
 
 
 def odd_pairs_warnings(place: str, text: Survey) -> Iterator[StudyWarning]:
@@ -372,16 +374,25 @@ def odd_pairs_warnings(place: str, text: Survey) -> Iterator[StudyWarning]:
             "learns to copy from these",
             "Check that the target file is the translation.",
         )
-    yield from _csv_quotes(place, text.quoted, text.pairs)
+    yield from _quoted(place, text.quoted, counted(text.pairs, "pair"))
 
 
-def _csv_quotes(place: str, quoted: int, pairs: int) -> Iterator[StudyWarning]:
+def csv_quotes(study: Study, planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Warn about files of test sets and outputs with lines in CSV quotes."""
+    places = _places(planned)
+    for key, path in _texts_in(study.model_dump(mode="json")):
+        if key[0] in STORED and path in places and places[path].is_file():
+            quoted = [without_csv_quotes(line) != line for line in lines_of(places[path])]
+            yield from _quoted(place_of(key), sum(quoted), counted(len(quoted), "line"))
+
+
+def _quoted(place: str, quoted: int, of: str) -> Iterator[StudyWarning]:
     if quoted:
         yield StudyWarning(
             "csv-quotes",
             place,
-            f"{quoted:,} of {counted(pairs, 'pair')} have a text as CSV writes it, in quotes and with quotes "
-            'doubled ("He said ""yes""."): these quotes are read as text',
+            f'{quoted:,} of {of} have a text as CSV writes it, in quotes and with quotes doubled ("He said '
+            '""yes""."): these quotes are read as text',
             "Write the texts without them.",
         )
 
