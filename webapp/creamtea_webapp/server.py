@@ -103,8 +103,8 @@ def serve(
         max_connections=_max_pages(serving.max_connections),
         url=url,
     )
-    # at its start, Streamlit spends 0.1 s on the metadata of all installed packages, to find their
-    # components; none of these is shown here
+    # at its start, Streamlit reads the metadata of all installed packages, to find their components; none of
+    # these is shown here
     manifest_scanner.scan_component_manifests = lambda max_workers=None: []
     app = App(
         SCRIPT,
@@ -159,7 +159,7 @@ def _config(host: str, port: int) -> dict[str, Any]:
         "server.maxUploadSize": 100,  # MB, for imported ratings; the gate lets only organisers upload
         "browser.gatherUsageStats": False,
         "global.minCachedMessageSize": 1000.0,  # bytes; larger parts that do not change are sent once
-        # no garbage collection after each run, which is half of its cost: Python collects when it needs to
+        # no garbage collection after each run: Python collects when it needs to
         "runner.postScriptGC": False,
         "client.toolbarMode": "minimal",
         "client.showErrorDetails": "none",  # a traceback could tell a rater the names of systems

@@ -27,7 +27,7 @@ REMEDY = (
 )
 
 
-# COMET imports very many objects: Python would search them for garbage for one and a half seconds.
+# COMET imports very many objects: Python would search them for garbage again and again.
 gc.set_threshold(10_000, 10, 10)
 atexit.register(gc.freeze)
 

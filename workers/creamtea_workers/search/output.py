@@ -197,7 +197,7 @@ class GatheredWeights(OutputLayer):
 
 
 class GatheredInt8(OutputLayer):
-    """Gathered weights in int8: one product per sentence, on a CPU as fast as one for all."""
+    """Gathered weights in int8: one product per sentence."""
 
     fixable = False
 

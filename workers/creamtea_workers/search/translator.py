@@ -50,7 +50,7 @@ from creamtea_workers.selection.base import LimitedSelector, SelectionResources,
 from creamtea_workers.training import checkpoint
 
 _BATCH = 64  # sentences
-_BATCH_ON_GPU = 512  # takes a GPU hardly longer than a few sentences
+_BATCH_ON_GPU = 512  # takes an H200 2.5 (greedy) to 4.4 times (beam 4) as long as 4 sentences
 # bounds on a batch: decoder rows × vocabulary (256 MB of fp32 logits); rows (for small vocabularies); numbers
 # that the rows keep (2 GB of fp32, twice while beams are reordered). A wide beam has fewer sentences
 _CELLS, _ROWS, _KEPT = 1 << 26, 1 << 13, 1 << 29
