@@ -2,7 +2,8 @@
 
 Greedy search at batch size 1 reads every weight of the decoder once per subword, which takes over half of its
 time with the base shape. On one core of an AMD EPYC (Zen 4), MKL and oneDNN read 8 to 16 GB/s, and this loop
-18 to 21, nearly as much as plain summing (bench/row_products.py). With more rows, MKL and oneDNN are at least as fast.
+18 to 21, nearly as much as plain summing (bench/row_products.py). With more rows, MKL and oneDNN are at least
+as fast.
 """
 
 from __future__ import annotations
