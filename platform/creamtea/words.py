@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, filterfalse, pairwise, takewhile
 
 from babel.core import get_global
 from rapidfuzz.distance import OSA
@@ -68,6 +68,11 @@ def normalise(line: str) -> str:
     NUL and U+2581, with which SentencePiece marks blanks, count as white space. Idempotent.
     """
     return unicodedata.normalize("NFC", " ".join(line.translate(_ALSO_WHITE).split()))
+
+
+def without_accents(text: str) -> str:
+    """Return the text with è as e, ﬁ as fi and ² as 2, for names of few letters."""
+    return "".join(filterfalse(unicodedata.combining, unicodedata.normalize("NFKD", text)))
 
 
 def without_csv_quotes(cell: str) -> str:

@@ -214,6 +214,7 @@ def test_a_study_is_called_as_its_text_or_folder(folder: str, file: str, name: s
     options = InitOptions(pair, {}, (None, None), Path("study.yaml"), 1, force=False)
     assert study_name(options) == name
     assert study_name(replace(options, output=Path("my own.yaml"))) == "my-own"
+    assert study_name(replace(options, output=Path("modèle.yaml"))) == "modele"
 
 
 def test_a_study_elsewhere_says_which_folder_its_paths_are_in(text: Write, tmp_path: Path) -> None:

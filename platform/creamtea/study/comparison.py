@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import filterfalse
 from pathlib import Path
 from typing import Any, get_args
 
@@ -33,7 +31,7 @@ from creamtea.settings import Settings
 from creamtea.study.data_files import digest_if_readable
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
-from creamtea.words import meant, shared_start
+from creamtea.words import meant, shared_start, without_accents
 
 TEST_SET = "test"
 BUCKETS = "buckets"
@@ -182,8 +180,7 @@ def _name(path: Path) -> str:
 
 def _in_a_name(text: str) -> str:
     """Return the text with the characters that names allow: letters without accents, _ for any other."""
-    plain = "".join(filterfalse(unicodedata.combining, unicodedata.normalize("NFKD", text)))
-    return _NOT_IN_NAMES.sub("_", plain).lstrip("._=+-")
+    return _NOT_IN_NAMES.sub("_", without_accents(text)).lstrip("._=+-")
 
 
 def named_outputs(outputs: Sequence[Path]) -> dict[str, Path]:

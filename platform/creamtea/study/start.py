@@ -42,7 +42,7 @@ from creamtea.study.plan import plan
 from creamtea.study.survey import Survey, bare, lines_of, survey, usable_pairs
 from creamtea.study.warnings import MIN_WORDS, least_vocabulary, odd_pairs_warnings
 from creamtea.wording import counted
-from creamtea.words import any_unspaced, normalise
+from creamtea.words import any_unspaced, normalise, without_accents
 
 # ---------------------------------------------------------------- settings that fit the text
 
@@ -642,7 +642,7 @@ def study_name(options: InitOptions) -> str:
 
 def _plain_name(text: str) -> str:
     """Make a valid name of a study from a text."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100]
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", without_accents(text)).strip("-._")[:100]
     other = re.match(r"[^A-Za-z]", name) or name.lower() in ("true", "false", "null")  # YAML's own values
     return f"study-{name}" if other else name
 
