@@ -278,8 +278,8 @@ def doubts(study: FirstStudy) -> list[StudyWarning]:
     if study.text.usable >= LITTLE_TEXT or words <= LONG_SENTENCES:
         return warnings
     found = (
-        f"{study.text.usable:,} pairs are few for sentences of {words:.0f} words on average: models of this "
-        "size learnt next to nothing from 4,333 sentences of news (BLEU 1.8)"
+        f"{study.text.usable:,} pairs are few for sentences of {words:.0f} words on average: small models "
+        "learnt next to nothing from 4,333 sentences of news (BLEU 1.8)"
     )
     remedy = "Add text, or take shorter sentences; `creamtea compare` needs no training."
     return [*warnings, StudyWarning("little-text", str(study.train.source), found, remedy)]
