@@ -107,6 +107,22 @@ def test_errors_that_were_marked_beforehand(database: Database, tmp_path: Path) 
     assert list(cells(database, "proposed").values()) == [{"answers": 2, "left": 2, "added": 1}]
 
 
+def test_an_error_marked_beforehand_around_nothing_is_an_omission(tmp_path: Path) -> None:
+    """The end of such an error is one past its last character."""
+    errors = (
+        '{""start_i"":2,""end_i"":2,""severity"":""minor""}',
+        '{""start_i"":2,""end_i"":3,""severity"":""minor""}',
+    )
+    lines = f'ann,A,1,TGT,eng,deu,40,d,False,"[{", ".join(errors)}]",1,5\n'
+    (tmp_path / "scores.csv").write_text(lines)
+    content, notices = find_format("appraise").read(
+        tmp_path / "scores.csv", ImportFacts("wmt", "esa"), datetime.now(UTC)
+    )
+    spans = content.answers[0].scores[0].payload["spans"]
+    assert [(span.get("start"), span.get("end")) for span in spans] == [(None, None), (2, 2)]
+    assert any("around nothing" in notice.what and notice.count == 1 for notice in notices)
+
+
 def test_errors_nested_beyond_all_depth_are_refused(database: Database, tmp_path: Path) -> None:
     lines = f'ann,A,1,TGT,eng,deu,60,news#A,False,"{"[" * 100_000}",1,2\n'
     with pytest.raises(InputError, match="line 1, field errors: found"):

@@ -22,6 +22,7 @@ from whole_campaign import START, content
 from creamtea.errors import InputError
 from creamtea.human.formats.base import ImportFacts
 from creamtea.human.formats.exchange import export_campaign, find_format, import_campaign
+from creamtea.human.formats.losses import GIVEN, RATED, WORKING
 from creamtea.human.formats.pearmut import Units
 from creamtea.human.formats.pearmut_media import Assets, TaggedFile, assets_of, parse, with_tags
 from creamtea.human.formats.rating_rows import RatingRow, rows_of
@@ -103,6 +104,29 @@ def test_scores_places_and_times(tmp_path: Path) -> None:
         "actions (their times are kept)": 3,
         "places behind line feeds, read as Pearmut counts them from version 1.1.5 on": 3,
     }
+
+
+@pytest.mark.parametrize(
+    ("systems", "pauses", "lost"),
+    [("A", [8], {}), ("A", [95, 2], {WORKING: 1}), ("AB", [8, 9], {WORKING: 2})],  # the last rated at once
+)
+def test_times_that_come_back_are_not_lost(
+    systems: str, pauses: list[int], lost: dict[str, int], tmp_path: Path
+) -> None:
+    """An import knows when the first action of a document was, and the last, and a minute between two."""
+    times = [sum(pauses[:at]) for at in range(1, len(pauses) + 1)]
+    actions = [
+        action(0, "load"),
+        *(action(at, "score", 0, systems[n % len(systems)]) for n, at in enumerate(times)),
+    ]
+    rated = line(
+        [{system: response() for system in systems}], [item(tgt=dict.fromkeys(systems, FOX))], actions=actions
+    )
+    (tmp_path / "annotations.jsonl").write_text(json.dumps(rated), encoding="utf-8")
+    facts = ImportFacts("fox", "esa", "test", "en", "de")
+    content, _ = find_format("pearmut").read(tmp_path / "annotations.jsonl", facts, NOW)
+    _, not_kept = find_format("pearmut").write(content, tmp_path / "out")
+    assert {part.what: part.count for part in not_kept if part.what in (WORKING, GIVEN, RATED)} == lost
 
 
 @pytest.mark.parametrize("text", ["", "abc", FOX, "\n", "a\n\nb", "👩‍👩‍👧", "مرحبا 🦊"])

@@ -187,7 +187,7 @@ def assert_named(before: Content, after: Content, kind: str) -> None:
 ALWAYS = (
     *("instructions", "rule of WMT", "protocol", "name of", "languages", "single ratings"),
     *("timestamps of ratings", "timestamps of items", "numbers of items", "seed", "times at which"),
-    *("order of systems", "numbers of segments and names", "times on an item beyond"),
+    *("order of systems", "numbers of segments and names", "times on an item (it"),
     *("expected answers", "proposals that errors came from"),
 )
 

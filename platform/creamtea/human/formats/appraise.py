@@ -617,8 +617,11 @@ class _Errors:
             span = dict(error)
             if prefilled := span.pop("prefilled", False):
                 self.notes["errors that were marked beforehand, read as proposals"] += 1
-                if "end" in span:  # one past the last character
-                    span["end"] = max(span["start"], span["end"] - 1)
+                if "end" in span and span["start"] == span["end"]:
+                    self.notes["errors that were marked beforehand around nothing: read as omissions"] += 1
+                    del span["start"], span["end"]
+                elif "end" in span:  # one past the last character
+                    span["end"] -= 1
             if units is not None:
                 end_with_text(span, len(units), self.notes)
                 span |= {name: units.character(span[name]) for name in ("start", "end") if name in span}

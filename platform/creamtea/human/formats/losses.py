@@ -268,6 +268,12 @@ def _renamed(content: Content) -> int:
 
 
 EVERY = FOREIGN
+# parts of which Pearmut keeps as much as its actions say (`pearmut._moments_lost`)
+WORKING, GIVEN, RATED = (
+    "times on an item (it has those between actions, a minute at most)",
+    "timestamps of items that were given",
+    "timestamps of ratings before the last of their document",
+)
 PARTS = (
     Part("instructions", lambda content: int(bool(content.instructions)), EVERY, once=True),
     Part("registered plan", lambda content: int(bool(content.registered)), EVERY, once=True),
@@ -366,10 +372,10 @@ PARTS = (
     Part("equal outputs rated as one",
          _answers(lambda answer: sum(len(group) - 1 for group in answer.order)), EVERY),
     Part("times on an item", _timed, (MQM, MT_METRICS_EVAL)),
-    Part("times on an item beyond a minute (it counts the time between actions)", _timed, (PEARMUT,)),
-    Part("timestamps of items that were given", lambda content: len(content.answers), EVERY),
+    Part(WORKING, _timed, (PEARMUT,)),
+    Part(GIVEN, lambda content: len(content.answers), EVERY),
     Part("timestamps of ratings", _ratings, (MQM, MT_METRICS_EVAL)),
-    Part("timestamps of ratings before the last of their document", _ratings, (PEARMUT,)),
+    Part(RATED, _ratings, (PEARMUT,)),
     Part("proposals that errors came from", _proposed, EVERY),
     Part("names of special marks (they come back as omissions)",
          _errors(lambda span, text: span.special_mark is not None), (APPRAISE, MQM, MT_METRICS_EVAL)),

@@ -33,7 +33,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -56,7 +56,7 @@ from creamtea.human.formats.base import (
     first_line,
 )
 from creamtea.human.formats.columns import Place, moment_of, read_text
-from creamtea.human.formats.losses import category_of, not_held, written_category
+from creamtea.human.formats.losses import GIVEN, RATED, WORKING, category_of, not_held, written_category
 from creamtea.human.formats.pearmut_media import TAGS, Assets, Entries, assets, assets_of, with_tags
 from creamtea.human.formats.rating_rows import GivenRating, check_protocol, checked_items, made_elsewhere
 from creamtea.human.making.known_answers import NO_SEGMENT
@@ -185,7 +185,13 @@ class Pearmut(Format):
             CAMPAIGN: json.dumps(campaign, ensure_ascii=False, indent=1) + "\n",
             ANSWERS: "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines),
         }
-        return write_texts(path, texts), not_kept
+        lost = _moments_lost({user: [*practice, *task] for user, task in tasks.items()}, answered)
+        lost[GIVEN] += len(content.answers) - len(answered)
+        not_kept = tuple(
+            replace(part, count=lost[part.what]) if part.what in (WORKING, GIVEN, RATED) else part
+            for part in not_kept
+        )
+        return write_texts(path, texts), tuple(part for part in not_kept if part.count)
 
 
 # ---------------------------------------------------------------- what the files are made of
@@ -1003,6 +1009,33 @@ class Times:
             said = f"{self._place}: actions: found the times {self._ends[0]} and {self._ends[1]}"
             raise InputError(f"{said}; allowed: seconds since 1970") from None
         return Moments(first, last, round(1000 * seconds) or None)
+
+
+def _moments_lost(
+    tasks: Mapping[str, list[Document]], answered: Mapping[tuple[str, int], AnswerContent]
+) -> Counter[str]:
+    """Count the times that an import of the actions returns otherwise; all of answers with revisions."""
+    lost = Counter[str]()
+    for user, document in ((user, document) for user, task in tasks.items() for document in task):
+        answers = [answered.get((user, item.position)) for item in document]
+        revisions = {score.revision for answer in answers if answer for score in answer.scores}
+        for revision in sorted(revisions):
+            actions = [Action.model_validate(action) for action in _actions(answers, revision)]
+            times = Times(Place(ANSWERS, 1), actions, datetime.now(UTC))
+            for at, (item, answer) in enumerate(zip(document, answers, strict=True)):
+                if answer is None:
+                    continue
+                found, several = times.of(at, item.systems), len(revisions) > 1
+                lost[WORKING] += answer.active_ms is not None and (
+                    several or answer.active_ms != found.active_ms
+                )
+                lost[GIVEN] += several or answer.assigned_at != found.assigned_at
+                lost[RATED] += sum(
+                    several or {score.at, answer.submitted_at} != {found.rated_at}
+                    for score in answer.scores
+                    if score.revision == revision
+                )
+    return lost
 
 
 # keys of the files' layout, and `validations`, the results of checks, which follow from the answers

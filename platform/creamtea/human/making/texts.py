@@ -282,7 +282,7 @@ def read_documents(text: str, place: str, *, with_domains: bool = False) -> Docu
     are part of the name.
 
     InputError with the line for a line without a document, for a document with two domains, and if only some
-    lines have a domain. `with_domains`: all lines must have one.
+    lines have a domain. `with_domains`: all lines must have one, so that blanks may replace the tab of any line.
     """
     names: list[str] = []
     domains: dict[str, str] = {}
@@ -290,7 +290,10 @@ def read_documents(text: str, place: str, *, with_domains: bool = False) -> Docu
     lines = lines_of(text.removeprefix("\ufeff"), place) or [""]
     by_blanks = all(len(line.split()) == 2 or line.strip() == ABSENT for line in lines)
     for number, line in enumerate(lines, start=1):
-        words = line.split() if by_blanks else [word.strip() for word in re.split(r"\t+", line.strip(" \r"))]
+        row = line.strip(" \r")
+        words = [word.strip() for word in re.split(r"\t+", row)]
+        if by_blanks or (with_domains and "\t" not in row):
+            words = row.split()
         if words == [ABSENT]:
             names.append("")
             continue
@@ -318,7 +321,7 @@ def domain_settings(domains: Mapping[str, str], test_set: str) -> dict[str, dict
 def _checked_words(words: list[str], line: str, place: str, *, with_domains: bool) -> list[str]:
     fields = (2,) if with_domains else (1, 2)
     if len(words) not in fields or not all(words):
-        allowed = WITH_DOMAIN if with_domains else f"DOCUMENT, or {WITH_DOMAIN}"
+        allowed = f"{WITH_DOMAIN}, or two words" if with_domains else f"DOCUMENT, or {WITH_DOMAIN}"
         raise InputError(f"{place}: found {line[:60]!r}; allowed: {allowed}")
     try:
         return [check_text(word) for word in words]
