@@ -282,7 +282,8 @@ def read_documents(text: str, place: str, *, with_domains: bool = False) -> Docu
     are part of the name.
 
     InputError with the line for a line without a document, for a document with two domains, and if only some
-    lines have a domain. `with_domains`: all lines must have one, so that blanks may replace the tab of any line.
+    lines have a domain. `with_domains`: all lines must have one, so that blanks may replace the tab of any
+    line.
     """
     names: list[str] = []
     domains: dict[str, str] = {}
