@@ -8,6 +8,18 @@ from rich.console import Console
 from creamtea.cli import following
 from creamtea.cli.following import LiveLines, PlainLines, StepCounts, shown
 from creamtea.engine import events
+from creamtea.orders.submission import Submission
+
+
+def of_steps(count: int, reused: int = 0, lost: int = 0) -> Submission:
+    keys = [str(number) for number in range(count)]
+    return Submission(1, "study", frozenset(keys), frozenset(keys[:reused]), lost)
+
+
+def test_steps_whose_files_are_gone_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown(of_steps(3, 1, lost=1), quiet=True):
+        pass
+    assert "1 finished step will run again: the store has lost files that were made" in capsys.readouterr().err
 
 
 def test_they_come_ever_less_often_and_say_what_is_left(
@@ -28,7 +40,7 @@ def test_they_come_ever_less_often_and_say_what_is_left(
 
 
 def test_quiet_does_not_hide_that_a_run_is_stuck(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown(3, 0, quiet=True) as display:
+    with shown(of_steps(3), quiet=True) as display:
         display(events.StepStarted("k", "train/a/1", "train", 1))
         display(events.Notice("starting Ray on this machine", trouble=False))
         display(events.Notice("the database does not answer (disk is full); trying again in 1 s"))
@@ -72,7 +84,7 @@ def test_a_terminal_shows_how_long_a_step_will_take(
     console = Console(width=width, force_terminal=True)
     monkeypatch.setattr(following, "PrintingConsole", lambda **_: console)
     said = "updates, epoch 3, loss 2.312 per token, learning rate 4.2e-04, dev BLEU 3.5, 2,350 tokens/s"
-    with console.capture(), shown(46, 3, quiet=False) as display:
+    with console.capture(), shown(of_steps(46, 3), quiet=False) as display:
         assert isinstance(display, LiveLines)
         display(events.StepStarted("k", "train/softmax/1", "train", 1))
         display(events.StepProgressed("k", "train/softmax/1", 2, 9, said, at=1.0, seconds_left=3000.0))

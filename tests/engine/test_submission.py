@@ -36,7 +36,8 @@ def test_a_step_without_its_files_runs_again_with_all_behind_it(study: ToyStudy,
     (hand.scratch / "out.txt").write_text("first")
     [file] = study.store.put_folder(hand.scratch)
     Path(study.store.object_path(file.digest)).unlink()
-    assert study.submit().reused == 1
+    submission = study.submit()
+    assert (submission.reused, submission.lost) == (1, 1)
     assert study.states() == {"first": "pending", "second": "pending", "other": "succeeded"}
     assert study.happened("first")[-1] == "reset"
 

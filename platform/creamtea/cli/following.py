@@ -66,12 +66,15 @@ class StepCounts:
 
 
 @contextmanager
-def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
+def shown(submission: Submission | None, quiet: bool) -> Iterator[Display]:
     """Open a display on standard error: live lines on a terminal, plain ones elsewhere.
 
     With `quiet` it shows only trouble.
     """
-    counts = StepCounts(total, reused)
+    counts = StepCounts(len(submission.keys), submission.reused) if submission else StepCounts(None, 0)
+    if submission and submission.lost:
+        again = f"{counted(submission.lost, 'finished step')} will run again"
+        say(f"creamtea: {again}: the store has lost files that were made", err=True)
     if quiet:
         yield trouble_alone
         return
@@ -268,7 +271,7 @@ def follow_shown(
 ) -> None:
     """Follow a study with a display. Exits with 130 if a person interrupts it; the study goes on."""
     try:
-        with shown(len(submission.keys), submission.reused, quiet) as display:
+        with shown(submission, quiet) as display:
             for event in follow(database, store, submission, log):
                 display(event)
     except KeyboardInterrupt:

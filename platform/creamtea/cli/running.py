@@ -143,7 +143,7 @@ def control(
         raise
     assert submission is not None
     try:
-        with stoppable() as stop, shown(len(submission.keys), submission.reused, quiet) as display:
+        with stoppable() as stop, shown(submission, quiet) as display:
             controller = Controller(database, store, executor, display)
             controller.run(submission.study_id, until=stop.is_set, lease=lease)
         interrupted = stop.is_set()
@@ -400,7 +400,7 @@ def controller(
     with workplace.opened_database() as database:
         store = workplace.artefact_store()
         metrics = nullcontext() if metrics_port is None else served(database, metrics_host, metrics_port)
-        with metrics, stoppable() as stop, shown(None, 0, False) as display:
+        with metrics, stoppable() as stop, shown(None, False) as display:
             while _wait_for_turn(database, until_idle, stop):
                 try:
                     Controller(database, store, runs_steps, display).run(

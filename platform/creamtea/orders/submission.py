@@ -123,6 +123,7 @@ class Submission:
     name: str
     keys: frozenset[str]  # all its steps
     reused_keys: frozenset[str]  # steps that had already succeeded
+    lost: int = 0  # steps that had succeeded, and run again because the store has lost a file of them
     warnings: tuple[StudyWarning, ...] = ()  # about the study and its files, before it ran
 
     @property
@@ -176,7 +177,7 @@ def submit(
             cancel_in(session, study_id, now)
         inputs = {step.key: set(chain.from_iterable(step.inputs.values())) for step in plan.steps}
         reused = _refresh(session, study.id, inputs, incomplete, now)
-        return Submission(study.id, plan.study, frozenset(keys), reused)
+        return Submission(study.id, plan.study, frozenset(keys), reused, len(incomplete))
 
 
 def would_cancel(database: Database, plan: Plan, config_hash: str) -> bool:
@@ -237,7 +238,7 @@ def requeue(
                 f"`creamtea report {study.name}` shows their results"
             )
         _check_versions(session, study_id, [key for key in keys if key not in reused])
-        return Submission(study_id, study.name, frozenset(keys), reused)
+        return Submission(study_id, study.name, frozenset(keys), reused, len(incomplete))
 
 
 def _check_versions(session: Session, study_id: int, keys: Sequence[str]) -> None:
