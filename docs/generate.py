@@ -726,9 +726,9 @@ test keeps it true.
 values, ours with their intervals, and a verdict on each claim. *Run* says that creamtea's authors have run
 studies that measure so many of the paper's cells, or draw its figure. What came out is in the verdicts and in
 [claims](results/claims.md), which also have `studies/scones-seeds.yaml` and `studies/nvs-seeds.yaml`:
-comparisons by smaller models with five and three seeds. Pages are counted from the paper's first. Left out are drawings of
-models and losses and a listing, which show no data: SCONES, Figures 1 and 10; NVS, Figure 2; entmax, Figures
-1 and 2."""
+comparisons by smaller models with five and three seeds. Pages are counted from the paper's first. Left out
+are drawings of models and losses and a listing, which show no data: SCONES, Figures 1 and 10; NVS, Figure 2;
+entmax, Figures 1 and 2."""
 
 
 def papers_page() -> str:
