@@ -783,7 +783,10 @@ def _study(collection: Collection) -> str:
 NUMBER = r"([+−±]?[\d,]*\.?\d+)"
 INTERVAL = rf"\[{NUMBER}, {NUMBER}\]"
 VALUE = re.compile(rf"{NUMBER}(?: ± {NUMBER})?(?: {INTERVAL})?")
-DIFFERENCE = re.compile(rf"{NUMBER} {INTERVAL}(?: p=(\S+))?(?: with seeds {INTERVAL}(?: p=(\S+))?)?")
+# of a difference between measures, with its deviation over seeds, the interval is over seeds, too
+DIFFERENCE = re.compile(
+    rf"{NUMBER}(?: ± [\d.]+)? {INTERVAL}(?: p=(\S+))?(?: with seeds {INTERVAL}(?: p=(\S+))?)?"
+)
 PLACE = re.compile(r"(<!-- (?!end)([\w-]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 NOT_JUDGED = "not judged"
 

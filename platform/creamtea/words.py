@@ -72,7 +72,8 @@ def normalise(line: str) -> str:
 
 def without_accents(text: str) -> str:
     """Return the text with è as e, ﬁ as fi and ² as 2, for names of few letters."""
-    return "".join(filterfalse(unicodedata.combining, unicodedata.normalize("NFKD", text)))
+    plain = "".join(filterfalse(unicodedata.combining, unicodedata.normalize("NFKD", text)))
+    return unicodedata.normalize("NFC", plain)  # a syllable of Hangul stays one character
 
 
 def without_csv_quotes(cell: str) -> str:

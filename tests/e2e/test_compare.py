@@ -242,13 +242,14 @@ def test_the_same_files_again_compute_nothing(run: Run) -> None:
         (["only.set.de"], ["only.set"]),
         (["modèl.de", "Größe.de"], ["model", "Gro_e"]),
         (["東京/out.de", "x/out.de"], ["out", "x-out"]),
+        (["한국어a.de"], ["a"]),
     ],
 )
 def test_systems_are_called_what_tells_their_files_apart(outputs: list[str], names: list[str]) -> None:
     assert list(named_outputs([Path(output) for output in outputs])) == names
 
 
-@pytest.mark.parametrize("outputs", [["a b=x.de"], ["=x.de"], ["a=x.de", "a=y.de"]])
+@pytest.mark.parametrize("outputs", [["a b=x.de"], ["=x.de"], ["a,b=x.de"], ["a=x.de", "a=y.de"]])
 def test_a_name_that_no_system_can_have_is_refused(outputs: list[str]) -> None:
     with pytest.raises(InputError, match="name"):
         named_outputs([Path(output) for output in outputs])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import analysis_rows
+import numpy as np
 import pytest
 from analysis_rows import row
 from scipy import stats
@@ -358,6 +359,31 @@ def test_only_the_analyses_of_a_chosen_test_set_are_printed(build: Build, spec: 
     assert "#### calibration" in to_markdown(report.only("other"))
     assert "#### calibration" not in to_markdown(report.only("test"))
     assert "### Calibration" not in to_markdown(report.only("test"))
+
+
+def test_the_interval_of_a_difference_of_two_measures_covers_the_seeds(spec: Spec, build: Build) -> None:
+    """Seeds of +6, -4 and +4 points have narrow intervals over segments each, and so has their mean."""
+    spec["analyses"] = {"recall_at_size": spec["analyses"]["recall_at_size"]}
+    spec["variants"]["softmax"]["seeds"] = [1, 2, 3]
+    report = build(
+        {
+            f"recall_at_size/recall_at_size/softmax/{seed}": {
+                "metrics": [
+                    row(name, value, "k=10/sentence", low=value - 0.01, high=value + 0.01)
+                    for name in ("recall_difference", "recall_nvs")
+                ]
+            }
+            for seed, value in ((1, 0.06), (2, -0.04), (3, 0.04))
+        }
+    )
+    cells = rows_of(of(report, "recall_at_size"))["softmax", "k=10, sentences"].cells
+    seeds = float(stats.t.ppf(0.975, 2)) * float(np.std([0.06, -0.04, 0.04], ddof=1)) / 3**0.5
+    half = (0.01**2 + seeds**2) ** 0.5
+    difference, recall = cells["recall_difference"], cells["recall_nvs"]
+    assert (difference.low, difference.high) == pytest.approx((0.02 - half, 0.02 + half))
+    assert (recall.low, recall.high) == pytest.approx((0.01, 0.03)), (
+        "over segments alone, beside its deviation"
+    )
 
 
 # ---------------------------------------------------------------- differences between rows

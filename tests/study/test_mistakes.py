@@ -5,17 +5,19 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from marian_folders import make_folder
+from pydantic import BaseModel, Field, ValidationError
 from shipped_folders import make_shipped
 from typer.testing import CliRunner
 
 from creamtea.cli.main import app
+from creamtea.document.mistakes import mistakes_in_line
 from creamtea.errors import InputError
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
@@ -176,3 +178,27 @@ def test_nothing_but_an_input_error_comes_of_a_wrong_value(
     with suppress(InputError):
         loaded = load_study(file)
         plan(loaded.study, None)
+
+
+class Lists(BaseModel):
+    widths: list[int] = []
+    names: list[str] = []
+    columns: Annotated[list[int], Field(min_length=2)] | None = None
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "shown"),
+    [
+        ("widths", 1, " ([1])"),
+        ("widths", True, ""),
+        ("names", "a, b", " ([a, b])"),
+        ("names", "12", ""),  # [12] is a number
+        ("names", "x]", ""),
+        ("columns", 2, ""),
+    ],
+)
+def test_a_list_is_suggested_only_where_it_would_be_accepted(key: str, value: object, shown: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Lists.model_validate({key: value})
+    said = mistakes_in_line(refused.value, Lists, {key: value})
+    assert said.endswith(f"allowed a list{shown}")

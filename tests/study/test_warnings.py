@@ -294,6 +294,16 @@ def test_cells_in_csv_quotes(name: str, write_texts: Write) -> None:
     assert (warning.kind, warning.found[:4]) == ("csv-quotes", "1 of")
 
 
+def test_lines_beyond_a_test_sets_limit_are_not_read_for_quotes(write_texts: Write) -> None:
+    path = write_texts(
+        trained(GOOD), ("{kind: files, source: test.en", "{kind: files, limit: 2, source: test.en")
+    )
+    for side in ("en", "de"):
+        first, second, third, *rest = lines_of(f"test.{side}")
+        write_lines(f"test.{side}", first, second, f'"{third} ""so""."', *rest)
+    assert "csv-quotes" not in {warning.kind for warning in warned(path)}
+
+
 def test_outputs_in_csv_quotes(write_files: Write) -> None:
     write_lines("hyp.de", '"Er sagte ""so""."', "zwei", "drei")
     made = comparison(Path("test.en"), [Path("test.de")], [Path("hyp.de")])

@@ -72,9 +72,8 @@ def shown(submission: Submission | None, quiet: bool) -> Iterator[Display]:
     With `quiet` it shows only trouble.
     """
     counts = StepCounts(len(submission.keys), submission.reused) if submission else StepCounts(None, 0)
-    if submission and submission.lost:
-        again = f"{counted(submission.lost, 'finished step')} will run again"
-        say(f"creamtea: {again}: the store has lost files that were made", err=True)
+    if submission:
+        tell_of_lost_files(submission)
     if quiet:
         yield trouble_alone
         return
@@ -93,6 +92,13 @@ def shown(submission: Submission | None, quiet: bool) -> Iterator[Display]:
     )
     with Progress(*columns, console=console, transient=True, expand=True) as progress:
         yield LiveLines(progress, counts)
+
+
+def tell_of_lost_files(submission: Submission) -> None:
+    if submission.lost:
+        steps = counted(submission.lost, "finished step")
+        again = "they run again, and so do all steps behind them"
+        say(f"creamtea: the store has lost files of {steps}: {again}", err=True)
 
 
 def trouble_alone(event: events.EngineEvent) -> None:

@@ -193,7 +193,7 @@ def submit(
     If CREAMTEA_CONTROLLER=service is set, a service runs the controller, and none is started. With --wait the
     exit codes are those of `creamtea run`.
     """
-    from creamtea.cli.following import conclude, follow_shown
+    from creamtea.cli.following import conclude, follow_shown, tell_of_lost_files
 
     runs_steps = workplace.make_executor(executor, address)
     with workplace.opened_database() as database:
@@ -210,6 +210,7 @@ def submit(
         elif live is None:
             say("no controller is running now: the study waits until the service is back", err=True)
         if not wait:
+            tell_of_lost_files(submission)
             _print_queued(submission.study_id, submission.name, log, as_json)
             return
         started = time.monotonic()

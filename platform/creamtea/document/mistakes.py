@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
+import yaml
 from pydantic import BaseModel, Tag, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
@@ -187,7 +188,7 @@ def mistakes_of_pydantic(
                 first = ", ".join([*fields_by_key(block)][:4])
                 allowed += f" ({first}{', …' if len(fields_by_key(block)) > 4 else ''})"
         elif kind == "list_type" and isinstance(value, str | int | float) and len(str(value)) <= 40:
-            if parsed(_annotation_at(model, error["loc"]), [value]) is not None:
+            if _is_yaml_of(f"[{value}]", _annotation_at(model, error["loc"])):
                 allowed += f" ([{value}])"
         elif kind == "string_type" and isinstance(value, int | float):
             allowed += " (in quotes)"
@@ -204,6 +205,16 @@ def mistakes_of_pydantic(
                 allowed = f"found {found}, {allowed}"
             found = ""
         yield Mistake(path, found, allowed or "a value of another type")
+
+
+def _is_yaml_of(text: str, kind: Any) -> bool:
+    """Return True if a document may have this text for a list of the type."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return False
+    has_truth = any(isinstance(one, bool) for one in value)
+    return bool(value) and not has_truth and parsed(kind, value) is not None
 
 
 def number(value: float) -> str:

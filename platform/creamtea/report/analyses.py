@@ -44,7 +44,7 @@ from creamtea.report.cells import (
     with_spread,
 )
 from creamtea.report.model import Cell, Delta, Figure, Notes, Row, Section, Spec, Table, column_meanings
-from creamtea.stats.estimate import wilson_interval
+from creamtea.stats.estimate import widened, wilson_interval
 from creamtea.store.queries import CurvePoint, MetricValue
 
 MISSED = IdiomList(
@@ -390,7 +390,15 @@ def _cell(measure: Measure, setting: RowSetting, measured: Sequence[Measured]) -
         note = measure.no_detail if value is None and metric.value is not None else metric.note
         return replace(metric, value=value, low=None, high=None, note=note)
 
-    return with_spread(read_cell(measured, read, "the plan has no such step"))
+    cell = with_spread(read_cell(measured, read, "the plan has no such step"))
+    if not measure.column.less or cell.spread is None:
+        return cell
+    assert cell.value is not None
+    if cell.low is None or cell.high is None:
+        return cell
+    # a reader takes the interval of a difference for a test, which must not forget the choice of seeds
+    low, high = widened(cell.value, cell.low, cell.high, cell.spread)
+    return replace(cell, low=low, high=high)
 
 
 def _counted(metric: MetricValue, counts: Counts) -> MetricValue | None:

@@ -462,9 +462,7 @@ def _measures_compared(
         if column.less is None or own.key not in column.less or column.key not in row.cells:
             continue
         cell = row.cells[column.key]
-        delta = Delta(cell.state, cell.note, cell.value, cell.low, cell.high)
-        if cell.spread is not None:
-            delta = delta.with_seeds(cell.spread)
+        delta = Delta(cell.state, cell.note, cell.value, cell.low, cell.high)  # over seeds, too
         delta = replace(delta, significant=delta.excludes_zero)
         place, other = (f"{row.name} {row.setting} {key}" for key in (own.key, column.less[1]))
         return path, place, {other: delta} if place != other else {}

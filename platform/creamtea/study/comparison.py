@@ -11,15 +11,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from creamtea.document.mistakes import (
-    NAME_RULE,
-    KeyPath,
-    Mistake,
-    StudyErrors,
-    dotted,
-    mistakes_of_pydantic,
-    one_of,
-)
+from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, dotted, mistakes_of_pydantic, one_of
 from creamtea.document.values import NAME_CHARACTERS
 from creamtea.errors import InputError
 from creamtea.languages import UNKNOWN, guessed, parted
@@ -35,6 +27,7 @@ from creamtea.words import meant, shared_start, without_accents
 
 TEST_SET = "test"
 BUCKETS = "buckets"
+_RULE = "give a name of letters from a to z, digits and . _ + - (letter or digit first)"
 _NOT_IN_NAMES = re.compile(rf"[^{NAME_CHARACTERS}]|,")  # a comma separates systems on command lines
 METRICS: dict[str, dict[str, Any]] = {
     "bleu": {"kind": "bleu"},
@@ -215,7 +208,7 @@ def _split(output: Path) -> tuple[str, Path]:
     if not mark or output.exists():
         return "", output
     if not name or _in_a_name(name) != name:
-        raise InputError(f"{output}: {name!r} is not a name that a system can have; give {NAME_RULE}")
+        raise InputError(f"{output}: {name!r} is not a name that a system can have; {_RULE}")
     return name, Path(file)
 
 

@@ -236,6 +236,7 @@ class FirstStudy:
     file: Path
     root: Path
     languages: tuple[str, str]
+    read: Pair  # the training text as it was given
     train: Pair
     dev: Pair
     test: Pair
@@ -274,7 +275,7 @@ def doubts(study: FirstStudy) -> list[StudyWarning]:
     each, 12.9 (docs/results/data/first-studies.yaml).
     """
     words = study.text.source.words / max(1, study.text.pairs)
-    warnings = list(odd_pairs_warnings(str(study.train.target), study.text))
+    warnings = list(odd_pairs_warnings(f"{study.read.source}, {study.read.target}", study.text))
     if study.text.usable >= LITTLE_TEXT or words <= LONG_SENTENCES:
         return warnings
     found = (
@@ -478,6 +479,7 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
             file=options.output,
             root=_common_root(pairs, options.output),
             languages=languages,
+            read=options.train,
             train=pairs["train"],
             dev=pairs["dev"],
             test=pairs["test"],

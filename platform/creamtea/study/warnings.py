@@ -361,7 +361,7 @@ def _odd_pairs(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[Study
                 "Check that the target file is the translation.",
             )
         if place[0] not in STORED:
-            yield from _quoted(place_of(place), sum(map(in_csv_quotes, pairs)), counted(len(pairs), "pair"))
+            yield from _quoted(place_of(place), sum(map(in_csv_quotes, pairs)), len(pairs), "pair")
 
 
 def odd_pairs_warnings(place: str, text: Survey) -> Iterator[StudyWarning]:
@@ -374,7 +374,7 @@ def odd_pairs_warnings(place: str, text: Survey) -> Iterator[StudyWarning]:
             "learns to copy from these",
             "Check that the target file is the translation.",
         )
-    yield from _quoted(place, text.quoted, counted(text.pairs, "pair"))
+    yield from _quoted(place, text.quoted, text.pairs, "pair")
 
 
 def csv_quotes(study: Study, planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:
@@ -382,17 +382,21 @@ def csv_quotes(study: Study, planned: Plan, place_of: PlaceOf) -> Iterator[Study
     places = _places(planned)
     for key, path in _texts_in(study.model_dump(mode="json")):
         if key[0] in STORED and path in places and places[path].is_file():
-            quoted = [without_csv_quotes(line) != line for line in lines_of(places[path])]
-            yield from _quoted(place_of(key), sum(quoted), counted(len(quoted), "line"))
+            test_set = study.test_sets.get(str(key[1] if key[0] == "test_sets" else key[-1]))
+            lines = islice(lines_of(places[path]), getattr(test_set, "limit", None))
+            quoted = [without_csv_quotes(line) != line for line in lines]
+            yield from _quoted(place_of(key), sum(quoted), len(quoted), "line")
 
 
-def _quoted(place: str, quoted: int, of: str) -> Iterator[StudyWarning]:
+def _quoted(place: str, quoted: int, read: int, noun: str) -> Iterator[StudyWarning]:
     if quoted:
+        first = "the first " if noun == "pair" and read == SURVEYED else ""
+        have = "has" if quoted == 1 else "have"
         yield StudyWarning(
             "csv-quotes",
             place,
-            f'{quoted:,} of {of} have a text as CSV writes it, in quotes and with quotes doubled ("He said '
-            '""yes""."): these quotes are read as text',
+            f"{quoted:,} of {first}{counted(read, noun)} {have} a text as CSV writes it, in quotes and with "
+            'quotes doubled ("He said ""yes""."): these quotes are read as text',
             "Write the texts without them.",
         )
 

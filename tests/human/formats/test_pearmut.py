@@ -129,6 +129,25 @@ def test_times_that_come_back_are_not_lost(
     assert {part.what: part.count for part in not_kept if part.what in (WORKING, GIVEN, RATED)} == lost
 
 
+def test_an_answer_with_revisions_loses_its_times_once(tmp_path: Path) -> None:
+    lines = [
+        line(
+            [{"A": response()}],
+            [item(tgt={"A": FOX})],
+            actions=[action(at, "load"), action(at + 8, "score", 0, "A")],
+        )
+        for at in (0, 100)
+    ]
+    (tmp_path / "annotations.jsonl").write_text(
+        "".join(f"{json.dumps(one)}\n" for one in lines), encoding="utf-8"
+    )
+    facts = ImportFacts("fox", "esa", "test", "en", "de")
+    content, _ = find_format("pearmut").read(tmp_path / "annotations.jsonl", facts, NOW)
+    _, not_kept = find_format("pearmut").write(content, tmp_path / "out")
+    lost = {part.what: part.count for part in not_kept}
+    assert (lost[WORKING], lost[GIVEN], lost[RATED]) == (1, 1, 2)
+
+
 @pytest.mark.parametrize("text", ["", "abc", FOX, "\n", "a\n\nb", "👩‍👩‍👧", "مرحبا 🦊"])
 def test_every_place_comes_back(text: str) -> None:
     units = Units(text)

@@ -1,9 +1,9 @@
 """The user's text as one clean line per sentence.
 
 Input is plain or gzip files (distinguished by their first bytes, not their names) in strict UTF-8, with lines
-ended by `\\n` only (real corpora have U+0085 and U+2028 inside lines, which `str.splitlines` takes for line
-ends). Training text and the input of models are normalised (`creamtea.words.normalise`); texts to score stay
-as they are (`creamtea.words.plain`).
+ended by `\\n` or `\\r\\n` only (real corpora have U+0085 and U+2028 inside lines, which `str.splitlines`
+takes for line ends). Training text and the input of models are normalised (`creamtea.words.normalise`); texts
+to score stay as they are (`creamtea.words.plain`).
 """
 
 from __future__ import annotations

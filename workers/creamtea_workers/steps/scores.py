@@ -61,7 +61,7 @@ _FEWEST: Mapping[Score, int] = {"ratio": 1, "deviation": 2}  # segments that a s
 def copy_outputs(context: StepContext[OutputsParams]) -> StepResult:
     """Write one hypothesis per segment: line n of the file belongs to segment n.
 
-    Lines end in a line feed only, and stay as they are (`creamtea.words.plain`). There is no model, so score,
+    Lines end in LF or CR LF only, and stay as they are (`creamtea.words.plain`). There is no model, so score,
     length in subwords and selected size are null. Raises StepError for a NUL character.
     """
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")

@@ -185,8 +185,7 @@ class Pearmut(Format):
             CAMPAIGN: json.dumps(campaign, ensure_ascii=False, indent=1) + "\n",
             ANSWERS: "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines),
         }
-        lost = _moments_lost({user: [*practice, *task] for user, task in tasks.items()}, answered)
-        lost[GIVEN] += len(content.answers) - len(answered)
+        lost = _moments_lost(content, {user: [*practice, *task] for user, task in tasks.items()}, answered)
         not_kept = tuple(
             replace(part, count=lost[part.what]) if part.what in (WORKING, GIVEN, RATED) else part
             for part in not_kept
@@ -1012,29 +1011,33 @@ class Times:
 
 
 def _moments_lost(
-    tasks: Mapping[str, list[Document]], answered: Mapping[tuple[str, int], AnswerContent]
+    content: Content, tasks: Mapping[str, list[Document]], answered: Mapping[tuple[str, int], AnswerContent]
 ) -> Counter[str]:
-    """Count the times that an import of the actions returns otherwise; all of answers with revisions."""
-    lost = Counter[str]()
+    """Count the times that an import of the actions returns otherwise.
+
+    These are all times of answers that are not written or have revisions.
+    """
+    lost, kept = Counter[str](), set[tuple[str, int]]()
     for user, document in ((user, document) for user, task in tasks.items() for document in task):
         answers = [answered.get((user, item.position)) for item in document]
         revisions = {score.revision for answer in answers if answer for score in answer.scores}
-        for revision in sorted(revisions):
-            actions = [Action.model_validate(action) for action in _actions(answers, revision)]
-            times = Times(Place(ANSWERS, 1), actions, datetime.now(UTC))
-            for at, (item, answer) in enumerate(zip(document, answers, strict=True)):
-                if answer is None:
-                    continue
-                found, several = times.of(at, item.systems), len(revisions) > 1
-                lost[WORKING] += answer.active_ms is not None and (
-                    several or answer.active_ms != found.active_ms
-                )
-                lost[GIVEN] += several or answer.assigned_at != found.assigned_at
-                lost[RATED] += sum(
-                    several or {score.at, answer.submitted_at} != {found.rated_at}
-                    for score in answer.scores
-                    if score.revision == revision
-                )
+        if len(revisions) != 1:
+            continue
+        actions = [Action.model_validate(action) for action in _actions(answers, *revisions)]
+        times = Times(Place(ANSWERS, 1), actions, datetime.now(UTC))
+        for at, (item, answer) in enumerate(zip(document, answers, strict=True)):
+            if answer is None:
+                continue
+            found = times.of(at, item.systems)
+            kept.add((user, item.position))
+            lost[WORKING] += answer.active_ms not in (None, found.active_ms)
+            lost[GIVEN] += answer.assigned_at != found.assigned_at
+            lost[RATED] += sum({one.at, answer.submitted_at} != {found.rated_at} for one in answer.scores)
+    for answer in content.answers:
+        if (answer.rater, answer.item) not in kept:
+            lost[WORKING] += answer.active_ms is not None
+            lost[GIVEN] += 1
+            lost[RATED] += len(answer.scores)
     return lost
 
 

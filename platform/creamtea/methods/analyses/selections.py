@@ -80,7 +80,12 @@ class RecallAtSize(OfVariants):
                 Measure(share("recall_nvs", "NVS recall", RECALL, "higher")),
                 Measure(
                     replace(
-                        share("recall_difference", "Δ", "recall of NVS minus recall of the lexicon"),
+                        share(
+                            "recall_difference",
+                            "Δ",
+                            "recall of NVS minus recall of the lexicon; the interval is over segments, and "
+                            "over seeds if there are several",
+                        ),
                         less=("recall_nvs", "recall_lexicon"),
                     )
                 ),
