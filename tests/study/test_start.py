@@ -179,6 +179,20 @@ def test_what_is_set_aside_is_in_no_other_set(text: Write) -> None:
     assert Path("study-data/dev.en").read_text().upper() == Path("study-data/dev.de").read_text()
 
 
+@pytest.mark.parametrize(("shared", "told"), [(100, True), (10, False)])
+def test_development_text_that_is_training_text_is_told(shared: int, told: bool, text: Write) -> None:
+    lines = sentences(500)
+    text("train", lines)
+    text(
+        "dev",
+        [*(f"{line.upper()}!" for line in lines[:shared]), *(f"dev {line}" for line in lines[shared:200])],
+    )
+    text("test", [f"test {line}" for line in lines])
+    found = {warning["kind"]: warning["found"] for warning in init(*TRAIN, *GIVEN)["warnings"]}
+    assert ("development-in-training" in found) == told
+    assert found.get("development-in-training", "100 of 200").startswith("100 of 200")
+
+
 def test_a_seed_sets_the_same_lines_aside(text: Write) -> None:
     text("train", sentences(500))
     drawn = []

@@ -40,7 +40,12 @@ from creamtea.study.data_files import UnreadableFile, scan
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 from creamtea.study.survey import Survey, bare, lines_of, survey, usable_pairs
-from creamtea.study.warnings import MIN_WORDS, least_vocabulary, odd_pairs_warnings
+from creamtea.study.warnings import (
+    MIN_WORDS,
+    development_warning,
+    least_vocabulary,
+    odd_pairs_warnings,
+)
 from creamtea.wording import counted
 from creamtea.words import any_unspaced, normalise, without_accents
 
@@ -269,13 +274,17 @@ LITTLE_TEXT, LONG_SENTENCES = 10_000, 15  # pairs; words
 
 
 def doubts(study: FirstStudy) -> list[StudyWarning]:
-    """Warn about a text that is not a translation, or too small for its sentences.
+    """Warn about a text that is not a translation, holds the development text, or is too small.
 
     4,333 pairs of news with 21 words each gave a BLEU of 1.8; 2.4 times as many everyday pairs with six words
     each, 12.9 (docs/results/data/first-studies.yaml).
     """
     words = study.text.source.words / max(1, study.text.pairs)
     warnings = list(odd_pairs_warnings(f"{study.read.source}, {study.read.target}", study.text))
+    development = [hash(bare(source)) for source, _ in study.dev.lines() if source.strip()]
+    seen = int(np.isin(development, study.text.source.sentences).sum())
+    if warning := development_warning(str(study.dev.source), seen, len(development)):
+        warnings.append(warning)
     if study.text.usable >= LITTLE_TEXT or words <= LONG_SENTENCES:
         return warnings
     found = (
