@@ -95,6 +95,7 @@ def shown(submission: Submission | None, quiet: bool) -> Iterator[Display]:
 
 
 def tell_of_lost_files(submission: Submission) -> None:
+    """Say that finished steps run again because the store has lost files that they made."""
     if submission.lost:
         steps = counted(submission.lost, "finished step")
         again = "they run again, and so do all steps behind them"

@@ -208,7 +208,7 @@ def mistakes_of_pydantic(
 
 
 def _is_yaml_of(text: str, kind: Any) -> bool:
-    """Return True if a document may have this text for a list of the type."""
+    """Return True if YAML reads the text as a list that the type accepts."""
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -254,7 +254,7 @@ def _type_at(kind: Any, loc: KeyPath) -> Any:
 
 
 def _annotation_at(kind: Any, loc: KeyPath) -> Any:
-    """Return the type at a location with its bounds, as far as they are known."""
+    """Return the type at a pydantic location; a field's type has the field's bounds."""
     for part in loc:
         kind = _plain(kind)
         if isinstance(kind, type) and issubclass(kind, BaseModel) and "family" not in vars(kind):

@@ -123,7 +123,7 @@ class Submission:
     name: str
     keys: frozenset[str]  # all its steps
     reused_keys: frozenset[str]  # steps that had already succeeded
-    lost: int = 0  # steps that had succeeded, and of which the store has lost a file
+    lost: int = 0  # finished steps with a file that the store has lost
     warnings: tuple[StudyWarning, ...] = ()  # about the study and its files, before it ran
 
     @property

@@ -393,8 +393,7 @@ def _cell(measure: Measure, setting: RowSetting, measured: Sequence[Measured]) -
     cell = with_spread(read_cell(measured, read, "the plan has no such step"))
     if not measure.column.less or cell.spread is None:
         return cell
-    assert cell.value is not None
-    if cell.low is None or cell.high is None:
+    if cell.value is None or cell.low is None or cell.high is None:
         return cell
     # a reader takes the interval of a difference for a test, which must not forget the choice of seeds
     low, high = widened(cell.value, cell.low, cell.high, cell.spread)

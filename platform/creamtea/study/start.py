@@ -40,12 +40,7 @@ from creamtea.study.data_files import UnreadableFile, scan
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 from creamtea.study.survey import Survey, bare, lines_of, survey, usable_pairs
-from creamtea.study.warnings import (
-    MIN_WORDS,
-    development_warning,
-    least_vocabulary,
-    odd_pairs_warnings,
-)
+from creamtea.study.warnings import MIN_WORDS, development_warning, least_vocabulary, odd_pairs_warnings
 from creamtea.wording import counted
 from creamtea.words import any_unspaced, normalise, without_accents
 

@@ -97,7 +97,7 @@ def survey(
     counts = [_Counts(), _Counts()]
     same, quoted, dropped = 0, 0, Counter[str | None]()
     seen: set[int] = set()
-    for texts, lengths, reason in islice(_judged(lines, unspaced, held_out), limit):
+    for texts, lengths, reason in islice(judged(lines, unspaced, held_out), limit):
         for side, text, length in zip(counts, texts, lengths, strict=True):
             side.add(text, length, key)
         if reason is None:
@@ -122,21 +122,21 @@ def usable_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yield the normalised pairs that a survey of the same lines counts as usable."""
     seen: set[int] = set()
-    for texts, _, reason in _judged(lines, unspaced, held_out):
+    for texts, _, reason in judged(lines, unspaced, held_out):
         if reason is None and hash(texts) not in seen:
             seen.add(hash(texts))
             yield texts
 
 
-def _judged(
-    pairs: Iterable[tuple[str, str]], unspaced: bool, held_out: frozenset[str]
+def judged(
+    pairs: Iterable[tuple[str, str]], unspaced: bool, held_out: frozenset[str], filters: Filters = FILTERS
 ) -> Iterator[tuple[tuple[str, str], list[int], str | None]]:
     """Yield the normalised pairs with the words of each side and the filter that drops the pair, if any."""
     for lines in pairs:
         texts = normalise(lines[0]), normalise(lines[1])
         words = [count_words(text, unspaced) for text in texts]
-        reason: str | None = FILTERS.drop_reason(*words)
-        if max(map(len, lines)) > FILTERS.max_characters:
+        reason: str | None = filters.drop_reason(*words)
+        if max(map(len, lines)) > filters.max_characters:
             reason = "too_long"
         elif reason is None and texts[0] in held_out:
             reason = "held_out"

@@ -24,7 +24,15 @@ from creamtea.steps.systems import DECODE, OUTPUTS
 from creamtea.study.data_files import STORED
 from creamtea.study.plan import Plan
 from creamtea.study.spec import Study
-from creamtea.study.survey import Survey, WordSurvey, in_csv_quotes, lines_of, survey, survey_words
+from creamtea.study.survey import (
+    Survey,
+    WordSurvey,
+    in_csv_quotes,
+    judged,
+    lines_of,
+    survey,
+    survey_words,
+)
 from creamtea.wording import counted, option
 from creamtea.words import MAX_LINE, any_unspaced, count_words, normalise, without_csv_quotes
 
@@ -309,15 +317,11 @@ def _nothing_left(texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
         if any(text.tokenized != "no" for text in corpus.train):
             continue
         filters = corpus.filters
-        held_out = {line for test in filters.held_out for line in texts.lines(texts.test_sets[test].source)}
+        sources = (texts.lines(texts.test_sets[test].source) for test in filters.held_out)
+        held_out = frozenset(chain.from_iterable(sources))
+        pairs = chain.from_iterable(map(texts.pairs, corpus.train))
         dropped: set[str | None] = set()
-        for source, target in chain.from_iterable(map(texts.pairs, corpus.train)):
-            words = (count_words(normalise(side), texts.unspaced) for side in (source, target))
-            reason: str | None = filters.drop_reason(*words)
-            if max(len(source), len(target)) > filters.max_characters:
-                reason = "too_long"
-            elif reason is None and normalise(source) in held_out:
-                reason = "held_out"
+        for _, _, reason in judged(pairs, texts.unspaced, held_out, filters):
             dropped.add(reason)
             if reason is None:
                 break

@@ -61,8 +61,8 @@ _FEWEST: Mapping[Score, int] = {"ratio": 1, "deviation": 2}  # segments that a s
 def copy_outputs(context: StepContext[OutputsParams]) -> StepResult:
     """Write one hypothesis per segment: line n of the file belongs to segment n.
 
-    Lines end in LF or CR LF only, and stay as they are (`creamtea.words.plain`). There is no model, so score,
-    length in subwords and selected size are null. Raises StepError for a NUL character.
+    A line ends in LF or CR LF alone, and its text stays as it is (`creamtea.words.plain`). There is no model,
+    so score, length in subwords and selected size are null. Raises StepError for a NUL character.
     """
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
     params = context.params

@@ -268,7 +268,7 @@ def _renamed(content: Content) -> int:
 
 
 EVERY = FOREIGN
-# parts of which Pearmut keeps as much as its actions say (`pearmut._moments_lost`)
+# Pearmut's actions keep some of these times; an export counts the others (`pearmut._moments_lost`)
 WORKING, GIVEN, RATED = (
     "times on an item (it has those between actions, a minute at most)",
     "timestamps of items that were given",
